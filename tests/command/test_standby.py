@@ -166,11 +166,13 @@ def test_a_script_that_is_edited_meanwhile_runs_as_it_is_then(muster, scratch):
 
 
 def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster, scratch):
-    job = Job(muster, scratch)
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "talks.py").write_text("print('x' * 70000)\n")
+    job = Job(muster, scratch, script="import talks\n" + WORKER, PYTHONPATH=library)
     first = job.attempt(0)
-    (scratch / "decimal.py").write_text("")
     job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
-    job.wait_for(lambda: job.said("decimal") == 1)
+    job.wait_for(lambda: job.said("imported modules printed more than") == 1)
     kill(first[0]["pid"])
     job.attempt(1)
     end = job.end(1)
@@ -204,8 +206,43 @@ def test_workers_that_are_started_cold_are_told_of_with_why(muster, scratch):
     assert end.status == 0, end
 
 
-# A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
-NOTE = "import os\nwith open('imports', 'a') as file: file.write(f'{__name__} {os.getpid()}\\n')\n"
+def test_a_library_that_is_mended_meanwhile_is_the_mended_one_in_a_worker_that_is_started_anew(muster, scratch):
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "model.py").write_text("VERSION = 'old'\n")
+    job, first, spares = ready_job(muster, scratch, script="import model\nprint(model.VERSION)\n" + WORKER, PYTHONPATH=library)
+    (library / "model.py").write_text("VERSION = 'mended'\n")
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert not {line["pid"] for line in second} & set(spares)
+    job.wait_until_ready(2)
+    new = job.spares()
+    kill(second[0]["pid"])
+    assert {line["pid"] for line in job.attempt(2)} == set(new)
+    end = job.end(2)
+    assert end.status == 0, end
+    assert [end.out.count(word) for word in ("old", "mended")] == [2, 4]
+    said = f"is out of date: {library}/model.py has changed since it was imported; the worker is started anew"
+    assert job.said(said) == 2 and job.said("there are no standby workers") == 0
+
+
+def test_what_one_rank_imports_is_imported_early_for_that_rank_alone(muster, scratch):
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "only_first.py").write_text("import atexit\natexit.register(print, 'leaves', flush=True)\n")
+    script = "import os\nif os.environ['LOCAL_RANK'] == '0': import only_first\n"
+    script += "import sys\nprint('rank', os.environ['RANK'], 'only_first' in sys.modules, flush=True)\n"
+    job, first, spares = ready_job(muster, scratch, script=script + WORKER, PYTHONPATH=library)
+    kill(first[1]["pid"])
+    assert {line["pid"] for line in job.attempt(1)} == set(spares)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert [end.out.count(words) for words in ("rank 0 True", "rank 1 False")] == [2, 2]
+    assert end.out.count("leaves") == 1
+
+
+# A library of three: `door` must not be imported early, and `house` needs it. Each says where it was imported, and when.
+NOTE = "import os, time\nprint(f'imported {__name__} {os.getpid()} {time.time()}', flush=True)\n"
 HOUSE = {
     "door": NOTE + "if os.environ.get('RANK') is None: raise KeyError('RANK')\n",
     "house": NOTE + "import garden, door\n",
@@ -214,9 +251,11 @@ HOUSE = {
 LIVING = WORKER.replace("import json,", "import house, json,")
 
 
-def imported(scratch, name):
-    lines = [line.split() for line in (scratch / "imports").read_text().splitlines()]
-    return {int(pid) for module, pid in lines if module == name}
+def imported(out, name, since):
+    """Pids of the processes that have imported it since then, and of those that have before."""
+    lines = [line[line.index("imported ") :].split() for line in out.splitlines() if "imported " in line]
+    found = [(int(pid), float(at) >= since) for _, module, pid, at in lines if module == name]
+    return {pid for pid, is_late in found if is_late}, {pid for pid, is_late in found if not is_late}
 
 
 def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_needs_it(muster, scratch):
@@ -228,38 +267,39 @@ def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_need
     first = job.attempt(0)
     job.wait_until_ready()
     assert job.said("door reads RANK while it is imported; 2 module(s) wait for the program from now on") == 1
-    spares = set(job.spares())
-    assert spares <= imported(scratch, "garden")
-    assert not spares & (imported(scratch, "house") | imported(scratch, "door"))
+    spares, killed = set(job.spares()), time.time()
     kill(first[0]["pid"])
     second = job.attempt(1)
-    assert {line["pid"] for line in second} == spares <= imported(scratch, "door")
+    assert {line["pid"] for line in second} == spares
     end = job.end(1)
     assert end.status == 0, end
+    assert spares <= imported(end.out, "garden", killed)[1]
+    assert all(imported(end.out, name, killed)[0] == spares for name in ("house", "door"))
     assert job.said("there are no standby workers") == 0
 
 
-@pytest.mark.parametrize(("season", "found"), [("wet", ["wet", "wet"]), ("a secret", [])])
+@pytest.mark.parametrize("season", ["wet", "a secret"])
 def test_what_a_library_changes_that_was_left_out_is_changed_for_it_or_what_comes_then_waits_too(
-        muster, scratch, season, found):
+        muster, scratch, season):
     """`house` sets a variable that `garden` may read. The program does not see it before it has imported that."""
     library = scratch / "lib" / "site-packages"
     library.mkdir(parents=True)
-    garden = NOTE.replace("os.getpid()", "os.getpid()} {os.environ.get(\"SEASON\")")
+    garden = NOTE + "print(f'season {os.getpid()} {os.environ.get(\"SEASON\")}', flush=True)\n"
     changes = {**HOUSE, "house": NOTE + f"import door\nos.environ['SEASON'] = '{season}'\nimport garden\n", "garden": garden}
     for name, text in changes.items():
         (library / f"{name}.py").write_text(text)
-    seen = "import os\nwith open('seen', 'a') as file: file.write(f'{os.environ.get(\"SEASON\")}\\n')\n"
+    seen = "import os\nprint(f'seen {os.environ.get(\"SEASON\")}', flush=True)\n"
     job = Job(muster, scratch, script=seen + LIVING, PYTHONPATH=library)
     first = job.attempt(0)
     job.wait_until_ready()
-    spares = {str(pid) for pid in job.spares()}
-    lines = [line.split()[1:] for line in (scratch / "imports").read_text().splitlines() if line.startswith("garden")]
-    assert [line[1] for line in lines if line[0] in spares] == found
+    spares, killed = set(job.spares()), time.time()
     kill(first[0]["pid"])
-    assert {str(line["pid"]) for line in job.attempt(1)} == spares
-    assert job.end(1).status == 0
-    assert (scratch / "seen").read_text() == 4 * "None\n"
+    assert {line["pid"] for line in job.attempt(1)} == spares
+    end = job.end(1)
+    assert end.status == 0
+    assert imported(end.out, "garden", killed)[0 if season == "a secret" else 1] >= spares
+    assert end.out.count("season ") == end.out.count(f" {season}") == 4
+    assert end.out.count("seen None") == 4
 
 
 def test_a_crash_loop_is_as_it_is_without_standby_workers(muster, scratch):
@@ -383,7 +423,8 @@ def test_there_is_no_standby_worker_where_there_is_no_restart(muster, scratch):
 
 
 def test_standby_workers_are_told_of_in_events_and_metrics(muster, scratch):
-    job = Job(muster, scratch, "--event-log-handler", "file:events", workers=1, **SERVING)
+    (scratch / "lib").mkdir()
+    job = Job(muster, scratch, "--event-log-handler", "file:events", workers=1, PYTHONPATH=scratch / "lib", **SERVING)
     first = job.attempt(0)
     job.wait_until_ready()
     probe = Probe(job.running)
@@ -393,7 +434,7 @@ def test_standby_workers_are_told_of_in_events_and_metrics(muster, scratch):
     job.attempt(1)
     job.wait_for(lambda: job.said("started from standby"))
     assert probe.metrics()["muster_standby_used_total"] == 1
-    (scratch / "decimal.py").write_text("")
+    (scratch / "lib/sitecustomize.py").write_text("import os\nos.getenv('RANK')\n")
     job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
     assert probe.metrics()["muster_standby_dirty{dirty}"] == 1
     assert probe.metrics()["muster_standby_dirty{late}"] == 0

@@ -197,6 +197,53 @@ def test_a_list_that_is_none_ends_the_standby_worker(keeper, scratch):
     assert marks(scratch) == 0
 
 
+def test_names_come_in_the_order_of_a_worker(keeper, scratch):
+    write(scratch, {"script.py": "import os, posix\nprint(*os.environ, os.environ._data is posix.environ, type(posix.environ))\n"})
+    assert keeper.warm(["script.py"], {}, BEHIND="2").out == keeper.cold(["script.py"], BEHIND="2").out
+
+
+# Files that change while a standby worker waits.
+CHANGED = {
+    "longer": lambda path: path.write_text("VERSION = 'another'\n"), "gone": lambda path: path.unlink(),
+    "as long": lambda path: path.write_text("VERSION = 'new'\n"), "touched": lambda path: os.utime(path, (1, 1)),
+    "replaced": lambda path: (path.with_name("x").write_text("VERSION = 'old'\n"), path.with_name("x").rename(path)),
+    "directory": lambda path: path.parent.rename(path.parent.with_name("elsewhere")),
+    "directories": lambda path: path.parents[1].rename(path.parents[1].with_name("elsewhere")),
+}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["looked at", "watched"])
+@pytest.mark.parametrize("how", CHANGED)
+def test_a_file_that_has_changed_since_it_was_imported_is_named(keeper, scratch, library, how, native):
+    script = "import tool.part\nprint(tool.part.VERSION)\n"
+    write(scratch, {"script.py": "import ctypes\n" * native + script})
+    write(library, {"tool/__init__.py": "", "tool/part.py": "VERSION = 'old'\n"})
+    learned, part = learn(keeper, library), library / "tool/part.py"
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    spare.warm(learned)
+    CHANGED[how](part)
+    streams = keeper.streams()
+    spare.tell(b"G" + u32(0) + spare.body(), [*streams, keeper.record_file()])
+    reason, names = spare.left_out()
+    assert reason.endswith(" has changed since it was imported") and str(library / "tool") in reason and names == []
+    assert read_file(streams[1]) == b""
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["looked at", "watched"])
+def test_other_files_may_change_beside_them(keeper, scratch, library, native):
+    write(scratch, {"script.py": "import ctypes\n" * native + "import one\nprint(one.VERSION)\n"})
+    write(library, {"one.py": "VERSION = 'old'\n", "other.py": ""})
+    learned = learn(keeper, library)
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    spare.warm(learned)
+    write(library, {"other.py": "1\n", "third.txt": "2"})
+    (library / "one.py").read_text()
+    spare.teach({"other": str(library / "other.py")})
+    (library / "third.txt").unlink()
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"old\n"
+
+
 # What two standby workers must not share, and what a worker must not keep.
 
 def test_two_standby_workers_share_no_randomness(keeper, scratch):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import zipfile
 
 import pytest
 
@@ -276,6 +277,51 @@ def test_a_script_runs_as_if_started_cold(keeper, scratch, name):
         "work/warning_module.py": "import warnings\nwarnings.warn('from a module')\n",
     })
     compare(keeper, ["work/script.py", "--an", "argument"])
+
+
+# What a library can ask of the program while it is imported.
+LOOKS = """
+    import sys, pkgutil, os
+    import __main__
+    for name, value in vars(__main__).items():
+        print(name, type(value) if name in ("__builtins__", "looks") else value, sep=" = ")
+    print(sys.argv, sys.path, __main__ is sys.modules["__main__"], getattr(sys, "orig_argv", None))
+    print(hasattr(__main__, "__file__"), getattr(__main__.__spec__, "cached", None), getattr(__main__.__loader__, "path", None))
+    print([module.name for module in pkgutil.iter_modules() if module.name.startswith("plugin_")])
+    print(dict(os.environ, PATH="") if "whole" in sys.argv else os.environ["HOME"])
+    keeps = __main__, sys.path, sys.argv
+"""
+
+
+@pytest.mark.parametrize("words", [
+    ["script.py", "one"], ["./script.py"], ["../work/script.py"], ["{place}/script.py"], ["link.py"], ["-m", "script"],
+    ["package/inner.py"], ["-m", "package.inner", "-m"], ["-mpackage.inner"], ["-um", "package.inner"], ["-m", "package"],
+    ["-m", "busy.inner"], ["-m", "busy"], ["-m", "none.such"], ["package"], ["archive.zip"], ["-c", "import looks", "-m"],
+    ["-m", "lonely.part"], ["-O", "-m", "package.inner"], ["-X", "utf8", "script.py"], ["-W", "ignore", "script.py"],
+    ["-s", "-B", "script.py"],
+], ids=" ".join)
+def test_libraries_see_the_program_as_they_would_in_a_worker(keeper, scratch, words):
+    work = scratch / "work"
+    program = "import looks\nprint(sorted(vars(looks.__main__)), looks.keeps[1] is __import__('sys').path, __file__)\n"
+    write(scratch, {"library/site-packages/looks.py": LOOKS, "library/site-packages/first.py": LOOKS})
+    write(work, {
+        "script.py": program, "package/__init__.py": "", "package/inner.py": program, "package/__main__.py": program,
+        "busy/__init__.py": "import first\n", "busy/inner.py": program, "busy/__main__.py": program, "plugin_a.py": "",
+        "lonely/part.py": program,
+    })
+    (work / "link.py").symlink_to(scratch / "work/package/inner.py")
+    with zipfile.ZipFile(work / "archive.zip", "w") as archive:
+        archive.writestr("__main__.py", program)
+    words, names = [word.format(place=work) for word in words], {"PYTHONPATH": scratch / "library/site-packages"}
+    cold, recorded = keeper.cold(words, cwd=work, **names), keeper.recorded(words, cwd=work, **names)
+    assert_same(recorded, cold)
+    learned = recorded.modules()
+    spare = keeper.spare(words, work, **names)
+    assert spare.warm(learned)[0] >= ("looks" in learned) and (cold.status == 0 or "none.such" in words)
+    spare.open_gate(keeper.streams())
+    warm = spare.finish()
+    assert "looks" not in warm.modules()
+    assert_same(warm, cold)
 
 
 MODULES = """

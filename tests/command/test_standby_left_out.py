@@ -77,7 +77,9 @@ def test_modules_are_what_they_are_in_a_worker_that_is_started_cold(keeper, scra
 PASSING = {
     "thread": "import threading\ndone = threading.Event()\nthread = threading.Thread(target=done.wait)\nthread.start()\n"
               "import other\ndone.set()\nthread.join()\n",
-    "process": "import subprocess\nwith subprocess.Popen(['cat'], stdin=subprocess.PIPE) as process:\n    import other\n",
+    "umask": "import os\nold = os.umask(0o77)\nimport other\nos.umask(old)\n",
+    "descriptor": "import os\nold = os.dup(1)\nimport other\nos.close(old)\n",
+    "handler": "import signal\nold = signal.signal(10, signal.SIG_IGN)\nimport other\nsignal.signal(10, old)\n",
     "socket": "import socket\nwith socket.socket() as opened:\n    import other\n",
     "path": "import sys\nsys.path.insert(0, '/nowhere')\nimport other\nsys.path.remove('/nowhere')\n",
 }

@@ -15,11 +15,26 @@ pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent 
 
 
 @pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
-def test_a_file_that_hides_a_learned_module_is_named(keeper, scratch, library, words):
+def test_a_file_that_hides_a_learned_module_is_the_programs(keeper, scratch, library, words):
+    write(library, {"one.py": "", "two.py": "import one\n"})
+    write(scratch, {"script.py": "import one\n", "one.py": "print('mine')\n"})
+    spare = keeper.spare(words, PYTHONPATH=library)
+    assert spare.warm({"one": str(library / "one.py")})[:2] == (0, 1)
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"mine\n"
+    reason, names = keeper.spare(words, PYTHONPATH=library).unsuited({"two": str(library / "two.py")})
+    assert (reason, names) == ("one is the user's own code, and was imported by a library", ["two"])
+
+
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
+def test_a_file_that_begins_to_hide_a_learned_module_is_named(keeper, scratch, library, words):
     write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import one\n", "one.py": ""})
-    reason = keeper.spare(words, PYTHONPATH=library).dirty({"one": str(library / "one.py")})
-    assert reason == f"one in {scratch} hides a module that was imported from elsewhere"
+    write(scratch, {"script.py": "import one\n"})
+    spare = keeper.spare(words, PYTHONPATH=library)
+    spare.warm({"one": str(library / "one.py")})
+    write(scratch, {"one.py": ""})
+    spare.send_list(b"T", {})
+    assert spare.reason() == f"one in {scratch} hides a module that was imported from elsewhere"
 
 
 def test_a_directory_without_modules_hides_nothing(keeper, scratch, library):
@@ -106,9 +121,84 @@ def test_a_module_that_reads_a_name_of_the_round_is_named(keeper, scratch, libra
 
 
 def test_other_names_may_be_read(keeper, scratch, library):
-    write(library, {"one.py": "import os\nfound = [os.getenv('HOME'), dict(os.environ), 'RANKS' in os.environ]\n"})
+    write(library, {"one.py": "import os\nfound = [os.getenv('HOME'), os.environb.get(b'PATH'), 'RANKS' in os.environ]\n"})
     write(scratch, {"script.py": "import one\n"})
     assert keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library).status == 0
+
+
+WHOLE = {
+    "dict": "found = dict(os.environ)", "copy": "found = os.environ.copy()", "keys": "found = list(os.environ.keys())",
+    "items": "found = list(os.environ.items())", "values": "found = list(os.environ.values())",
+    "iteration": "found = [name.lower() for name in os.environ]", "or": "found = os.environ | {}" * (sys.version_info >= (3, 9)),
+    "settings": "found = {name.lower(): value for name, value in os.environ.items()}.get('rank')",
+    "search": "found = [value for name, value in os.environ.items() if name == 'RANK']",
+    "count": "found = len(os.environ)", "text": "found = repr(os.environ)", "bytes": "found = dict(os.environb)",
+    "posix": "import posix\nfound = dict(posix.environ)", "later": "from posix import environ as found",
+    "splat": "found = {**os.environ}", "in a set": "found = 'RANK' in set(os.environ)", "equal": "found = os.environ == {}",
+    "sorted": "found = sorted(os.environ)[:1]", "begins": "found = [name for name in os.environ if name.startswith('MAST')]",
+    "file": "found = open('/proc/self/environ').read()",
+}
+
+
+@pytest.mark.parametrize("read", WHOLE)
+def test_a_module_that_reads_the_environment_as_a_whole_is_named(keeper, scratch, library, read):
+    write(library, {"one.py": f"import os\n{WHOLE[read] or WHOLE['dict']}\n", "two.py": "import one\n", "three.py": ""})
+    write(scratch, {"script.py": "import two, three\n"})
+    reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learn(keeper, library))
+    says = {"later": "keeps posix.environ", "file": "reads /proc/self/environ while it is imported"}
+    assert reason == "one " + says.get(read, "reads the environment as a whole while it is imported")
+    assert sorted(names) == ["one", "two"]
+
+
+def test_who_only_looks_for_names_that_begin_otherwise_may_see_all(keeper, scratch, library):
+    """As tqdm does, which PyTorch imports."""
+    write(library, {"one.py": """
+        import os
+        found = {name[5:]: value for name, value in os.environ.items() if name.startswith("TQDM_")}
+        other = any(name.endswith("_PROXY") for name in os.environ) or [name for name in os.environb if b"=" in name]
+        """})
+    write(scratch, {"script.py": "import one\nprint(one.found, one.other)\n"})
+    names = {"PYTHONPATH": library, "TQDM_COLOUR": "red"}
+    learned = keeper.recorded(["script.py"], **names).modules()
+    spare = keeper.spare(["script.py"], **names)
+    assert spare.warm(learned)[:2] == (len(learned), 0)
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == keeper.cold(["script.py"], **names).out == b"{'COLOUR': 'red'} []\n"
+
+
+IN_C = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.getenv.restype = ctypes.c_char_p\n"
+WALK = """
+found, at = [], 0
+environ = ctypes.POINTER(ctypes.c_char_p).in_dll(libc, "environ")
+while environ[at] is not None:
+    found.append(environ[at])
+    at += 1
+"""
+
+
+@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TORCHELASTIC_RESTART_COUNT", "ROLE_RANK"])
+@pytest.mark.parametrize("kept", ["libc.getenv(b'%s')", "bool(libc.getenv(b'%s'))"], ids=["value", "whether it is there"])
+def test_c_code_that_reads_a_name_of_the_round_is_named(keeper, scratch, library, name, kept):
+    write(library, {"one.py": IN_C + f"found = {kept % name}\nimport two\n", "two.py": ""})
+    write(scratch, {"script.py": "import one\n"})
+    reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learn(keeper, library))
+    assert (reason, names) == (f"one reads {name} in C while it is imported", ["one"])
+
+
+def test_c_code_that_reads_all_names_is_named(keeper, scratch, library):
+    write(library, {"one.py": IN_C + WALK})
+    write(scratch, {"script.py": "import one\n"})
+    reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learn(keeper, library))
+    assert reason.startswith("one reads ") and names == ["one"]
+
+
+def test_c_code_may_read_other_names_and_change_them(keeper, scratch, library):
+    """And C code of the program finds those of the round, and no other, where the kernel's list has them."""
+    other = "found = libc.getenv(b'HOME'), libc.getenv(b'RA'), libc.getenv(b'WORLD'), libc.getenv(b'MASTER')\n"
+    write(library, {"one.py": IN_C + other + "libc.setenv(b'SEASON', b'wet', 1)\nlibc.unsetenv(b'SEASON')\n"})
+    write(scratch, {"script.py": "import one\n" + IN_C + WALK + "print(one.found, *sorted(found), sep='\\n')\n"})
+    warm = keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library)
+    assert warm.out == keeper.cold(["script.py"], PYTHONPATH=library).out
 
 
 DIRT = {
@@ -126,7 +216,7 @@ DIRT = {
         "while not entered: time.sleep(0.01)\n", "one started a thread"),
     "socket": ("import socket\nkept = socket.socket()\n", "one opened socket:["),
     "path": ("import sys\nsys.path.insert(0, '/elsewhere')\n", "one put something in front of sys.path"),
-    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "one started a process"),
+    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "one starts a process while it is imported"),
     "own code": ("import sys\nsys.path.append(sys.argv[0].rpartition('/')[0])\nimport of_the_user\n",
                  "of_the_user is the user's own code, and was imported by a library"),
 }
@@ -141,6 +231,170 @@ def test_what_an_imported_module_may_not_do_is_named(keeper, scratch, library, k
     told, names = spare.unsuited({"one": str(library / "one.py")})
     assert told.startswith(reason) and names == ["one"]
     assert marks(scratch) == 0
+
+
+# What a module must not do in a process that waits beside a worker, since it would be done twice: it is refused.
+REFUSED = {
+    "open to write": ("open('kept', 'w')", "opens kept for writing"),
+    "open to append": ("open('kept', 'a')", "opens kept for writing"),
+    "open to change": ("open('kept', 'r+')", "opens kept for writing"),
+    "create": ("open('new', 'x')", "opens new for writing"),
+    "os.open": ("os.open('kept', os.O_WRONLY | os.O_TRUNC)", "opens kept for writing"),
+    "os.open to read": ("os.open('kept', os.O_RDONLY | os.O_TRUNC)", "opens kept for writing"),
+    "pathlib": ("pathlib.Path('kept').write_text('')", "opens kept for writing"),
+    "logging": ("logging.FileHandler('kept', mode='w')", "opens %s/kept for writing"),
+    "truncate": ("os.truncate('kept', 0)", "calls os.truncate"),
+    "remove": ("os.remove('kept')", "calls os.remove"),
+    "unlink": ("pathlib.Path('kept').unlink()", "calls os.remove"),
+    "rename": ("os.rename('kept', 'new')", "calls os.rename"),
+    "replace": ("os.replace('other', 'kept')", "calls os.rename"),
+    "shutil": ("shutil.copy('other', 'kept')", "opens kept for writing"),
+    "rmtree": ("shutil.rmtree('full')", "calls os.remove"),
+    "mkdir": ("os.makedirs('new/directory', exist_ok=True)", "makes the directory new"),
+    "rmdir": ("os.rmdir('empty')", "calls os.rmdir"),
+    "link": ("os.symlink('kept', 'new')", "calls os.symlink"),
+    "chmod": ("os.chmod('kept', 0)", "calls os.chmod"),
+    "times": ("os.utime('kept', (1, 1))", "calls os.utime"),
+    "sqlite": ("sqlite3.connect('new')", "opens the database new"),
+    "beside a temporary directory": (
+        "(tempfile.TemporaryDirectory(dir='../more'), os.rename('kept', 'new'))", "calls os.rename"),
+    "lock": ("fcntl.flock(open('kept'), fcntl.LOCK_EX)", "calls fcntl.flock"),
+    "lock of a part": ("fcntl.lockf(open('kept'), fcntl.LOCK_SH)", "calls fcntl.lockf"),
+    "connection": ("socket.create_connection(('localhost', 9))", "calls socket."),
+    "port": ("socket.socket().bind(('127.0.0.1', 1))", "binds a socket to ('127.0.0.1', 1)"),
+    "subprocess": ("subprocess.run(['touch', 'new'])", "starts a process"),
+    "system": ("os.system('touch new')", "starts a process"),
+    "fork": ("os.fork() or os._exit(0)", "starts a process"),
+    "exec": ("os.execvp('touch', ['touch', 'new'])", "starts a process"),
+    "spawn": ("os.posix_spawnp('touch', ['touch', 'new'], {})", "starts a process"),
+    "kill": ("os.kill(os.getppid(), 10)", "sends a signal"),
+    "chdir": ("os.chdir('/')", "calls os.chdir"),
+    "limits": ("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", "calls resource.setrlimit"),
+    "stdout": ("open(1, 'w', closefd=False)", "opens descriptor 1 for writing"),
+}
+IMPORTS = "import fcntl, logging, os, pathlib, resource, shutil, socket, sqlite3, subprocess, tempfile\n"
+FILES = {"kept": "1", "other": "2", "full/file": "3"}
+
+
+def tree(place):
+    return {path: (path.lstat().st_mode, path.lstat().st_mtime_ns, path.read_text() if path.is_file() else "")
+            for path in place.rglob("*")}
+
+
+@pytest.mark.parametrize("catches", [False, True], ids=["plain", "with a way out"])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_changes_the_world_is_refused_and_the_module_left_out(keeper, scratch, library, kind, catches):
+    text, effect = REFUSED[kind]
+    if catches:
+        text = f"try:\n    kept = {text}\nexcept Exception:\n    open('new', 'w')"
+    write(library, {"one.py": IMPORTS + text + "\n", "two.py": "import json\n"})
+    place = scratch / "work"
+    write(place, {**FILES, "script.py": ""})
+    (place / "empty").mkdir()
+    (scratch / "more").mkdir()
+    listed, before = {name: str(library / f"{name}.py") for name in ("one", "two")}, tree(place)
+    reason, names = keeper.spare(["script.py"], place, PYTHONPATH=library).unsuited(listed)
+    assert reason.startswith("one " + (effect % place if "%" in effect else effect)), reason
+    assert reason.endswith(" while it is imported") and names == ["one"]
+    assert tree(place) == before
+
+
+ALLOWED = {
+    "reading": "found = open('kept').read()", "a bin": "found = open(os.devnull, 'w')", "a directory that is there":
+    "found = os.makedirs('full', exist_ok=True)", "where temporary files are": "found = tempfile.gettempdir()",
+    "a table in memory": "found = sqlite3.connect(':memory:').execute('select 1').fetchall()",
+    "whether there is IPv6": "with socket.socket() as tried: tried.bind(('127.0.0.1', 0))",
+    "temporary files": """
+with tempfile.TemporaryDirectory() as place:
+    name = os.path.join(place, 'file')
+    with open(name, 'w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(file.fileno(), 7)
+    os.link(name, name + '2')
+    os.replace(name, name + '3')
+    os.symlink('/etc', os.path.join(place, 'link'))
+    os.makedirs(os.path.join(place, 'one/two'))
+with tempfile.NamedTemporaryFile() as file: file.write(b'x')
+""", "whether one lives": "os.kill(os.getpid(), 0)",
+}
+
+
+@pytest.mark.parametrize("kind", ALLOWED)
+def test_what_changes_nothing_is_no_reason(keeper, scratch, library, kind):
+    write(library, {"one.py": IMPORTS + ALLOWED[kind] + "\n"})
+    write(scratch, {**FILES, "script.py": "import one\n"})
+    assert keeper.spare(["script.py"], PYTHONPATH=library).warm({"one": str(library / "one.py")})[1] == 0
+
+
+# What stays in the process, and would be there before the program's first line.
+LEFT = {
+    "dup": ("kept = os.dup(1)", "keeps a copy of a standard stream"),
+    "dup with a file": ("kept = os.fdopen(os.dup(1), 'w')", "keeps a copy of a standard stream"),
+    "dup2": ("os.dup2(2, 77)", "keeps a copy of a standard stream"),
+    "stream over another": ("os.dup2(os.open('/dev/null', os.O_WRONLY), 1)", "changed descriptor 1"),
+    "buffer": ("kept = sys.stdout.buffer", "changed a standard stream, or keeps its buffer"),
+    "another stream": ("sys.stdout = open(os.devnull, 'w')", "changed a standard stream, or keeps its buffer"),
+    "umask": ("os.umask(0o77)", "changed the umask"),
+    "handler": ("signal.signal(signal.SIGUSR1, lambda *_: None)", "set a signal handler"),
+    "default": ("signal.signal(signal.SIGINT, signal.SIG_DFL)", "set a signal handler"),
+    "mask": ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])", "blocked a signal"),
+    "ignored in C": ("import ctypes; ctypes.CDLL(None).signal(12, ctypes.c_void_p(1))", "ignores a signal"),
+    "timer": ("signal.setitimer(signal.ITIMER_REAL, 600, 600)", "set a timer"),
+    "temporary directory": ("import tempfile; kept = tempfile.mkdtemp()", "leaves /tmp/"),
+    "exit": ("atexit.register(print, 'ends')", "registered a function for the exit"),
+    "file of C": ("import ctypes; ctypes.CDLL(None).fopen(b'new', b'w')", "holds %s/new open for writing"),
+}
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_what_stays_in_the_process_is_named(keeper, scratch, kind):
+    text, effect = LEFT[kind]
+    place, own = scratch / "work", scratch / "not installed"
+    write(own, {"one.py": "import atexit, os, signal, sys\n" + text + "\nimport two\n", "two.py": "import csv\n"})
+    write(place, {"script.py": ""})
+    listed = {name: str(own / f"{name}.py") for name in ("one", "two")}
+    reason, names = keeper.spare(["script.py"], place, PYTHONPATH=own).unsuited(listed)
+    assert reason.startswith("one " + (effect % place if "%" in effect else effect)), reason
+    assert names == ["one"]
+
+
+TERMINALS = ("sys.stdout.isatty()", "sys.__stderr__.isatty()", "os.isatty(1)", "shutil.get_terminal_size()")
+
+
+@pytest.mark.parametrize("ask", TERMINALS)
+def test_who_asks_whether_there_is_a_terminal_is_named_where_the_agent_has_one(keeper, scratch, library, ask):
+    write(library, {"one.py": f"import os, shutil, sys\nfound = {ask}\nagain = os.isatty(9)\n"})
+    write(scratch, {"script.py": "import one, os, sys\nprint(one.found, os.isatty.__name__, vars(sys.stdout))\n"})
+    learned = learn(keeper, library)
+    cold, warm = (run(["script.py"], PYTHONPATH=library) for run in (keeper.cold, lambda *a, **k: keeper.warm(*a, learned, **k)))
+    assert warm.visible() == cold.visible()
+    old, (agents, others) = os.dup(0), os.openpty()
+    try:
+        os.dup2(others, 0)
+        reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learned)
+        assert (reason, names) == ("one asks whether a stream is a terminal while it is imported", ["one"])
+        write(library, {"one.py": "found = False\n"})
+        warm = keeper.warm(["script.py"], learned, PYTHONPATH=library)
+        assert (warm.status, warm.out) == (0, cold.out) or ask.startswith("shutil")
+    finally:
+        os.dup2(old, 0)
+        for fd in old, agents, others:
+            os.close(fd)
+
+
+def test_several_such_modules_are_named_by_one_standby_worker(keeper, scratch, library):
+    write(library, {"one.py": "import os\nos.umask(0o77)\n", "two.py": "import os\nkept = os.dup(1)\n",
+                    "three.py": "import os\nos.umask(0o27)\n", "four.py": "import os\nkept = os.dup(2)\n", "five.py": ""})
+    write(scratch, {"script.py": ""})
+    listed = {name: str(library / f"{name}.py") for name in ("one", "two", "three", "four", "five")}
+    assert keeper.spare(["script.py"], PYTHONPATH=library).unsuited(listed)[1] == ["one", "two", "three", "four"]
+
+
+def test_an_installed_package_may_have_a_function_for_the_exit(keeper, scratch, library):
+    """PyTorch has several."""
+    write(library, {"one.py": "import atexit, logging\natexit.register(print, 'ends')\n"})
+    write(scratch, {"script.py": "import one\n"})
+    assert keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library).out == b"ends\n"
 
 
 def test_much_that_imported_modules_print_is_named(keeper, scratch, library):

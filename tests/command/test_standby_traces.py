@@ -29,6 +29,13 @@ CUSTOM = {
         """,
     "marks": "import sys\nsys.marked = 1\n",
     "collects no garbage": "import gc; gc.disable()\n",
+    "sets up the process": """
+        import atexit, os, signal
+        os.umask(0o77)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        atexit.register(print, 'of the user')
+        os.environ["MASTER_ADDR"] = "of the user"
+        """,
     "takes itself away": "import sys\ndel sys.modules[__name__]\n",
     "is another module": "import sys, types\nsys.modules[__name__] = types.SimpleNamespace(replaced=True)\n",
 }
@@ -40,6 +47,11 @@ def test_the_users_sitecustomize_runs_as_ever(keeper, scratch, kind):
         import gc, sys
         print(getattr(sys, "marked", 0), sys.modules.get("sitecustomize"), gc.isenabled())
         print(sys.exc_info(), [name for name in sys.modules if name.startswith("muster")])
+        import os, signal, ctypes
+        print(os.umask(0), signal.getsignal(signal.SIGUSR1), os.environ["MASTER_ADDR"])
+        libc = ctypes.CDLL(None)
+        libc.getenv.restype = ctypes.c_char_p
+        print(libc.getenv(b"MASTER_ADDR"), libc.getenv(b"RANK"))
         """
     write(scratch, {"script.py": script, "custom/usercustomize.py": "print('usercustomize')\n"})
     if CUSTOM[kind] is not None:

@@ -134,10 +134,8 @@ def exists(pid):
 # A module that a standby worker imports as long as there is the file `slow`, and says so. Workers do not wait.
 WAITING = """
 import os, time
-with open("/proc/self/environ", "rb") as file:
-    is_spare = b"role=spare" in file.read()
-if is_spare:
-    open("imports.%d" % os.getpid(), "w").close()
+if "muster-standby" in os.readlink("/proc/self/fd/1"):
+    os.mknod("imports.%d" % os.getpid())  # Python tells nobody of that.
     while os.path.exists("slow"):
         time.sleep(0.01)
 """

@@ -26,9 +26,9 @@ def borrow(name, borrowed={}):
     """A module of the interpreter's own for the hook alone: sys.modules stays as it was. It is kept, since a module that
     nobody has any more is garbage, to be collected in the program's first lines."""
     if name not in borrowed:
-        known, borrowed[name] = name in sys.modules, __import__(name)
-        if not known:
-            del sys.modules[name]
+        known, borrowed[name] = set(sys.modules), __import__(name)
+        for new in set(sys.modules) - known:
+            borrowed[new] = sys.modules.pop(new)
     return borrowed[name]
 
 

@@ -1,145 +1,110 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What modules do while they are imported and a standby worker must not have done, and who is to blame. Those modules
-wait for the program, and so do all that import them: a module that had to do without another would be another one."""
+"""What modules do while they are imported and a standby worker must not have done, as far as it stays in the process."""
 import os
 import sys
 
-from muster_standby import borrow, pass_for_importlib
+from muster_standby import borrow, move_up
 
 DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 
 
+# Ends of sentences that begin with a module, for what differs from what was before it.
+SENTENCES = {
+    "front": "put something in front of sys.path", "thread": "started a thread", "process": "started a process",
+    "handlers": "set a signal handler", "timer": "set a timer", "exits": "registered a function for the exit",
+    "streams": "changed a standard stream, or keeps its buffer", "directory": "changed the working directory",
+    "Umask": "changed the umask", "SigBlk": "blocked a signal", "SigIgn": "ignores a signal",
+    "Cpus_allowed": "changed its CPUs",
+}
+
+LINES = {name: ("\n%s:" % name).encode() for name in ("Umask", "SigBlk", "SigIgn", "Cpus_allowed")}
+EARLY = ("handlers", "exits", "Umask", "SigBlk", "SigIgn", "Cpus_allowed")
+
+
 class Effects:
-    """What there is in this process that a worker would not have, each as the end of a sentence that begins with a
-    module. What a module does and undoes while it is imported is none. Looked for with few system calls."""
+    """What there is in this process that a worker would not have. What a module does and undoes while it is imported is
+    none. Looked for with few system calls."""
 
     def __init__(self):
-        self.files, self.path, self.begun, self.told = open_files(), sys.path[:], {}, set()
-        self.marks = look()
+        self.path, self.begun, self.signal, self.exits = sys.path[:], {}, borrow("_signal"), borrow("atexit")._ncallbacks
+        self.process = [move_up(os.open("/proc/self/" + name, os.O_RDONLY | os.O_CLOEXEC)) for name in ("status", "fd", "task")]
         has_python_threads()  # What that borrows is borrowed before imports are watched.
+        self.marks, self.stands_in, self.there = self.look(), False, []
+        self.before = self.state()
+
+    def stand_in(self, change):
+        """The front of sys.path becomes another one, which is no module's effect. Nor is what a sitecustomize of the
+        user's has set in the process: it has done so in a worker, too, before the program."""
+        now = self.state()
+        self.before.update({key: now[key] for key in EARLY if key in now})
+        before = sys.path[:]
+        change()
+        added = sys.path[: len(sys.path) - len(before)]
+        self.path, self.before["front"], self.stands_in = added + self.path, added + self.before["front"], True
+
+    def look(self):
+        """What changes when one of them does, or can: fast to know."""
+        status, files, threads = self.process
+        return (
+            os.fstat(files).st_size or os.listdir("/proc/self/fd"), [os.fstat(fd).st_ino for fd in range(3)],
+            os.fstat(threads).st_nlink, has_children(), tuple(map(self.signal.getsignal, range(1, self.signal.NSIG))),
+            self.signal.getitimer(self.signal.ITIMER_REAL)[1], self.exits(), streams(), os.getcwdb(),
+            lines_of(os.pread(status, 1 << 14, 0)), sys.path[: len(self.path)],
+        )
+
+    def state(self):
+        """By the name of a sentence."""
+        _, _, _, process, handlers, timer, exits, kept, directory, lines, front = self.look()
+        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
+        found = dict(zip(LINES, lines), thread=has_python_threads(), process=process, handlers=handlers, timer=timer)
+        return dict(found, exits=exits, streams=kept, directory=directory, front=front, files=held_files())
 
     def all(self):
-        found = ["opened " + file for file in sorted(open_files() - self.files) if file.startswith(DEVICES)]
-        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
-        found += ["started a thread"] if has_python_threads() else []
-        found += ["started a process"] if has_children() else []
-        found += ["put something in front of sys.path"] if sys.path[: len(self.path)] != self.path else []
-        return [effect for effect in found if effect not in self.told]
+        """(sentence, key of the state) of each difference"""
+        now = self.state()
+        found = [(file, "files") for file in sorted(now["files"] - self.before["files"])]
+        return found + [(text, key) for key, text in SENTENCES.items() if now.get(key) != self.before.get(key)]
 
-    def can_be_new(self):
-        marks, self.marks = self.marks, look()
-        return marks != self.marks or sys.path[: len(self.path)] != self.path
+    def differences(self):
+        marks, self.marks = self.marks, self.look()
+        if marks != self.marks:
+            self.there = self.all()
+        return self.there
 
     def note(self, module):
         """This module's code runs, and is about to import another."""
-        if self.can_be_new():
-            for effect in self.all():
-                self.begun.setdefault(effect, module)
+        for effect in self.differences():
+            self.begun.setdefault(effect, module)
 
-    def left_by(self, module):
-        """The effects of a module that has been imported."""
-        if self.can_be_new() or self.begun:
-            there = self.all()
-            self.begun = {effect: self.begun.get(effect, module) for effect in there}
-            found = [effect for effect in there if self.begun[effect] == module]
-            self.told.update(found)
-            return found
-        return []
+    def left_by(self, module, is_installed):
+        """The effects of a module that has been imported. Those that are installed have functions for the exit that are
+        nobody else's matter."""
+        there = self.differences()
+        self.begun = {effect: self.begun.get(effect, module) for effect in there}
+        found = [effect for effect in there if self.begun[effect] == module]
+        now = self.state() if found else {}
+        for effect in found:  # What comes next is compared with that.
+            key = effect[1]
+            self.before[key] = self.before[key] | {effect[0]} if key == "files" else now[key]
+            there.remove(effect)
+            del self.begun[effect]
+        return [text for text, key in found if key != "exits" or not is_installed]
 
-
-class Environment:
-    """Libraries change it while they are imported, here as in a worker. But from the first module on that is left out, they
-    may not, since that one would see it. What those that are left out change there is changed by hand for what comes
-    behind them, and undone in the end."""
-
-    def __init__(self):
-        self.by_hand, self.before, self.lacks_some, self.known = {}, {}, False, None
-
-    def resume(self):
-        for name, value in self.by_hand.items():
-            put(name, value)
-        self.known = dict(os.environ._data)
-
-    def has_changed(self):
-        changed = os.environ._data != self.known
-        if changed:
-            self.known = dict(os.environ._data)
-        return changed
-
-    def change(self, name, value):
-        """To a value, to none where it is empty. False: nobody knows to what."""
-        if self.lacks_some:
-            if value and not value.strip("?"):
-                return False
-            self.before.setdefault(name, os.environ.get(name))
-            self.by_hand[name] = value or None
-            self.resume()
-        return True
-
-    def restore(self):
-        for name, value in self.before.items():
-            put(name, value)
+    def close(self):
+        for fd in self.process:
+            os.close(fd)
 
 
-def put(name, value):
-    os.environ.pop(name, None)
-    os.environ.update({} if value is None else {name: value})
+def lines_of(status):
+    """The values of these lines in what the kernel tells of this process."""
+    return [status.partition(name)[2].partition(b"\n")[0] for name in LINES.values()]
 
 
-class Blame:
-    """Modules that may not be imported here, and why the first of them may not."""
-
-    def __init__(self, outermost):
-        self.outermost, self.names, self.reason = outermost, {}, None
-
-    def running(self):
-        """The modules that are being imported, the innermost first: each imports the one before it."""
-        names, frame = [], sys._getframe(1)
-        while frame is not None and frame is not self.outermost:
-            if frame.f_code.co_name == "<module>":
-                names.append(str(frame.f_globals.get("__name__")))
-            frame = frame.f_back
-        return names
-
-    def note(self, reason=None, effect="", name=None):
-        """Blames a module, by default the one whose code runs, and all that are being imported: they need it. False
-        where there is none."""
-        names = ([name] if name else []) + self.running()
-        if names and self.reason is None:
-            self.reason = reason or names[0] + " " + effect
-        self.names.update(dict.fromkeys(names))
-        return bool(names)
-
-    def check(self, name, waits, why_not):
-        """Ends an import that a module needs and cannot have."""
-        if name in self.names or waits or why_not is not None:
-            self.note(why_not, "imports %s, which waits for the program" % name)
-            raise ImportError(name)
-
-
-def watch_ends(ended):
-    """Calls ended(name) after each import: if that is true, the import fails. Returns a function that ends this."""
-    machinery = sys.modules["_frozen_importlib"]
-    load = machinery._load_unlocked
-
-    @pass_for_importlib
-    def _load_unlocked(spec):
-        try:
-            return load(spec)
-        finally:
-            if ended(spec.name):
-                sys.modules.pop(spec.name, None)
-                raise ImportError(spec.name)
-
-    machinery._load_unlocked = _load_unlocked
-    return lambda: setattr(machinery, "_load_unlocked", load)
-
-
-def look():
-    """What changes when a file is opened, a thread or a process started."""
-    lowest = os.dup(0)
-    os.close(lowest)
-    return lowest, os.stat("/proc/self/task").st_nlink, has_children()
+def streams():
+    """The standard streams, and how many have what lies below them."""
+    mine = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    buffers = [getattr(stream, "buffer", None) for stream in mine]
+    return [(sys.stdin, sys.stdout, sys.stderr), [sys.getrefcount(buffer) for buffer in buffers if buffer is not None]]
 
 
 def has_python_threads():
@@ -161,6 +126,23 @@ def has_children():
     return True
 
 
-def open_files():
-    paths = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
-    return {os.readlink(path) for path in paths if os.path.islink(path)}  # All but the listing's own.
+def held_files():
+    """Sentences on the open files that a module may not leave."""
+    links, found = {}, set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            with open("/proc/self/fdinfo/" + fd, "rb") as file:
+                flags = int(file.read().partition(b"flags:")[2].split()[0], 8)
+            links[int(fd)] = os.readlink("/proc/self/fd/" + fd), flags & os.O_ACCMODE
+        except OSError:
+            pass  # The listing's own.
+    for fd, (link, access) in links.items():
+        if fd < 3:
+            found.add("changed descriptor %d to %s" % (fd, link))
+        elif link.startswith(DEVICES):
+            found.add("opened " + link)
+        elif (link, access) in [links.get(own) for own in range(3)]:
+            found.add("keeps a copy of a standard stream, descriptor %d" % fd)
+        elif access != os.O_RDONLY and link.startswith("/") and not link.startswith(("/memfd:", "/dev/null", "/dev/zero")):
+            found.add("holds %s open for writing" % link)
+    return found

@@ -3,7 +3,8 @@
 other can only be imported again in the order in which they began. When the program has changed its environment nothing
 more is written, since what it imports then may depend on that. When a library has, there is a line
 =NUMBER VARIABLE<tab>VALUE, empty where it is unset now, and ? for anything but a short word (it may be a secret). Of a
-variable whose name is one of secrets there is only =NUMBER ?<tab>?."""
+variable whose name is one of secrets there is only =NUMBER ?<tab>?. With -m there is a line __main__ where the package of
+that module has been imported, and the module itself begins."""
 import os
 import sys
 
@@ -29,14 +30,14 @@ def begin(told):
 
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
-    fd, left, changes = move_up(fd), 1 << 20, watch_environment()
-    file, take_mutex = fstat(fd)[1:3], prepare(fd)
+    fd, left, changes, argv = move_up(fd), 1 << 20, watch_environment(), sys.argv
+    file, take_mutex, mains = fstat(fd)[1:3], prepare(fd), ["__main__\t\n"] if argv[:1] == ["-m"] else []
 
     @pass_for_importlib
     def found(name, origin):
         nonlocal left
         try:
-            line = ("%s%s\t%s\n" % (changes(), name, origin)).encode("utf-8", "surrogateescape")
+            line = (changes() + (mains.pop() if mains and argv[:1] != ["-m"] else "") + "%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
             if getpid() == pid and fstat(fd)[1:3] == file:
                 take_mutex()

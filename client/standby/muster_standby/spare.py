@@ -2,7 +2,7 @@
 """A standby worker, from its hello to the gate and through it. Whatever goes wrong, it ends rather than run the program."""
 import os
 
-from muster_standby import borrow, is_of_round, program
+from muster_standby import borrow, is_of_round
 from muster_standby.gate import Dirty, Gate, Unsuited, change_streams
 from muster_standby.pace import Pace
 from muster_standby.record import record
@@ -78,6 +78,9 @@ def change_directory(directory):
 
 
 def pass_gate(warming, directory, names, fds):
+    changed = warming.files.changed()
+    if changed:
+        raise Unsuited("%s has changed since it was imported" % changed)
     warming.stop_watching()
     change_directory(directory)
     # Other names are as they were when this process was started. What a wrapper around the interpreter or an imported
@@ -85,6 +88,15 @@ def pass_gate(warming, directory, names, fds):
     for name, value in names:
         if is_of_round(name) and name not in os.environ:
             os.environ[name] = value
-    if program()[0] != warming.place or any(warming.shadows()):
+    put_in_order(os.environ._data, [os.fsencode(name) for name, _ in names])
+    if warming.stand_in.has_moved() or any(warming.shadows()):
         raise Dirty("the program's directory has changed")
     change_streams(fds)
+
+
+def put_in_order(environment, names):
+    """As they are in a worker that is started cold. What was added comes last."""
+    first = {name: environment[name] for name in names if name in environment}
+    first.update(environment)
+    environment.clear()
+    environment.update(first)

@@ -3,23 +3,41 @@
 import os
 import sys
 
-from muster_standby import is_of_round, own_code, program, watch_imports
-from muster_standby.effects import Blame, Effects, Environment, watch_ends
+from muster_standby import own_code, watch_imports
+from muster_standby.audit import Temporary, watch_requests, watch_terminals
+from muster_standby.blame import Blame, Environment, watch_ends
+from muster_standby.effects import Effects
+from muster_standby.files import Files
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 from muster_standby.listed import may_be_imported
+from muster_standby.reads import EARLY, Reads
+from muster_standby.stand_in import StandIn
 
 CHANGED = "changed the environment, which what is left out may read"
-EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 
 
 class Warming:
     def __init__(self):
-        self.listed, self.loaded, self.skipped = {}, {}, 0
-        (self.place, self.module), self.effects = program(), Effects()
+        self.listed, self.loaded, self.skipped, self.files = {}, {}, 0, Files()
+        self.stand_in = StandIn()
+        self.place, self.module = self.stand_in.place, self.stand_in.module
         self.is_own, self.blame, self.others = own_code(self.place), None, []
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.stop_watching, self.environment = watch_reads(self.note), Environment()
+        self.reads, self.environment = Reads(self.running, self.note), Environment()
+        self.effects, self.temporary, self.stop_asking = Effects(), Temporary(), watch_terminals(self.note)
+        self.stop_refusing = watch_requests(self.note, self.running, self.temporary)
+
+    def running(self):
+        """The module whose code runs, if one does."""
+        return next(iter(self.blame.running()), None) if self.blame else None
+
+    def stop_watching(self):
+        self.effects.close()
+        self.stop_refusing()
+        self.stop_asking()
+        self.reads.stop()
+        self.stand_in.end()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
@@ -29,11 +47,17 @@ class Warming:
         self.blame = blame = Blame(sys._getframe())
         environment = self.environment
         environment.resume()
+        if not self.effects.stands_in:
+            self.effects.stand_in(self.stand_in.begin_path)
+        self.reads.begin_c(new)
+        if "__main__" not in new:
+            self.stand_in.begin_main()
 
         def found(name, origin):
             nonlocal wanted
             pace.step()
-            self.effects.note(next(iter(blame.running()), None))
+            self.effects.note(self.running())
+            self.reads.note_c()
             if environment.has_changed() and (environment.lacks_some or blame.names):
                 blame.note(effect=CHANGED)
             if name == wanted:  # Not where a module imports another: that would do without what it should have.
@@ -43,9 +67,11 @@ class Warming:
             else:
                 blame.check(name, self.listed.get(name, origin) is None, self.why_not(name, origin))
             self.loaded.setdefault(name, origin)
+            self.files.add(origin)
 
         def ended(name):
-            effects = self.effects.left_by(name)
+            effects = self.effects.left_by(name, library_part(self.loaded.get(name, "")).__class__ is not str)
+            effects += self.reads.left_by(name) + self.temporary.left_by(name)
             if environment.has_changed() and (environment.lacks_some or blame.names):
                 effects.append(CHANGED)
             for effect in effects:
@@ -54,7 +80,9 @@ class Warming:
 
         ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
-            if origin is None:
+            if name == "__main__":
+                self.stand_in.begin_main()
+            elif origin is None:
                 environment.lacks_some = True
             elif name.startswith("=") and not environment.change(name.partition(" ")[2], origin):
                 break  # What comes now may depend on that.
@@ -75,6 +103,7 @@ class Warming:
         self.blame = None
         if blame.names:
             raise Unsuited(blame.reason, *blame.names)
+        self.files.watch(self.reads.traps and self.reads.traps.c)
 
     def why_not(self, name, origin):
         """Why a library may not import this module here, although the program may; None: it may."""
@@ -94,7 +123,7 @@ class Warming:
     def complaints(self):
         """Each reason why this process may not become a worker, whatever it imports."""
         yield from self.others
-        for effect in self.effects.all():
+        for effect, _ in self.effects.all():
             yield "an imported module " + effect
         if any(os.fstat(fd).st_size > CAPTURED_MAXIMUM for fd in (1, 2)):
             yield "imported modules printed more than %d bytes" % CAPTURED_MAXIMUM
@@ -105,29 +134,12 @@ class Warming:
         """Top-level modules that the program would find in its own directory. Looked for again at the gate."""
         finder = sys.modules["_frozen_importlib_external"].PathFinder
         known = {name for name, origin in self.loaded.items() if "." not in name and os.path.isabs(origin)}
-        files = os.listdir(self.place) if self.place else []
+        files = os.listdir(self.place) if self.place and os.path.isdir(self.place) else known if self.place else []
         for name in sorted(known.intersection(file.partition(".")[0] for file in files)):
             spec = finder.find_spec(name, [self.place])
             if spec is not None and spec.loader is not None:
                 yield name
         sys.path_importer_cache.pop(self.place, None)
-
-
-def watch_reads(note):
-    """Calls note(module, what it does) when a name of the round is read. Returns a function that ends this."""
-    read, there = os._Environ.__getitem__, set(os.environ)
-
-    def __getitem__(environ, key):
-        name = os.fsdecode(key) if isinstance(key, (str, bytes)) else ""
-        if is_of_round(name) and name not in there:
-            frame = sys._getframe(1)
-            while frame.f_globals.get("__name__") in ("os", "_collections_abc", "collections.abc"):
-                frame = frame.f_back
-            note(frame.f_globals.get("__name__"), "reads %s while it is imported" % name)
-        return read(environ, key)
-
-    os._Environ.__getitem__ = __getitem__
-    return lambda: setattr(os._Environ, "__getitem__", read)
 
 
 def is_same(origin, listed):

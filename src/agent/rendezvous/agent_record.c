@@ -138,18 +138,6 @@ static void write_obstacle(void *context, struct text *out) {
     }
 }
 
-void agent_record_write_obstacle(const struct agent_record *record, struct text *out) {
-    struct text obstacle = {0};
-    rendezvous_backend_write_obstacle(record->backend, &obstacle);
-    if (obstacle.length > 0) {
-        text_append(out, text_string(&obstacle));
-        if (record->host != NULL) {
-            agent_store_host_write_hint(record->host, out);
-        }
-    }
-    text_clear(&obstacle);
-}
-
 const char *agent_record_reached_name(const struct agent_record *record) {
     return record->host != NULL ? agent_store_host_reached_name(record->host) : NULL;
 }
@@ -410,12 +398,21 @@ void agent_record_tell_connected(
     record->connected_context = context;
 }
 
+static void write_obstacle_of_store(const struct agent_record *record, struct text *out) {
+    size_t length = out->length;
+    rendezvous_backend_write_obstacle(record->backend, out);
+    if (out->length > length && record->host != NULL) {
+        agent_store_host_write_hint(record->host, out);
+    }
+}
+
 void agent_record_write_obstacle(const struct agent_record *record, struct text *out) {
+    size_t length = out->length;
     if (record->succession != NULL) {
         agent_succession_write_obstacle(record->succession, out);
     }
-    if (out->length == 0) {
-        rendezvous_backend_write_obstacle(record->backend, out);
+    if (out->length == length) {
+        write_obstacle_of_store(record, out);
     }
 }
 

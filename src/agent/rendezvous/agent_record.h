@@ -44,8 +44,6 @@ void agent_record_note_admission(
     struct agent_record *record, const struct rendezvous_admission *planned);
 bool agent_record_look_for_admission(struct agent_record *record);
 void agent_record_describe_admission(const struct agent_record *record, struct text *out);
-/* Appends why the job's store is not reached, while this node tries. */
-void agent_record_write_obstacle(const struct agent_record *record, struct text *out);
 /* See agent_rendezvous_look_for_neighbours, and the function after it. */
 void agent_record_look_for_neighbours(struct agent_record *record);
 void agent_record_stop_looking_for_neighbours(struct agent_record *record);

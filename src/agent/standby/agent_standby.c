@@ -24,6 +24,7 @@
 struct place {
     struct text_list environment; /* of the worker that was started last, before it was dressed */
     struct worker_record record;
+    struct learned_list learned; /* what workers of this rank have imported, and other nodes' */
     struct standby_spare *spare; /* NULL: none */
     bool is_awaited;             /* the spare has been told to go through its gate */
 };
@@ -35,8 +36,8 @@ struct agent_standby {
     struct event_timer *timer;   /* of the plan */
     struct event_timer *passage; /* of those who are awaited */
     struct hook_directory hook;
-    struct learned_list learned;
-    struct place *places; /* by local rank */
+    struct learned_list learned; /* by any of them */
+    struct place *places;        /* by local rank */
     struct standby_probe probe;
 };
 
@@ -80,6 +81,7 @@ enum failure_code agent_standby_new(struct event_loop *loop,
     standby->places = memory_allocate((size_t)settings->worker_count * sizeof *standby->places);
     for (int rank = 0; rank < settings->worker_count; rank++) {
         worker_record_init(&standby->places[rank].record);
+        learned_list_init(&standby->places[rank].learned);
     }
     learned_list_init(&standby->learned);
     standby->timer = event_timer_new(loop, timer_fired, standby);
@@ -106,6 +108,7 @@ void agent_standby_free(struct agent_standby *standby) {
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         forget_spare(&standby->places[rank]);
         worker_record_clear(&standby->places[rank].record);
+        learned_list_clear(&standby->places[rank].learned);
         text_list_clear(&standby->places[rank].environment);
     }
     (void)standby_probe_end(&standby->probe);
@@ -166,11 +169,12 @@ void agent_standby_expect_end(struct agent_standby *standby, int local_rank) {
 
 /* Returns for how long it has not grown. */
 static int64_t read_record(struct agent_standby *standby, int local_rank, struct instant now) {
-    struct worker_record *record = &standby->places[local_rank].record;
-    if (worker_record_look(record, &standby->learned, now)) {
+    struct place *place = &standby->places[local_rank];
+    if (worker_record_look(&place->record, &place->learned, now)) {
+        (void)learned_list_add_text(&standby->learned, learned_list_text(&place->learned));
         post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
     }
-    return now.nanoseconds - record->grown.nanoseconds;
+    return now.nanoseconds - place->record.grown.nanoseconds;
 }
 
 static void look(struct agent_standby *standby) {
@@ -199,13 +203,15 @@ static void give_away(struct agent_standby *standby, int local_rank) {
     post_rank(standby, STANDBY_EVENT_SPARE_GIVEN, local_rank);
 }
 
-/* Its last words may be that it cannot be used. */
+/* Its last words may be that it cannot be used, or that it is out of date: another one could be. */
 static void take_back(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
-    const char *reason = standby_spare_words(place->spare)->reason;
-    bool is_dirty = reason != NULL;
+    const struct standby_spare_words *words = standby_spare_words(place->spare);
+    bool is_dirty = words->reason != NULL && !words->is_unsuited;
     if (is_dirty) {
-        standby_tell_dirty(standby->settings.log, local_rank, reason);
+        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+    } else if (words->reason != NULL) {
+        standby_tell_outdated(standby->settings.log, local_rank, words->reason);
     }
     process_family_take_back(standby->starter.family, standby_spare_pid(place->spare));
     worker_record_clear(&place->record);
@@ -236,6 +242,9 @@ static void end_spare(struct agent_standby *standby, int local_rank) {
 static void take_unsuited(struct agent_standby *standby, int local_rank) {
     const struct standby_spare *spare = standby->places[local_rank].spare;
     size_t count = standby_spare_cut(spare, &standby->learned);
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        (void)standby_spare_cut(spare, &standby->places[rank].learned);
+    }
     standby_tell_unsuited(
         standby->settings.log, local_rank, standby_spare_words(spare)->reason, count);
     end_spare(standby, local_rank);
@@ -276,7 +285,7 @@ static enum failure_code start_spare(
         .evidence_signal = standby->settings.config->evidence_signal,
         .rest = standby->settings.config->standby_rest,
         .is_alone = !effect->makes_way,
-        .list = learned_list_text(&standby->learned),
+        .list = learned_list_text(&place->learned),
         .starter = &standby->starter,
         .spoke = spare_spoke,
         .context = standby,
@@ -298,7 +307,7 @@ static void warm(struct agent_standby *standby, const struct standby_effect *eff
 static void teach(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     if (place->spare == NULL || place->is_awaited ||
-        standby_spare_teach(place->spare, learned_list_text(&standby->learned))) {
+        standby_spare_teach(place->spare, learned_list_text(&place->learned))) {
         return;
     }
     end_spare(standby, local_rank);
@@ -447,6 +456,22 @@ static void passage_is_late(void *context) {
 
 /* Effects. */
 
+/* The workers of another node are none of the first ranks, and what not all import here may not be
+ * theirs. */
+static void publish(struct agent_standby *standby) {
+    size_t count = (size_t)standby->settings.worker_count;
+    const struct learned_list **lists = memory_allocate(count * sizeof *lists);
+    struct learned_list common;
+    for (size_t rank = 0; rank < count; rank++) {
+        lists[rank] = &standby->places[rank].learned;
+    }
+    learned_list_init(&common);
+    learned_list_add_common(&common, lists, count);
+    standby->settings.publish(standby->settings.context, learned_list_shared_text(&common));
+    learned_list_clear(&common);
+    free((void *)lists);
+}
+
 void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect) {
     if (standby == NULL) {
         return;
@@ -470,8 +495,7 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
         look(standby);
         break;
     case STANDBY_EFFECT_PUBLISH:
-        standby->settings.publish(
-            standby->settings.context, learned_list_shared_text(&standby->learned));
+        publish(standby);
         break;
     case STANDBY_EFFECT_ARM_TIMER:
         event_timer_set(standby->timer, effect->deadline);
@@ -511,5 +535,8 @@ const struct learned_list *agent_standby_learned(const struct agent_standby *sta
 }
 
 size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
+    for (int rank = 0; standby != NULL && rank < standby->settings.worker_count; rank++) {
+        (void)learned_list_add_told(&standby->places[rank].learned, list_text);
+    }
     return standby == NULL ? 0 : learned_list_add_told(&standby->learned, list_text);
 }

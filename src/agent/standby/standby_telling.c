@@ -187,6 +187,12 @@ void standby_tell_dirty(const struct log *log, int local_rank, const char *reaso
         local_rank, reason);
 }
 
+void standby_tell_outdated(const struct log *log, int local_rank, const char *reason) {
+    log_info(log,
+        "the standby worker of local rank %d is out of date: %s; the worker is started anew",
+        local_rank, reason);
+}
+
 void standby_tell_unsuited(
     const struct log *log, int local_rank, const char *reason, size_t count) {
     log_info(log,

@@ -18,5 +18,7 @@ void standby_tell_choice(
 /* Why a standby worker cannot be used, in its own words. The next leaves `count` modules out. */
 void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
 void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
+/* Why one that was ready is of no use at its gate, in its own words. */
+void standby_tell_outdated(const struct log *log, int local_rank, const char *reason);
 
 #endif

@@ -257,12 +257,17 @@ static bool is_mark(char byte) {
     return byte == LEARNED || byte == LEFT_OUT || byte == TOLD;
 }
 
-/* Returns whether the module is new. */
-static bool add_line(struct learned_list *list, struct slice line, char learned) {
+static size_t name_length(struct slice line) {
     size_t length = 0;
     while (length < line.length && !is_mark((char)line.data[length])) {
         length++;
     }
+    return length;
+}
+
+/* Returns whether the module is new. */
+static bool add_line(struct learned_list *list, struct slice line, char learned) {
+    size_t length = name_length(line);
     if (length == line.length) {
         return false;
     }
@@ -288,6 +293,30 @@ size_t learned_list_add_text(struct learned_list *list, struct slice text) {
 
 size_t learned_list_add_told(struct learned_list *list, struct slice text) {
     return text.length > LEARNED_LIST_SHARED_MAXIMUM ? 0 : add_text(list, text, TOLD);
+}
+
+static bool all_have(
+    const struct learned_list *const *lists, size_t count, struct slice name, bool is_learned) {
+    bool has = true;
+    for (size_t i = 1; i < count && is_learned && name.length > 0 && name.data[0] != CHANGE; i++) {
+        has = has && origin_of(lists[i], name) != NULL;
+    }
+    return has;
+}
+
+void learned_list_add_common(
+    struct learned_list *list, const struct learned_list *const *lists, size_t count) {
+    struct slice text = learned_list_text(lists[0]);
+    const uint8_t *end;
+    while (text.length > 0 && (end = memchr(text.data, '\n', text.length)) != NULL) {
+        struct slice line = {text.data, (size_t)(end - text.data)};
+        struct slice name = {line.data, name_length(line)};
+        bool is_learned = name.length < line.length && line.data[name.length] == LEARNED;
+        if (all_have(lists, count, name, is_learned)) {
+            (void)add_line(list, line, LEARNED);
+        }
+        text = slice_from(text, line.length + 1);
+    }
 }
 
 size_t learned_list_count(const struct learned_list *list) {

@@ -63,6 +63,11 @@ size_t learned_list_add_text(struct learned_list *list, struct slice text);
 /* The same for what another node has told. A text that is too long to be shared is not read. */
 size_t learned_list_add_told(struct learned_list *list, struct slice text);
 
+/* Adds what all of these lists have, in the order of the first; of lines that are of a variable or
+ * of what is left out those of the first. */
+void learned_list_add_common(
+    struct learned_list *list, const struct learned_list *const *lists, size_t count);
+
 /* Leaves a module out from now on. False: it is already, or the name is none of a module. */
 bool learned_list_leave_out(struct learned_list *list, struct slice name);
 

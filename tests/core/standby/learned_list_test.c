@@ -238,6 +238,30 @@ static void a_change_that_two_workers_tell_differently_is_not_known(void **state
     learned_list_clear(&list);
 }
 
+static void what_several_lists_have_in_common_keeps_the_order_of_the_first(void **state) {
+    (void)state;
+    struct learned_list own[3];
+    struct learned_list common;
+    const struct learned_list *lists[3];
+    for (size_t i = 0; i < 3; i++) {
+        learned_list_init(&own[i]);
+        lists[i] = &own[i];
+    }
+    learned_list_init(&common);
+    add_text(&own[0], "json\t/lib\nonly_first\t/lib\n=1 NAME\tdry\nleft\t/lib\nabc\t/lib\n");
+    add_text(&own[1], "abc\t/lib\njson\t/lib\n=2 NAME\tdry\n");
+    add_text(&own[2], "abc\t/other\njson\t/lib\nonly_last\t/lib\n");
+    assert_true(learned_list_leave_out(&own[0], slice_from_string("left")));
+    learned_list_add_common(&common, lists, 3);
+    assert_text(&common, "json\t/lib\n=1 NAME\tdry\nleft#/lib\nabc\t/lib\n");
+    learned_list_add_common(&common, lists, 1);
+    assert_int_equal(learned_list_count(&common), 5);
+    for (size_t i = 0; i < 3; i++) {
+        learned_list_clear(&own[i]);
+    }
+    learned_list_clear(&common);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_name_leads_to_no_other_directory),
     cmocka_unit_test(the_name_and_the_value_of_a_secret_are_not_kept),
@@ -255,6 +279,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_left_out_keeps_its_place_and_is_not_learned_again),
     cmocka_unit_test(another_list_learns_what_is_left_out),
     cmocka_unit_test(a_change_that_two_workers_tell_differently_is_not_known),
+    cmocka_unit_test(what_several_lists_have_in_common_keeps_the_order_of_the_first),
 };
 
 UNIT_TESTS(tests)
