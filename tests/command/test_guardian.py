@@ -109,3 +109,15 @@ def test_what_another_agent_uses_stays(muster, scratch):
     assert second.finish(timeout=20).status == 1
     assert wait_until_gone(scratch) == []
     assert not (scratch / "timers").exists()
+
+
+def test_what_has_left_its_session_is_found_without_a_log_directory_too(muster, scratch):
+    """Nor is the name of the job one that this agent has alone."""
+    path = muster.script("worker", WORKER.replace("sleep 300 &", "setsid sleep 300 & (setsid sleep 301 &);", 1))
+    words = ["--nnodes", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7"]
+    running = muster.start(["run", *words, "--nproc-per-node", 2, "--log-dir", "/dev/null", "--no-python", path])
+    running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
+    running.wait_until(lambda: len(processes_with(scratch)) >= 7, "what they have started")
+    running.signal(signal.SIGKILL)
+    running.finish()
+    assert wait_until_gone(scratch) == []

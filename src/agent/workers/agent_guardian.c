@@ -16,12 +16,6 @@ struct agent_guardian {
     struct instant last_sign;
 };
 
-static void add_fingerprint(
-    const struct agent_guardian_settings *settings, struct text_list *out_fingerprint) {
-    text_list_add_taken(out_fingerprint,
-        text_format("%s=%s", WORKER_MARK_VARIABLE, settings->preparation->worker_mark));
-}
-
 static void ended(void *context, pid_t pid, const struct failure *failure) {
     const struct agent_guardian *guardian = context;
     if (failure == NULL) {
@@ -79,7 +73,7 @@ static enum failure_code start(
     const struct log_directory *logs = &guardian->settings.preparation->logs;
     const struct guardian_events events = {ended, fenced, guardian};
     struct text_list fingerprint = {0};
-    add_fingerprint(&guardian->settings, &fingerprint);
+    agent_preparation_fingerprint(guardian->settings.preparation, &fingerprint);
     bool may_fence = guardian->settings.patience != NULL;
     enum failure_code code = guardian_start(&fingerprint, may_fence, &guardian->process, failure);
     text_list_clear(&fingerprint);

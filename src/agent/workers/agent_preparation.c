@@ -406,6 +406,16 @@ enum failure_code agent_prepare(const struct launch_config *config,
     return FAILURE_NONE;
 }
 
+void agent_preparation_fingerprint(
+    const struct agent_preparation *preparation, struct text_list *out_fingerprint) {
+    text_list_add_taken(
+        out_fingerprint, text_format("%s=%s", WORKER_MARK_VARIABLE, preparation->worker_mark));
+    if (preparation->logs.run_path != NULL) { /* a directory that was just made */
+        text_list_add_taken(out_fingerprint,
+            text_format("TORCHELASTIC_ERROR_FILE=%s/attempt_", preparation->logs.run_path));
+    }
+}
+
 void agent_preparation_clear(struct agent_preparation *preparation) {
     free(preparation->python);
     free(preparation->run_id);

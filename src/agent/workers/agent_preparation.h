@@ -11,9 +11,8 @@
 #include "core/launch/launch_config.h"
 #include "host/log/log_directory.h"
 
-/* What each worker of an agent has in its environment: by that the guardian finds what descends
- * from it, and nobody else's processes. The value begins with worker_mark; the local rank follows.
- */
+/* What a worker has in its environment where it has no error file: the value begins with
+ * worker_mark, and its local rank follows. Otherwise its environment is what torchrun gives it. */
 #define WORKER_MARK_VARIABLE "MUSTER_WORKER"
 
 struct agent_preparation {
@@ -44,6 +43,11 @@ __attribute__((warn_unused_result)) enum failure_code agent_prepare(
     const struct launch_config *config, const struct text_list *environment,
     const struct agent_preparation_watch *watch, struct agent_preparation *out_preparation,
     struct failure *failure);
+
+/* What the variables of this agent's workers begin with, one of them in each: by that their
+ * descendants are found, and nobody else's processes. Appends NAME=START. */
+void agent_preparation_fingerprint(
+    const struct agent_preparation *preparation, struct text_list *out_fingerprint);
 
 void agent_preparation_clear(struct agent_preparation *preparation);
 

@@ -349,11 +349,12 @@ static enum failure_code open_parts(
     const struct agent_workers_settings *ours = &workers->settings;
     const struct process_family_events events = {
         worker_exited, attempt_is_over, spare_exited, workers, orphan_ended};
-    char *variable = text_format("%s=%s", WORKER_MARK_VARIABLE, ours->preparation->worker_mark);
-    const struct process_family_marks marks = {ours->kin_limit, variable};
+    struct text_list fingerprint = {0};
+    agent_preparation_fingerprint(ours->preparation, &fingerprint);
+    const struct process_family_marks marks = {ours->kin_limit, &fingerprint};
     enum failure_code code =
         process_family_new(loop, &events, &marks, ours->guardian, &workers->family, failure);
-    free(variable);
+    text_list_clear(&fingerprint);
     if (code == FAILURE_NONE) {
         const struct agent_standby_starter starter = {workers->family, start_spare,
             foresee_environment, start_probe, place_settled, worker_ending, workers};

@@ -22,9 +22,11 @@ enum failure_code worker_start_environment(const struct agent_workers_settings *
         text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", timer_file);
     }
     agent_scratch_set_variables(settings->scratch, out_environment);
-    char *mark = text_format("%s%d", settings->preparation->worker_mark, local_rank);
-    text_list_set_variable(out_environment, WORKER_MARK_VARIABLE, mark);
-    free(mark);
+    if (error_file == NULL) {
+        char *mark = text_format("%s%d", settings->preparation->worker_mark, local_rank);
+        text_list_set_variable(out_environment, WORKER_MARK_VARIABLE, mark);
+        free(mark);
+    }
     return FAILURE_NONE;
 }
 

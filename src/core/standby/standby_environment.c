@@ -8,6 +8,7 @@
 
 #define PATH_VARIABLE "PYTHONPATH"
 #define ERROR_FILE_VARIABLE "TORCHELASTIC_ERROR_FILE"
+#define MARK_VARIABLE "MUSTER_WORKER"
 
 /* What worker_environment sets from the place of the node in a round. */
 static const char *const round_names[] = {"RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
@@ -72,9 +73,11 @@ void standby_environment_dress(struct text_list *environment, const struct stand
     text_clear(&value);
 }
 
-/* The error file is another one in each attempt, and nothing reads its name early. */
+/* The error file is another one in each attempt, and nothing reads its name early. A worker without
+ * one has a mark in its place. */
 static bool is_free_to_differ(const char *entry) {
-    return is_of_round(entry) || is_named(entry, ERROR_FILE_VARIABLE);
+    return is_of_round(entry) || is_named(entry, ERROR_FILE_VARIABLE) ||
+           is_named(entry, MARK_VARIABLE);
 }
 
 static int compare_entries(const void *left, const void *right) {

@@ -32,7 +32,7 @@ struct guardian;
 /* Starts the guardian. Call it before other threads and the first worker are started. One that may
  * fence (guardian_speak) keeps the agent's standard error, to say so.
  *
- * `fingerprint` holds NAME=START assignments. A process belongs to the job when, for each of them,
+ * `fingerprint` holds NAME=START assignments. A process belongs to the job when, for one of them,
  * its environment has a variable NAME whose value begins with START. Choose values that no other
  * job on the machine can share, such as a directory that was just created. NULL or empty: the
  * guardian ends sessions only. The list is copied. */

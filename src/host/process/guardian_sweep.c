@@ -56,12 +56,12 @@ bool guardian_fingerprint_fits(
     const struct text_list *fingerprint, const char *environment, size_t length) {
     for (size_t i = 0; i < fingerprint->count; i++) {
         size_t rest_length;
-        if (process_words_variable(fingerprint->items[i], environment, length, &rest_length) ==
+        if (process_words_variable(fingerprint->items[i], environment, length, &rest_length) !=
             NULL) {
-            return false;
+            return true;
         }
     }
-    return fingerprint->count > 0;
+    return false;
 }
 
 /* The guardian of a job that runs within this job. It must end its own workers first; then it exits

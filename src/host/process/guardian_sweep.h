@@ -32,8 +32,8 @@ void guardian_sessions_clear(struct guardian_sessions *sessions);
  * belongs to another process. */
 void guardian_sweep(const struct guardian_sessions *sessions, const struct text_list *fingerprint);
 
-/* Whether the environment (NAME=VALUE strings, each ended by NUL) matches the fingerprint: for
- * every NAME=START it has a variable NAME whose value begins with START. An empty fingerprint
+/* Whether the environment (NAME=VALUE strings, each ended by NUL) matches the fingerprint: for one
+ * NAME=START of it there is a variable NAME whose value begins with START. An empty fingerprint
  * matches nothing. */
 bool guardian_fingerprint_fits(
     const struct text_list *fingerprint, const char *environment, size_t length);

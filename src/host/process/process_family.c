@@ -20,8 +20,8 @@
 /* How long the end of the spares may hold up the end of the family. */
 #define SPARE_PATIENCE_MILLISECONDS 1000
 
-/* More than the longest local rank. */
-#define RANK_SIZE 16
+/* More than an attempt and a local rank. */
+#define REST_SIZE 32
 
 /* The session of a worker or a spare. Its number stays its own as long as somebody is in it. */
 struct session {
@@ -46,7 +46,7 @@ struct remnant {
 struct process_family {
     struct process_family_events events;
     uint64_t limit; /* see struct process_family_marks */
-    char *variable; /* or NULL */
+    struct text_list fingerprint;
     struct guardian *guardian;
     struct process_watch *watch;
     bool may_meet_strangers;
@@ -142,19 +142,33 @@ static bool is_outsider(const struct process_family *family, pid_t pid) {
            is_guardian(family, pid);
 }
 
+/* The local rank at the beginning of a variable's rest: "3", "3/…" and "0/3/error.json", where the
+ * attempt is before it. -1: it is something else. */
+static int read_local_rank(const char *start, const char *rest) {
+    bool is_behind_attempt = start[strlen(start) - 1] == '_';
+    const char *number = is_behind_attempt ? strchr(rest, '/') : rest;
+    char *end;
+    if (number == NULL) {
+        return -1;
+    }
+    number += is_behind_attempt;
+    long rank = strtol(number, &end, 10);
+    bool is_rank = end != number && (*end == '\0' || *end == '/') && rank >= 0 && rank < INT32_MAX;
+    return is_rank ? (int)rank : -1;
+}
+
 /* The local rank that a process has inherited; -1: it has none, or does not show it. */
 static bool has_variable(const struct process_family *family, pid_t pid, int *out_local_rank) {
-    char rank[RANK_SIZE];
+    char rest[REST_SIZE];
     *out_local_rank = -1;
-    if (family->variable == NULL || !process_words_find(pid, family->variable, rank, sizeof rank)) {
-        return false;
+    for (size_t i = 0; i < family->fingerprint.count; i++) {
+        const char *start = family->fingerprint.items[i];
+        if (process_words_find(pid, start, rest, sizeof rest)) {
+            *out_local_rank = read_local_rank(start, rest);
+            return true;
+        }
     }
-    char *end;
-    long number = strtol(rank, &end, 10);
-    if (end != rank && (*end == '\0' || *end == '/') && number >= 0 && number < INT32_MAX) {
-        *out_local_rank = (int)number;
-    }
-    return true;
+    return false;
 }
 
 /* Whether a child that is no outsider descends from a worker. Where nothing tells, it does. */
@@ -163,7 +177,7 @@ static bool descends_from_worker(const struct process_family *family, pid_t chil
     enum process_kin_answer answer = process_kin_has_limit(child, family->limit);
     bool is_of_session =
         answer == PROCESS_KIN_UNKNOWN && find_session(family, getsid(child)) != NULL;
-    bool has_no_mark = family->limit == 0 && family->variable == NULL;
+    bool has_no_mark = family->limit == 0 && family->fingerprint.count == 0;
     return has_no_mark || answer == PROCESS_KIN_YES || is_of_session ||
            has_variable(family, child, &local_rank);
 }
@@ -537,7 +551,9 @@ enum failure_code process_family_new(struct event_loop *loop,
     struct process_family *family = memory_allocate(sizeof *family);
     family->events = *events;
     family->limit = marks->limit;
-    family->variable = marks->variable == NULL ? NULL : memory_duplicate_string(marks->variable);
+    if (marks->fingerprint != NULL) {
+        text_list_add_all(&family->fingerprint, marks->fingerprint);
+    }
     family->guardian = guardian;
     family->is_gone = true;
     family->may_meet_strangers = process_kin_may_meet_strangers();
@@ -545,7 +561,7 @@ enum failure_code process_family_new(struct event_loop *loop,
         worker_exited, children_reaped, orphan_exited, family};
     enum failure_code code = process_watch_new(loop, &watch_events, &family->watch, failure);
     if (code != FAILURE_NONE) {
-        free(family->variable);
+        text_list_clear(&family->fingerprint);
         free(family);
         return code;
     }
@@ -589,7 +605,7 @@ void process_family_free(struct process_family *family) {
         forget_remnants(family);
         free(family->remnants);
         free(family->sessions);
-        free(family->variable);
+        text_list_clear(&family->fingerprint);
         free(family);
     }
 }

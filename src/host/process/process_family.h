@@ -55,9 +55,10 @@ struct process_family_events {
 
 /* By what the family's processes are known, apart from their parents. A zeroed struct is valid. */
 struct process_family_marks {
-    uint64_t limit;       /* see process_kin; 0: none */
-    const char *variable; /* NAME=START of what each worker has in its environment, where
-                             its local rank follows; NULL: none */
+    uint64_t limit; /* see process_kin; 0: none */
+    /* As the guardian's: NAME=START, and behind that the local rank, or its attempt, a slash, and
+     * the local rank. NULL or empty: none. */
+    const struct text_list *fingerprint;
 };
 
 /* `events` and `marks` are copied. Create the guardian first, then the family, then workers. The

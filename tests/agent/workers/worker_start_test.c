@@ -22,8 +22,13 @@ static void the_environment_has_the_files_of_the_worker(void **state) {
         FAILURE_NONE);
     assert_string_equal(text_list_variable(&environment, "TORCHELASTIC_ERROR_FILE"), "error.json");
     assert_string_equal(text_list_variable(&environment, "TORCHELASTIC_TIMER_FILE"), "fifo");
-    assert_string_equal(text_list_variable(&environment, WORKER_MARK_VARIABLE), "abc:0");
+    assert_null(text_list_variable(&environment, WORKER_MARK_VARIABLE));
     assert_string_equal(text_list_variable(&environment, "DIR"), fixture.directory);
+    text_list_clear(&environment);
+    assert_int_equal(
+        worker_start_environment(&settings, &placement, 3, NULL, "fifo", &environment, NULL),
+        FAILURE_NONE);
+    assert_string_equal(text_list_variable(&environment, WORKER_MARK_VARIABLE), "abc:3");
     text_list_clear(&environment);
     agent_fixture_clear(&fixture);
 }

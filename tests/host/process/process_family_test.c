@@ -369,10 +369,15 @@ static void a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worke
 static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
     (void)state;
     struct fixture fixture;
-    const struct process_family_marks marks = {.variable = "MUSTER_WORKER=family:"};
+    struct text_list fingerprint = {0};
+    text_list_add(&fingerprint, "MUSTER_WORKER=family:");
+    text_list_add(&fingerprint, "ERROR_FILE=/tmp/run/attempt_");
+    const struct process_family_marks marks = {.fingerprint = &fingerprint};
     set_up_marked(&fixture, &marks);
     fixture.stops_at_exit = true;
+    text_list_clear(&fingerprint);
     start(&fixture, "MUSTER_WORKER=family:7/x:9 setsid sleep 1000 & sleep 1001 &"
+                    "ERROR_FILE=/tmp/run/attempt_2/5/error.json setsid sleep 1002 &"
                     "(trap '' TERM; echo 0; exec sleep 0.3) & sleep 0.1; exit 0");
     read_number(&fixture);
     event_loop_run(fixture.loop);
@@ -380,6 +385,7 @@ static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
     event_loop_run(fixture.loop);
     assert_non_null(strstr(text_string(&fixture.orphans), "7 sleep 1000\n"));
     assert_non_null(strstr(text_string(&fixture.orphans), "0 sleep 1001\n"));
+    assert_non_null(strstr(text_string(&fixture.orphans), "5 sleep 1002\n"));
     assert_null(strstr(text_string(&fixture.orphans), "0.3")); /* it has ended by itself */
     assert_all_gone(&fixture);
     tear_down(&fixture);
