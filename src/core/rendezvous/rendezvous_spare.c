@@ -92,12 +92,17 @@ bool rendezvous_spare_find_misplaced(const struct rendezvous_state *record, cons
 }
 
 void rendezvous_spare_describe(const struct launch_config *config, const char *run_id,
-    const char *where, const char *misplaced, struct text *out) {
+    const char *where, bool is_spare, const char *misplaced, struct text *out) {
     struct text line = {0};
-    text_append_format(&line,
-        "job '%s' at %s has all nodes that it may have (--nnodes %d:%d): this one is a spare, and "
-        "starts no worker before one of them is lost",
-        run_id, where, config->minimum_nodes, config->maximum_nodes);
+    text_append_format(&line, "job '%s' at %s ", run_id, where);
+    if (is_spare) {
+        text_append_format(&line,
+            "has all nodes that it may have (--nnodes %d:%d): this one is a spare, and starts no "
+            "worker before one of them is lost",
+            config->minimum_nodes, config->maximum_nodes);
+    } else {
+        text_append(&line, "is at work without this node, which waits to be let in (--scale-up)");
+    }
     if (misplaced != NULL) {
         text_append_format(&line,
             "; but %s: if these are two jobs, give this one an --rdzv-id of its own (this node "

@@ -132,13 +132,14 @@ static void a_spare_is_told_what_it_is_and_what_is_odd_about_it(void **unused) {
     (void)unused;
     struct launch_config config = {.minimum_nodes = 1, .maximum_nodes = 2};
     struct text out = {0};
-    rendezvous_spare_describe(&config, "j\x1b", "host:1", NULL, &out);
+    rendezvous_spare_describe(&config, "j\x1b", "host:1", true, NULL, &out);
     assert_string_equal(text_string(&out),
         "job 'j?' at host:1 has all nodes that it may have (--nnodes 1:2): this one is a spare, "
         "and starts no worker before one of them is lost");
     text_clear(&out);
-    rendezvous_spare_describe(&config, "j", "host:1", "why", &out);
-    assert_non_null(strstr(text_string(&out), "; but why: if these are two jobs"));
+    rendezvous_spare_describe(&config, "j", "host:1", false, "why", &out);
+    assert_non_null(strstr(text_string(&out),
+        "which waits to be let in (--scale-up); but why: if these are two jobs"));
     text_clear(&out);
 }
 
