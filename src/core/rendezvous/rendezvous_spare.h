@@ -14,7 +14,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 
 /* Appends what this node runs, in short: a number for the name of the program, without its folders,
- * and one for all else of the command line. */
+ * and one for all else of the command line but for its digits, which may be a node's own. */
 void rendezvous_spare_write_program(const struct launch_config *config, struct text *out);
 
 /* Whether the nodes of one world seem to be of two jobs: they run programs of different names, or a

@@ -45,8 +45,8 @@ static void expect_misplaced(const char *theirs, const char *own, const char *ex
 
 static void a_spare_on_a_machine_of_its_own_is_one_of_the_job(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--lr=1");
-    char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--lr=1");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
+    char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
     add("node2", 7, true);
     add("node1", 8, false);
     expect_misplaced(own, own, "");
@@ -66,10 +66,10 @@ static void a_spare_beside_a_node_on_its_machine_is_none(void **unused) {
 
 static void another_program_and_other_arguments_are_told_apart(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--lr=1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=2");
-    char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--lr=1");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--plan=a1");
     add("node2", 7, true);
     expect_misplaced(other, own, "the nodes of that job run another program");
     expect_misplaced(argument, own, "the nodes of that job run their program with other arguments");
@@ -91,9 +91,9 @@ static bool is_mixed(const char *theirs, const char *own) {
 
 static void two_jobs_in_one_world_are_known_by_their_programs(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--lr=1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=2");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
     add("node1", 7, true);
     assert_false(is_mixed(other, own)); /* alone, it is the job */
     add("node2", 7, true);
