@@ -161,3 +161,13 @@ def test_two_commands_of_one_machine_in_one_world_are_said(make_job, muster):
     job.wait_for_world("node1")
     job.start("node2", address="node1", script=muster.script("other.sh", "exit 0\n"))
     job.wait_for_log_of_any("they are one world now; if these are two jobs")
+
+
+def test_a_second_job_that_is_not_let_in_does_not_end_as_if_it_had_run(make_job):
+    job = make_job("1:2", "--scale-up", "never")
+    job.start_host("node1")
+    world = job.wait_for_world("node1")
+    second = job.start("node2", address="node1")
+    second.wait_for_log("which waits to be let in (--scale-up); but a node of that job is on this machine")
+    world.end()
+    assert job.statuses() == {"node1": 0, "node2": 1}

@@ -117,14 +117,23 @@ void agent_program_take_world(struct agent_program *program, const struct rendez
 
 /* Beside a job. */
 
+/* Who is let in at once does not wait for long. */
+static bool may_wait_long(const struct agent_program *program) {
+    const struct rendezvous_settings *settings = &program->settings.config->dynamic.settings;
+    return settings->scale_up == RENDEZVOUS_SCALE_UP_NEVER ||
+           settings->scale_up_interval.nanoseconds > 0;
+}
+
 static void say(struct agent_program *program, const char *misplaced) {
     struct text line = {0};
-    if (program->parking != RENDEZVOUS_IS_SPARE || program->is_spare_said) {
+    bool is_spare = program->parking == RENDEZVOUS_IS_SPARE;
+    bool is_worth_it = is_spare || (misplaced != NULL && may_wait_long(program));
+    if (!is_worth_it || program->is_spare_said) {
         return;
     }
     program->is_spare_said = true;
     rendezvous_spare_describe(program->settings.config, program->settings.run_id,
-        program->settings.where, misplaced, &line);
+        program->settings.where, is_spare, misplaced, &line);
     log_warning(program->settings.log, "%s", text_string(&line));
     text_clear(&line);
 }

@@ -20,6 +20,16 @@ static void append_with_end(struct text *out, const char *part) {
     text_append_bytes(out, part, strlen(part) + 1);
 }
 
+/* Nodes of one job may be given numbers of their own: ranks, addresses. */
+static void append_without_digits(struct text *out, const char *part) {
+    for (; *part != '\0'; part++) {
+        if (!text_is_digit(*part)) {
+            text_append_bytes(out, part, 1);
+        }
+    }
+    append_with_end(out, "");
+}
+
 void rendezvous_spare_write_program(const struct launch_config *config, struct text *out) {
     const char *script = config->script != NULL ? config->script : "";
     const char *slash = strrchr(script, '/');
@@ -29,7 +39,7 @@ void rendezvous_spare_write_program(const struct launch_config *config, struct t
     text_append_format(&rest, "%d", (int)config->entry);
     append_with_end(&rest, "");
     for (size_t i = 0; i < config->script_arguments.count; i++) {
-        append_with_end(&rest, config->script_arguments.items[i]);
+        append_without_digits(&rest, config->script_arguments.items[i]);
     }
     text_append_format(out, "%016" PRIx64 " %016" PRIx64, hash(&name), hash(&rest));
     text_clear(&name);
@@ -92,12 +102,17 @@ bool rendezvous_spare_find_misplaced(const struct rendezvous_state *record, cons
 }
 
 void rendezvous_spare_describe(const struct launch_config *config, const char *run_id,
-    const char *where, const char *misplaced, struct text *out) {
+    const char *where, bool is_spare, const char *misplaced, struct text *out) {
     struct text line = {0};
-    text_append_format(&line,
-        "job '%s' at %s has all nodes that it may have (--nnodes %d:%d): this one is a spare, and "
-        "starts no worker before one of them is lost",
-        run_id, where, config->minimum_nodes, config->maximum_nodes);
+    text_append_format(&line, "job '%s' at %s ", run_id, where);
+    if (is_spare) {
+        text_append_format(&line,
+            "has all nodes that it may have (--nnodes %d:%d): this one is a spare, and starts no "
+            "worker before one of them is lost",
+            config->minimum_nodes, config->maximum_nodes);
+    } else {
+        text_append(&line, "is at work without this node, which waits to be let in (--scale-up)");
+    }
     if (misplaced != NULL) {
         text_append_format(&line,
             "; but %s: if these are two jobs, give this one an --rdzv-id of its own (this node "

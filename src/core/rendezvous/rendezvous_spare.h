@@ -14,7 +14,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 
 /* Appends what this node runs, in short: a number for the name of the program, without its folders,
- * and one for all else of the command line. */
+ * and one for all else of the command line but for its digits, which may be a node's own. */
 void rendezvous_spare_write_program(const struct launch_config *config, struct text *out);
 
 /* Whether the nodes of one world seem to be of two jobs: they run programs of different names, or a
@@ -28,9 +28,9 @@ bool rendezvous_spare_is_mixed(const struct rendezvous_state *world,
 bool rendezvous_spare_find_misplaced(const struct rendezvous_state *record, const char *address,
     struct slice theirs, const char *own, struct text *out);
 
-/* Appends one line: this node is a spare, and what follows. `misplaced`: why it does not seem to be
- * one of this job, or NULL. */
+/* Appends one line: this node is a spare, or waits until it is let in, and what follows.
+ * `misplaced`: why it does not seem to be one of this job, or NULL. */
 void rendezvous_spare_describe(const struct launch_config *config, const char *run_id,
-    const char *where, const char *misplaced, struct text *out);
+    const char *where, bool is_spare, const char *misplaced, struct text *out);
 
 #endif

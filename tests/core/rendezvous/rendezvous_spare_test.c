@@ -45,8 +45,8 @@ static void expect_misplaced(const char *theirs, const char *own, const char *ex
 
 static void a_spare_on_a_machine_of_its_own_is_one_of_the_job(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--lr=1");
-    char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--lr=1");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
+    char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
     add("node2", 7, true);
     add("node1", 8, false);
     expect_misplaced(own, own, "");
@@ -66,10 +66,10 @@ static void a_spare_beside_a_node_on_its_machine_is_none(void **unused) {
 
 static void another_program_and_other_arguments_are_told_apart(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--lr=1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=2");
-    char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--lr=1");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--plan=a1");
     add("node2", 7, true);
     expect_misplaced(other, own, "the nodes of that job run another program");
     expect_misplaced(argument, own, "the nodes of that job run their program with other arguments");
@@ -91,9 +91,9 @@ static bool is_mixed(const char *theirs, const char *own) {
 
 static void two_jobs_in_one_world_are_known_by_their_programs(void **unused) {
     (void)unused;
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--lr=1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--lr=2");
+    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
     add("node1", 7, true);
     assert_false(is_mixed(other, own)); /* alone, it is the job */
     add("node2", 7, true);
@@ -132,13 +132,14 @@ static void a_spare_is_told_what_it_is_and_what_is_odd_about_it(void **unused) {
     (void)unused;
     struct launch_config config = {.minimum_nodes = 1, .maximum_nodes = 2};
     struct text out = {0};
-    rendezvous_spare_describe(&config, "j\x1b", "host:1", NULL, &out);
+    rendezvous_spare_describe(&config, "j\x1b", "host:1", true, NULL, &out);
     assert_string_equal(text_string(&out),
         "job 'j?' at host:1 has all nodes that it may have (--nnodes 1:2): this one is a spare, "
         "and starts no worker before one of them is lost");
     text_clear(&out);
-    rendezvous_spare_describe(&config, "j", "host:1", "why", &out);
-    assert_non_null(strstr(text_string(&out), "; but why: if these are two jobs"));
+    rendezvous_spare_describe(&config, "j", "host:1", false, "why", &out);
+    assert_non_null(strstr(text_string(&out),
+        "which waits to be let in (--scale-up); but why: if these are two jobs"));
     text_clear(&out);
 }
 
