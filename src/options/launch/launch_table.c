@@ -365,7 +365,7 @@ const struct option_table launch_table = {
     .strangers = strangers,
     .groups = groups,
     .examples =
-        "  muster run --nproc-per-node 4 --max-restarts 3 train.py --epochs 10\n"
+        "  muster run --nproc-per-node 4 --max-restarts 3 train.py\n"
         "      four workers on this machine, started again up to three times\n"
         "  muster run --nnodes 2:4 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint node0 "
         "train.py\n"
