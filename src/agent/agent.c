@@ -350,7 +350,7 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
 /* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
  * order of dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
-    signal_watch_ignore_broken_pipes();
+    signal_watch_ignore_write_signals();
     agent->descriptor_limit = descriptor_limit_raise();
     enum failure_code code = open_loop(agent, failure);
     if (code == FAILURE_NONE) {

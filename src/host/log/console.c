@@ -132,13 +132,14 @@ void console_drop(struct console *console) {
     console->start = 0;
 }
 
-static bool is_closed_error(int error) {
-    return error == EPIPE || error == EIO || error == EBADF || error == ENXIO ||
-           error == ECONNRESET || error == ENOTCONN;
+/* EIO of a terminal says that it has hung up, that of a file that its disk has failed once. */
+static bool is_closed_error(const struct console *console, int error) {
+    return error == EPIPE || (error == EIO && console->kind == CONSOLE_STREAM) || error == EBADF ||
+           error == ENXIO || error == ECONNRESET || error == ENOTCONN;
 }
 
 static void fail(struct console *console, int error) {
-    console->is_closed = is_closed_error(error);
+    console->is_closed = is_closed_error(console, error);
     console_drop(console);
     bool is_news = !console->has_failed || console->is_closed;
     console->has_failed = true;

@@ -53,7 +53,7 @@ static int write_file(const char *path, const struct hook_file *file) {
         if (written > 0) {
             rest = slice_from(rest, (size_t)written);
         } else if (written == 0 || errno != EINTR) {
-            system_error = written == 0 ? ENOSPC : errno;
+            system_error = written == 0 ? EIO : errno;
         }
     }
     if (fd != -1) {
