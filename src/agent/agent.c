@@ -15,8 +15,10 @@
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
 #define SILENT_DISK_SECONDS 3
-/* How long a console that takes nothing may hold up the end of a job. */
+/* How long a console that takes nothing may hold up the end of a job: no longer than workers may,
+ * whose time begins with the signal. It is asked once more where they have used theirs up. */
 #define CONSOLE_PATIENCE_SECONDS 30
+#define LEAST_CONSOLE_PATIENCE_SECONDS 1
 /* How long a disk that does not answer may do so: that of log files that are being written, … */
 #define LOG_PATIENCE_SECONDS 15
 /* … and that of an empty directory. */
@@ -410,13 +412,23 @@ static void stop_loop(void *context) {
     event_loop_stop(((struct agent *)context)->loop);
 }
 
+static struct duration console_patience(const struct agent *agent) {
+    struct duration left = agent->config->shutdown_timeout;
+    struct duration most = duration_from_seconds(CONSOLE_PATIENCE_SECONDS);
+    struct duration least = duration_from_seconds(LEAST_CONSOLE_PATIENCE_SECONDS);
+    if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED && agent->signalled.nanoseconds != 0) {
+        left = instant_until(event_loop_now(agent->loop), instant_after(agent->signalled, left));
+    }
+    left = left.nanoseconds > most.nanoseconds ? most : left;
+    return left.nanoseconds < least.nanoseconds ? least : left;
+}
+
 /* False: the thread hangs, and uses what it was given. */
 static bool end_log_thread(struct agent *agent) {
     if (agent->log_thread == NULL) {
         return true;
     }
-    log_thread_drain(
-        agent->log_thread, duration_from_seconds(CONSOLE_PATIENCE_SECONDS), stop_loop, agent);
+    log_thread_drain(agent->log_thread, console_patience(agent), stop_loop, agent);
     event_loop_run(agent->loop);
     log_sink_use_thread(agent->sink, NULL);
     bool has_ended = log_thread_free(agent->log_thread);

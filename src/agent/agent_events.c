@@ -342,6 +342,9 @@ static void tell_of_signal(const struct agent *agent, int signal) {
 
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
+    if (agent->signalled.nanoseconds == 0) {
+        agent->signalled = event_loop_now(agent->loop);
+    }
     if (agent->node == NULL) { /* it is still being prepared */
         agent->outcome = (struct agent_outcome){.kind = AGENT_OUTCOME_SIGNALLED, .signal = signal};
         event_loop_stop(agent->loop);

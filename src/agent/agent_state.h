@@ -53,6 +53,7 @@ struct agent {
     struct signal_watch *signals;
     struct agent_guardian *guardian;
     struct signal_repetition repetition;
+    struct instant signalled;       /* by the first signal; zero: by none */
     struct signal_passing *passing; /* NULL where nobody else signals workers */
     struct agent_scratch *scratch;  /* NULL when nobody asked for it */
     struct log_thread *log_thread;  /* NULL when no stream passes through it */

@@ -2,7 +2,9 @@
 """What workers write, on its way to the console and into files."""
 
 import os
+import pty
 import re
+import signal
 
 import pytest
 
@@ -71,6 +73,51 @@ def test_a_console_nobody_reads_does_not_block_a_worker(muster, scratch):
     running.wait_until(lambda: len(list(scratch.glob("finished.*"))) == 2, "workers to finish writing", timeout=30)
     os.close(reader)
     running.finish(timeout=30)
+
+
+FILLS_THE_CONSOLE = "yes | head -c 300000; : >full; "
+
+
+@pytest.mark.parametrize("end", ["a signal", "a failure", "a success"])
+def test_a_console_nobody_reads_holds_up_the_end_no_longer_than_workers_may(muster, scratch, end):
+    """And what was written is in the files. Nobody reads the agent's own words either."""
+    reader, writer = os.pipe()
+    rest = {"a signal": "trap 'exit 0' TERM; while :; do sleep 0.02; done", "a failure": "exit 3", "a success": ":"}[end]
+    options = ["--tee", 3, "--log-dir", scratch / "logs", "--shutdown-timeout", 1]
+    running = muster.start(
+        [*locally(*options, workers=1), "sh", "-c", FILLS_THE_CONSOLE + rest], stdout=writer, stderr=writer)
+    os.close(writer)
+    running.wait_until((scratch / "full").exists, "what is written")
+    if end == "a signal":
+        running.signal(signal.SIGTERM)
+    ended = running.finish(timeout=20)  # the patience that does not look at --shutdown-timeout is 30 s
+    assert ended.status == (0 if end == "a success" else 1), ended
+    assert [log.stat().st_size for log in (scratch / "logs").glob("*/attempt_0/0/stdout.log")] == [300000]
+    os.close(reader)
+
+
+def room_of(side):
+    """Fills a terminal that nobody reads; returns how much it took."""
+    os.set_blocking(side, False)
+    taken = 0
+    try:
+        while True:
+            taken += os.write(side, b"x")
+    except BlockingIOError:
+        return taken
+
+
+def test_a_terminal_with_room_for_half_a_line_holds_up_no_agent(muster):
+    """It can be written to, and yet a write would wait."""
+    measured, measured_side = pty.openpty()
+    room = room_of(measured_side)
+    terminal, side = pty.openpty()
+    for _ in range(room - 40):
+        os.write(side, b"x")
+    running = muster.start([*locally(workers=1), "sh", "-c", "exit 3"], stdout=side, stderr=side)
+    assert running.finish(timeout=20).status == 1
+    for fd in (measured, measured_side, terminal, side):
+        os.close(fd)
 
 
 @pytest.mark.plain_build
