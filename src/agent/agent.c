@@ -9,7 +9,7 @@
 #include "agent/agent_state.h"
 #include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
-#include "agent/workers/attempt_logs.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/descriptor_limit.h"
 
 #define EXIT_JOB_FAILED 1
@@ -49,7 +49,7 @@ static enum failure_code make_scratch(struct agent *agent, struct failure *failu
 
 /* Events come throughout the job: a console that takes none of them must not hold it up. */
 static bool needs_log_thread(const struct agent *agent) {
-    return attempt_logs_need_thread(agent->config, &agent->preparation) ||
+    return log_plan_redirects(agent->config, agent->preparation.worker_count) ||
            agent->config->event_handler == LAUNCH_EVENTS_CONSOLE;
 }
 
@@ -324,6 +324,14 @@ static void warn_about_threads(const struct agent *agent) {
     }
 }
 
+static void warn_about_files(const struct agent *agent) {
+    if (agent->preparation.without_logs != NULL) {
+        log_warning(agent->log,
+            "the workers get no error files, and the report lacks what they would write there: %s",
+            agent->preparation.without_logs);
+    }
+}
+
 static void tell_of_disk(void *context, const char *what) {
     const struct agent *agent = context;
     log_warning(agent->log, "waiting for %s: its disk does not answer", what);
@@ -375,6 +383,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = make_node(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        warn_about_files(agent);
         warn_about_threads(agent);
         tell_while_joining(agent);
         agent->metrics =
@@ -435,7 +444,8 @@ static bool end_log_thread(struct agent *agent) {
     if (!has_ended) {
         log_warning(agent->log,
             "the workers' last output may be missing: the disk of %s does not answer",
-            agent->preparation.logs.run_path);
+            agent->preparation.logs.run_path != NULL ? agent->preparation.logs.run_path
+                                                     : "the log files");
     }
     return has_ended;
 }

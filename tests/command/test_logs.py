@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from support.disks import small_file_system
+from support.network import require_network
 
 pytestmark = pytest.mark.threads
 
@@ -187,3 +188,55 @@ def test_logs_of_every_attempt_are_kept(muster, scratch):
     (run,) = (scratch / "logs").iterdir()
     for attempt in range(3):
         assert (run / f"attempt_{attempt}/0/stdout.log").read_text() == f"attempt {attempt}\n"
+
+
+# Removes what it is told to in its first life, and writes something in its second.
+PURGES = """
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then rm -rf "$1"; exit 3; fi
+echo words >&2
+echo '{"message": {"message": "the reason", "extraInfo": {"timestamp": "1"}}}' >"$TORCHELASTIC_ERROR_FILE"
+exit 4
+"""
+
+
+@pytest.mark.parametrize("is_given", [True, False], ids=["--log-dir", "TMPDIR"])
+def test_a_log_directory_that_is_removed_is_made_anew(muster, scratch, is_given):
+    """With all that is above it, as far as it is the job's."""
+    where = scratch / "removed"
+    where.mkdir()
+    given = ["--log-dir", where / "a" / "b"] if is_given else []
+    options = [*locally("--max-restarts", 1, "-r", 2, *given, workers=1)]
+    end = muster.run([*options, "sh", "-c", PURGES, "sh", where], env={"TMPDIR": where})
+    assert end.status == 1, end
+    assert "was removed while the job ran; it is made anew" in end.err, end
+    assert "the reason" in end.err and "last lines of log_file:\n  | words" in end.err, end
+    assert len(list(where.glob("**/attempt_1/0/stderr.log"))) == 1, end
+
+
+def test_where_it_cannot_be_made_anew_workers_are_told_of_no_file(muster, scratch):
+    spoils = 'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then rm -rf "$1"; : >"$1"; exit 3; fi; echo "[$TORCHELASTIC_ERROR_FILE]"'
+    end = muster.run([*locally("--max-restarts", 1, "--log-dir", scratch / "logs", workers=1), "sh", "-c", spoils, "sh", scratch / "logs"])
+    assert end.status == 0 and end.out == "[]\n", end
+    assert "attempt 1 goes on without log files" in end.err and "is not a directory" in end.err, end
+
+
+NOTHING_IS_WRITABLE = 'for d in /tmp /var/tmp /run /dev/shm "$0"; do mount -t tmpfs -o ro none $d; done; cd "$0"; exec "$@"'
+
+
+def where_nothing_is_writable(muster, *options):
+    require_network()
+    command = ["--mount", "sh", "-c", NOTHING_IS_WRITABLE, "/mnt", muster.binary, *locally(*options, workers=1), "/bin/echo", "it runs"]
+    return muster.start(command, program="unshare", env={"TMPDIR": "/tmp"}).finish()
+
+
+def test_a_job_that_asks_for_no_files_needs_no_place_for_any(muster):
+    end = where_nothing_is_writable(muster)
+    assert end.status == 0 and end.out == "it runs\n", end
+    assert "Read-only file system" in end.err, end
+
+
+@pytest.mark.parametrize("options", [("-r", 1), ("-t", 3), ("--log-dir", "/mnt/logs")])
+def test_who_asks_for_files_hears_where_else_they_can_be(muster, options):
+    end = where_nothing_is_writable(muster, *options)
+    assert end.status == 1 and end.out == "", end
+    assert "Read-only file system (--log-dir names another directory, TMPDIR" in end.err, end

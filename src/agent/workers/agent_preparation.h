@@ -19,6 +19,7 @@ struct agent_preparation {
     char *master_address; /* MASTER_ADDR */
     struct cpu_plan cpus; /* a set per local rank, or none */
     struct log_directory logs;
+    char *without_logs; /* why there is no directory, where nobody has asked for files; or NULL */
 };
 
 /* Who waits for disks that do not answer: their loop runs meanwhile, and ends the wait when it is

@@ -253,7 +253,9 @@ static void disk_is_late(void *context) {
     struct agent_workers *workers = context;
     const struct agent_workers_settings *settings = &workers->settings;
     char *reason = text_format("the disk of %s does not answer within %d s",
-        settings->preparation->logs.run_path, DISK_PATIENCE_SECONDS);
+        settings->preparation->logs.run_path != NULL ? settings->preparation->logs.run_path
+                                                     : "the log files",
+        DISK_PATIENCE_SECONDS);
     if (workers->has_started) {
         errands_drop(workers->errands, workers->making);
         finish_start(workers, NULL, reason);

@@ -63,6 +63,22 @@ bool log_destination_is_file(enum log_destination destination) {
     return destination == LOG_DESTINATION_FILE || destination == LOG_DESTINATION_FILE_AND_CONSOLE;
 }
 
+bool log_plan_redirects(const struct launch_config *config, int worker_count) {
+    static const int streams[] = {LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR};
+    for (int rank = 0; rank < worker_count; rank++) {
+        for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+            if (log_destination_is_file(log_plan_stream(config, rank, streams[i]).destination)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool log_plan_asks_for_files(const struct launch_config *config, int worker_count) {
+    return config->log_dir != NULL || log_plan_redirects(config, worker_count);
+}
+
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker) {
     if (!has_template(config)) {
         return text_format("[%s%d]:", worker->role_name, worker->local_rank);

@@ -41,6 +41,12 @@ struct log_stream_plan log_plan_stream(
 /* Whether the stream has a log file. */
 bool log_destination_is_file(enum log_destination destination);
 
+/* Whether any stream of any worker has one. */
+bool log_plan_redirects(const struct launch_config *config, int worker_count);
+
+/* Whether the user has asked for files. Error files alone are not asked for: a job does without. */
+bool log_plan_asks_for_files(const struct launch_config *config, int worker_count);
+
 /* The prefix of each line of this worker on the console: the template of the configuration with
  * role_name, local_rank, rank, hostname and host (the same, which torchrun does not know)
  * substituted. Without a template, or with an empty one,
