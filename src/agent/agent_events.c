@@ -32,6 +32,7 @@ static void post_membership(struct agent *agent, struct membership_event event) 
 
 static void start_workers(struct agent *agent) {
     agent_evidence_drop(agent->evidence);
+    agent_scratch_renew(agent->scratch);
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
     signal_passing_note_start(agent->passing, false);

@@ -69,8 +69,10 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
  * that waits for its log files or for standby workers: then nobody else is started. */
 void agent_workers_signal(struct agent_workers *workers, int signal);
 
-/* TORCHELASTIC_TIMER_FILE of every worker started from now on. */
-void agent_workers_set_timer_file(struct agent_workers *workers, const char *path);
+/* TORCHELASTIC_TIMER_FILE of every worker started from now on. Before a start at which it is gone,
+ * `renew` is called, and tells whether it is there again: otherwise workers are told of none. */
+void agent_workers_set_timer_file(
+    struct agent_workers *workers, const char *path, bool (*renew)(void *context), void *context);
 
 /* The local rank of the worker that is process `pid` and has not ended; -1 when there is none. */
 int agent_workers_find(const struct agent_workers *workers, pid_t pid);

@@ -2,6 +2,7 @@
 #include "agent/workers/attempt_files.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -46,6 +47,10 @@ static enum failure_code open_file(struct attempt_files *files, int local_rank, 
 
 void attempt_files_make(void *subject) {
     struct attempt_files *files = subject;
+    struct stat status;
+    files->is_timer_file_gone =
+        files->timer_file != NULL &&
+        (lstat(files->timer_file, &status) != 0 || !S_ISFIFO(status.st_mode));
     files->code = log_directory_renew(&files->logs, &files->is_renewed, &files->failure);
     if (files->code == FAILURE_NONE) {
         files->code = log_directory_begin_attempt(
@@ -86,6 +91,7 @@ void attempt_files_free(void *subject) {
     }
     free(files->files);
     free(files->directory);
+    free(files->timer_file);
     log_directory_clear(&files->logs);
     free(files);
 }

@@ -32,8 +32,10 @@ struct attempt_files {
     struct log_directory logs; /* none: no file either */
     struct log_tree_attempt attempt;
     int worker_count;
+    char *timer_file;                               /* is looked for; NULL: there is none */
     struct text_list needles[ATTEMPT_STREAM_COUNT]; /* of the filtered files; empty: none */
     /* What came of it. */
+    bool is_timer_file_gone;
     bool is_renewed; /* the job's directory had been removed */
     char *directory;
     struct log_filter *filters[ATTEMPT_STREAM_COUNT];
