@@ -255,7 +255,9 @@ static void prepare_standby(struct agent *agent) {
 /* The store of fixed nodes is the agents' own, too. */
 static void prepare_story(struct agent *agent) {
     bool is_fixed = agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED;
+    agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
+        .last_words = agent->last_words,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
@@ -456,6 +458,7 @@ static void tear_down(struct agent *agent) {
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
+    last_words_free(agent->last_words);
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */

@@ -64,6 +64,7 @@ struct agent {
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
+    struct last_words *last_words;
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */

@@ -240,3 +240,35 @@ def test_who_asks_for_files_hears_where_else_they_can_be(muster, options):
     end = where_nothing_is_writable(muster, *options)
     assert end.status == 1 and end.out == "", end
     assert "Read-only file system (--log-dir names another directory, TMPDIR" in end.err, end
+
+
+def test_a_restart_says_what_the_failed_worker_wrote_last_and_where(muster, scratch):
+    script = '[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; [ $RANK = 1 ] || exec sleep 100; printf "Traceback\\n\\nboom\\033[2J\\n" >&2; exit 3'
+    end = muster.run([*locally("--max-restarts", 1, "-r", 2, "--log-dir", scratch / "logs"), "sh", "-c", script])
+    assert end.status == 0, end
+    (log,) = (scratch.resolve() / "logs").glob("*/attempt_0/1/stderr.log")
+    assert [line for line in end.err.splitlines() if line.endswith(f"local_rank 1, which failed, wrote last: boom?[2J; its log is {log}")], end
+
+
+@pytest.mark.parametrize("options, said", [
+    ((), "its stderr went straight to the console; -t 2 keeps it in a file, too"),
+    (("-r", 1), "its stderr went straight to the console; -t 2"),
+    (("-t", 2, "--log-dir", "/dev/null"), "a --log-dir and -t 2 keep it"),
+    (("--local-ranks-filter", 1), "--local-ranks-filter discards its stderr"),
+    (("-r", 2), None),
+])
+def test_a_report_without_words_says_where_they_went(muster, options, said):
+    """Each worker's streams are the agent's own, unless something else is asked for."""
+    end = muster.run([*locally(*options, workers=2), "sh", "-c", "[ $RANK = 1 ] || { echo words >&2; exit 3; }; exec sleep 100"])
+    assert end.status == 1, end
+    assert ("log_file  : <N/A>" in end.err) == (said is not None), end
+    assert said is None or said in end.err, end
+    assert end.err.count("log_file  : <N/A>") == (1 if said else 0), end  # of the root cause alone
+
+
+def test_without_files_a_workers_terminal_stays_a_terminal(muster):
+    terminal, side = pty.openpty()
+    running = muster.start([*locally(workers=1), "sh", "-c", "test -t 1 && test -t 2"], stdout=side, stderr=side)
+    os.close(side)
+    assert running.finish().status == 0
+    os.close(terminal)

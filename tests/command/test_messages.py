@@ -179,6 +179,22 @@ def test_a_report_has_the_last_lines_of_the_worker_that_failed_first(muster, scr
     assert without_passing(report, scratch) == transcript(command), end
 
 
+ONCE = """
+import os, shutil
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    {first}
+"""
+
+
+@pytest.mark.parametrize("name, first", [("once.py", 'raise ValueError("boom")'), ("purge.py", 'shutil.rmtree("logs")\n    os._exit(1)')])
+def test_a_restart_says_what_is_worth_knowing_of_the_logs(muster, scratch, name, first):
+    command = f"run --standalone --max-restarts 1 --redirects 2 --log-dir logs {name}"
+    muster.script(name, ONCE.format(first=first))
+    end = muster.run(command.split())
+    assert end.status == 0, end
+    assert without_passing("\n".join(said(end)), scratch) == transcript(command), end
+
+
 def test_how_a_job_goes_is_said_to_who_asks_for_it(muster, scratch):
     command = "run --standalone --nproc-per-node 2 --max-restarts 1 --log-dir logs train.py"
     # Rank 0 ends after rank 1, so that a restart has somebody to stop.
