@@ -317,15 +317,6 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static void warn_about_threads(const struct agent *agent) {
-    if (agent->config->sets_omp_num_threads && agent->preparation.worker_count > 1) {
-        log_warning(agent->log,
-            "OMP_NUM_THREADS is not set: each of the %d workers gets 1, so that together they do "
-            "not overload this machine; set it to what suits your program",
-            agent->preparation.worker_count);
-    }
-}
-
 static void warn_about_files(const struct agent *agent) {
     if (agent->preparation.without_logs != NULL) {
         log_warning(agent->log,
@@ -386,7 +377,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         warn_about_files(agent);
-        warn_about_threads(agent);
+        agent_voice_count(&agent->voice, agent->preparation.worker_count);
         tell_while_joining(agent);
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
@@ -499,19 +490,24 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         .sink = sink,
         .log = log_sink_log(sink),
         .is_queueing = true,
+        .voice = {config, log_sink_log(sink), sink},
     };
     struct failure failure = {0};
     int status = EXIT_JOB_FAILED;
+    agent_voice_begin(&agent.voice);
     if (set_up(&agent, &failure) == FAILURE_NONE) {
         agent_start(&agent);
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
         agent.has_run = true;
         agent_end_record(&agent);
+        agent_voice_end(&agent.voice);
         status = agent_end_report(&agent);
     } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        agent_voice_end(&agent.voice);
         status = agent_end_by_signal(&agent);
     } else {
+        agent_voice_end(&agent.voice);
         status = agent_end_unbegun(&agent, &failure);
     }
     agent_end_tell(&agent, status);

@@ -14,6 +14,7 @@
 #include "agent/telling/agent_audience.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/telling/agent_story.h"
+#include "agent/telling/agent_voice.h"
 #include "agent/failure/agent_evidence.h"
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
@@ -65,6 +66,7 @@ struct agent {
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct last_words *last_words;
+    struct agent_voice voice;
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */

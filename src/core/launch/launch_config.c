@@ -33,6 +33,7 @@ void launch_config_clear(struct launch_config *config) {
     text_list_clear(&config->duplicate_stderr_filters);
     free(config->notice);
     text_list_clear(&config->warnings);
+    text_list_clear(&config->meeting_warnings);
     *config = (struct launch_config){0};
 }
 

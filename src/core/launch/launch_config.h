@@ -255,7 +255,9 @@ struct launch_config {
     enum launch_event_handler event_handler;
     char *event_file; /* set with LAUNCH_EVENTS_FILE */
 
-    char *notice; /* one line for the user, which main prints; or NULL */
+    char *notice; /* one line for the user about where nodes meet; or NULL */
+    /* warnings about that place, which concern all nodes alike: one of them gives them */
+    struct text_list meeting_warnings;
     /* the warnings that torchrun gives too; main prints them */
     struct text_list warnings;
 };

@@ -110,6 +110,10 @@ bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine) 
     return !machine->link.is_host || machine->view.seen.count > 1;
 }
 
+bool rendezvous_machine_has_host(const struct rendezvous_machine *machine) {
+    return machine->link.has_presence;
+}
+
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
     return &machine->view.me;
 }
