@@ -120,6 +120,14 @@ static const struct rendezvous_state *seen_record(void *context) {
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
 }
 
+static const struct node_identity *own_identity(void *context, bool *out_is_host_of_delegates) {
+    const struct agent *agent = context;
+    const struct rendezvous_machine *machine = node_machine_rendezvous(agent->node);
+    *out_is_host_of_delegates =
+        rendezvous_machine_is_host(machine) && agent->config->dynamic.settings.delegates;
+    return rendezvous_machine_identity(machine);
+}
+
 static void write_obstacle(void *context, struct text *out) {
     const struct agent *agent = context;
     agent_rendezvous_write_obstacle(agent->rendezvous, out);
@@ -157,6 +165,7 @@ static void tell_while_joining(struct agent *agent) {
         .log = agent->log,
         .sink = agent->sink,
         .state = seen_record,
+        .me = own_identity,
         .in_round = is_in_round,
         .context = agent,
         .obstacle = write_obstacle,

@@ -20,6 +20,10 @@ static void say_place(struct agent_voice *voice) {
     }
     voice->is_place_settled = true;
     say_all(voice, &voice->config->meeting_warnings);
+}
+
+/* The node for which there is one is known to be the first. */
+static void say_notice(const struct agent_voice *voice) {
     if (voice->config->notice != NULL) {
         char *line = text_format("%s\n", voice->config->notice);
         log_sink_write_text(voice->sink, line);
@@ -46,6 +50,7 @@ void agent_voice_begin(struct agent_voice *voice) {
     if (config->maximum_nodes == 1 || config->rendezvous == LAUNCH_RENDEZVOUS_STATIC) {
         say_place(voice);
     }
+    say_notice(voice);
 }
 
 void agent_voice_count(struct agent_voice *voice, int worker_count) {

@@ -258,6 +258,7 @@ static enum failure_code open_logs(const struct launch_config *config,
     const struct agent_preparation_watch *watch, struct agent_preparation *preparation,
     struct failure *failure) {
     struct failure reason = {0};
+    char *name = log_plan_run_name(config, preparation->run_id, preparation->host_name);
     char *directory = log_plan_directory(config, preparation->host_name);
     char *what = text_format("the log directory %s",
         directory != NULL ? directory : "in the directory for temporary files");
@@ -265,8 +266,8 @@ static enum failure_code open_logs(const struct launch_config *config,
     const struct errand_watch errand_watch =
         watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
     enum failure_code code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-        watch != NULL ? &errand_watch : NULL, directory, preparation->run_id, &preparation->logs,
-        &reason);
+        watch != NULL ? &errand_watch : NULL, directory, name, &preparation->logs, &reason);
+    free(name);
     free(directory);
     free(what);
     return code == FAILURE_NONE ? code : judge_logs(config, &reason, preparation, failure);

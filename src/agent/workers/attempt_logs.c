@@ -28,8 +28,11 @@ static void plan_filters(const struct launch_config *config, struct attempt_file
 static void plan_worker(
     const struct attempt_logs_settings *settings, int local_rank, struct attempt_files *files) {
     const struct launch_config *config = settings->config;
-    struct log_worker worker = {config->role, settings->preparation->host_name, local_rank,
-        settings->base_rank + local_rank};
+    struct log_worker worker = {.role_name = config->role,
+        .hostname = settings->preparation->host_name,
+        .node = config->shown_node,
+        .local_rank = local_rank,
+        .rank = settings->base_rank + local_rank};
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
         if (log_destination_is_file(
                 log_plan_stream(config, local_rank, streams[i].plan).destination)) {

@@ -28,6 +28,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->redirects.by_rank);
     free(config->tee.by_rank);
     free(config->log_line_prefix_template);
+    free(config->shown_node);
     free(config->local_ranks_filter);
     text_list_clear(&config->duplicate_stdout_filters);
     text_list_clear(&config->duplicate_stderr_filters);

@@ -114,6 +114,10 @@ bool rendezvous_machine_has_host(const struct rendezvous_machine *machine) {
     return machine->link.has_presence;
 }
 
+bool rendezvous_machine_is_host(const struct rendezvous_machine *machine) {
+    return machine->link.is_host;
+}
+
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
     return &machine->view.me;
 }

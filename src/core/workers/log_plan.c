@@ -80,6 +80,9 @@ bool log_plan_asks_for_files(const struct launch_config *config, int worker_coun
 }
 
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker) {
+    if (!has_template(config) && worker->node != NULL) {
+        return text_format("[%s.%s%d]:", worker->node, worker->role_name, worker->local_rank);
+    }
     if (!has_template(config)) {
         return text_format("[%s%d]:", worker->role_name, worker->local_rank);
     }
@@ -102,10 +105,21 @@ void log_plan_unknown_names(const struct launch_config *config, struct text_list
     }
 }
 
+static bool names_host(const char *path) {
+    return strstr(path, "${host}") != NULL || strstr(path, "${hostname}") != NULL;
+}
+
+char *log_plan_run_name(
+    const struct launch_config *config, const char *run_id, const char *hostname) {
+    if (config->maximum_nodes == 1 || config->log_dir == NULL || names_host(config->log_dir)) {
+        return memory_duplicate_string(run_id);
+    }
+    return text_format("%s_%s", run_id, config->shown_node != NULL ? config->shown_node : hostname);
+}
+
 char *log_plan_directory(const struct launch_config *config, const char *hostname) {
     const char *given = config->log_dir;
-    if (given == NULL ||
-        (strstr(given, "${host}") == NULL && strstr(given, "${hostname}") == NULL)) {
+    if (given == NULL || !names_host(given)) {
         return memory_duplicate_string(given);
     }
     const struct template_value values[] = {{"host", hostname}, {"hostname", hostname}};
