@@ -149,27 +149,30 @@ static int report_another_nodes_failure(const struct agent_report_settings *sett
     return exit_status(settings->config, settings->root_cause);
 }
 
-/* Who has nothing but an exit code wants to know where the worker's words are. */
-static const char *without_file(
-    const struct agent_report_settings *settings, const struct failure_account *account) {
-    const struct launch_config *config = settings->config;
-    bool has_words = account->message != NULL && *account->message != '\0';
-    if (account->log_file != NULL || account->start_message != NULL || has_words) {
-        return NULL;
-    }
-    switch (log_plan_stream(config, account->local_rank, LAUNCH_STREAM_STDERR).destination) {
+static const char *what_keeps_words(const struct launch_config *config, int local_rank) {
+    switch (log_plan_stream(config, local_rank, LAUNCH_STREAM_STDERR).destination) {
     case LOG_DESTINATION_DISCARD:
-        return "--local-ranks-filter discards its stderr; --redirects 2 keeps it";
+        return "was discarded (--local-ranks-filter); --redirects 2 keeps it";
     case LOG_DESTINATION_INHERIT:
         return log_plan_has_directory(config)
-                   ? "its stderr went straight to the console; -t 2 keeps it in a file, too"
-                   : "its stderr went straight to the console; a --log-dir and -t 2 keep it in a "
-                     "file, too";
+                   ? "went straight to the console; -t 2 keeps it in a file, too"
+                   : "went straight to the console; a --log-dir and -t 2 keep it in a file, too";
     case LOG_DESTINATION_FILE:
     case LOG_DESTINATION_FILE_AND_CONSOLE:
         break;
     }
-    return "the log files could not be made";
+    return "has no file, since the log files could not be made";
+}
+
+/* Who has nothing but an exit code wants to know where the worker's words are. It is a line before
+ * the report, whose own lines are torchrun's. */
+static void tell_of_missing_words(
+    const struct agent_report_settings *settings, const struct failure_account *account) {
+    bool has_words = account->message != NULL && *account->message != '\0';
+    if (account->log_file == NULL && account->start_message == NULL && !has_words) {
+        log_warning(settings->log, "the report has no words of local_rank %d: its stderr %s",
+            account->local_rank, what_keeps_words(settings->config, account->local_rank));
+    }
 }
 
 static int report_own_failure(const struct agent_report_settings *settings,
@@ -183,7 +186,7 @@ static int report_own_failure(const struct agent_report_settings *settings,
     char *last_words =
         last_words_read(settings->workers, findings[root].account.log_file, settings->log);
     entries[root].last_lines = last_words;
-    entries[root].without_file = without_file(settings, &findings[root].account);
+    tell_of_missing_words(settings, &findings[root].account);
     format_report(settings, entries, count, root, out_text);
     free(last_words);
     free(entries);

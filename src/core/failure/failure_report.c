@@ -122,8 +122,6 @@ static void append_block(struct text *out, const struct failure_report_job *job,
     if (account->log_file != NULL) {
         text_append(out, "  log_file  : ");
         append_line(out, account->log_file);
-    } else if (entry->without_file != NULL) {
-        text_append_format(out, "  log_file  : " NOT_AVAILABLE " (%s)\n", entry->without_file);
     }
     if (entry->judgement != NULL) {
         text_append_format(out, "  judgement : %s\n", entry->judgement);

@@ -28,8 +28,7 @@ struct failure_report_time {
 struct failure_report_entry {
     struct failure_report_time time;       /* the time of the account */
     const struct failure_account *account; /* borrowed */
-    const char *last_lines;   /* of its log file, each with its newline; NULL: they are not known */
-    const char *without_file; /* why there is no log file, and how to have one; NULL: not told */
+    const char *last_lines; /* of its log file, each with its newline; NULL: they are not known */
     /* failure_judgement_text, when the root cause is on another node; else NULL */
     const char *judgement;
 };
