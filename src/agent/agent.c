@@ -10,8 +10,8 @@
 #include "agent/agent_state.h"
 #include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
-#include "agent/workers/attempt_logs.h"
 #include "core/store/store_descriptors.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/network/health_endpoint.h"
 #include "host/process/process_kin.h"
@@ -19,8 +19,10 @@
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
 #define SILENT_DISK_SECONDS 3
-/* How long a console that takes nothing may hold up the end of a job. */
+/* How long a console that takes nothing may hold up the end of a job: no longer than workers may,
+ * whose time begins with the signal. It is asked once more where they have used theirs up. */
 #define CONSOLE_PATIENCE_SECONDS 30
+#define LEAST_CONSOLE_PATIENCE_SECONDS 1
 /* How long a disk that does not answer may do so: that of log files that are being written, … */
 #define LOG_PATIENCE_SECONDS 15
 /* … and that of an empty directory. */
@@ -51,7 +53,7 @@ static enum failure_code make_scratch(struct agent *agent, struct failure *failu
 
 /* Events come throughout the job: a console that takes none of them must not hold it up. */
 static bool needs_log_thread(const struct agent *agent) {
-    return attempt_logs_need_thread(agent->config, &agent->preparation) ||
+    return log_plan_redirects(agent->config, agent->preparation.worker_count) ||
            agent->config->event_handler == LAUNCH_EVENTS_CONSOLE;
 }
 
@@ -122,6 +124,14 @@ static const struct rendezvous_state *seen_record(void *context) {
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
 }
 
+static const struct node_identity *own_identity(void *context, bool *out_is_host_of_delegates) {
+    const struct agent *agent = context;
+    const struct rendezvous_machine *machine = node_machine_rendezvous(agent->node);
+    *out_is_host_of_delegates =
+        rendezvous_machine_is_host(machine) && agent->config->dynamic.settings.delegates;
+    return rendezvous_machine_identity(machine);
+}
+
 static void write_obstacle(void *context, struct text *out) {
     const struct agent *agent = context;
     agent_rendezvous_write_obstacle(agent->rendezvous, out);
@@ -164,6 +174,7 @@ static void tell_while_joining(struct agent *agent) {
         .log = agent->log,
         .sink = agent->sink,
         .state = seen_record,
+        .me = own_identity,
         .in_round = is_in_round,
         .context = agent,
         .obstacle = write_obstacle,
@@ -264,7 +275,9 @@ static void prepare_standby(struct agent *agent) {
 /* The store of fixed nodes is the agents' own, too. */
 static void prepare_story(struct agent *agent) {
     bool is_fixed = agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED;
+    agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
+        .last_words = agent->last_words,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
@@ -326,12 +339,11 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static void warn_about_threads(const struct agent *agent) {
-    if (agent->config->sets_omp_num_threads && agent->preparation.worker_count > 1) {
+static void warn_about_files(const struct agent *agent) {
+    if (agent->preparation.without_logs != NULL) {
         log_warning(agent->log,
-            "OMP_NUM_THREADS is not set: each of the %d workers gets 1, so that together they do "
-            "not overload this machine; set it to what suits your program",
-            agent->preparation.worker_count);
+            "the workers get no error files, and the report lacks what they would write there: %s",
+            agent->preparation.without_logs);
     }
 }
 
@@ -407,7 +419,7 @@ static enum failure_code watch_signals(struct agent *agent, struct failure *fail
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
  * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
-    signal_watch_ignore_broken_pipes();
+    signal_watch_ignore_write_signals();
     agent->descriptor_limit = descriptor_limit_raise();
     enum failure_code code = open_loop(agent, failure);
     if (code == FAILURE_NONE) {
@@ -430,7 +442,8 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         warn_of_misfits(agent);
-        warn_about_threads(agent);
+        warn_about_files(agent);
+        agent_voice_count(&agent->voice, agent->preparation.worker_count);
         tell_while_joining(agent);
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
@@ -465,20 +478,31 @@ static void stop_loop(void *context) {
     event_loop_stop(((struct agent *)context)->loop);
 }
 
+static struct duration console_patience(const struct agent *agent) {
+    struct duration left = agent->config->shutdown_timeout;
+    struct duration most = duration_from_seconds(CONSOLE_PATIENCE_SECONDS);
+    struct duration least = duration_from_seconds(LEAST_CONSOLE_PATIENCE_SECONDS);
+    if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED && agent->signalled.nanoseconds != 0) {
+        left = instant_until(event_loop_now(agent->loop), instant_after(agent->signalled, left));
+    }
+    left = left.nanoseconds > most.nanoseconds ? most : left;
+    return left.nanoseconds < least.nanoseconds ? least : left;
+}
+
 /* False: the thread hangs, and uses what it was given. */
 static bool end_log_thread(struct agent *agent) {
     if (agent->log_thread == NULL) {
         return true;
     }
-    log_thread_drain(
-        agent->log_thread, duration_from_seconds(CONSOLE_PATIENCE_SECONDS), stop_loop, agent);
+    log_thread_drain(agent->log_thread, console_patience(agent), stop_loop, agent);
     event_loop_run(agent->loop);
     log_sink_use_thread(agent->sink, NULL);
     bool has_ended = log_thread_free(agent->log_thread);
     if (!has_ended) {
         log_warning(agent->log,
             "the workers' last output may be missing: the disk of %s does not answer",
-            agent->preparation.logs.run_path);
+            agent->preparation.logs.run_path != NULL ? agent->preparation.logs.run_path
+                                                     : "the log files");
     }
     return has_ended;
 }
@@ -489,6 +513,7 @@ static void tear_down(struct agent *agent) {
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
+    last_words_free(agent->last_words);
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */
@@ -531,19 +556,24 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         .sink = sink,
         .log = log_sink_log(sink),
         .is_queueing = true,
+        .voice = {config, log_sink_log(sink), sink},
     };
     struct failure failure = {0};
     int status = EXIT_JOB_FAILED;
+    agent_voice_begin(&agent.voice);
     if (set_up(&agent, &failure) == FAILURE_NONE) {
         agent_start(&agent);
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
         agent.has_run = true;
         agent_end_record(&agent);
+        agent_voice_end(&agent.voice);
         status = agent_end_report(&agent);
     } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        agent_voice_end(&agent.voice);
         status = agent_end_by_signal(&agent);
     } else {
+        agent_voice_end(&agent.voice);
         status = agent_end_unbegun(&agent, &failure);
     }
     agent_end_tell(&agent, status);

@@ -51,6 +51,18 @@ int agent_end_by_signal(struct agent *agent) {
     return agent_report_signal_status(agent->config, signal);
 }
 
+/* The node of the worker that failed first has the report. The others name it. */
+static bool is_told_elsewhere(const struct agent *agent) {
+    return node_machine_knowledge(agent->node)->has_root_cause;
+}
+
+static void name_root_cause(const struct agent *agent, const char *what) {
+    struct text sentence = {0};
+    failure_account_describe(&node_machine_knowledge(agent->node)->root_cause, &sentence);
+    log_error(agent->log, "%s: %s; the report is that node's", what, text_string(&sentence));
+    text_clear(&sentence);
+}
+
 static int report_failures(struct agent *agent) {
     struct worker_group *workers = node_machine_workers(agent->node);
     const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
@@ -64,7 +76,9 @@ static int report_failures(struct agent *agent) {
     };
     struct text report = {0};
     int status = agent_report_failures(&settings, workers, &report);
-    log_sink_write_text(agent->sink, text_string(&report));
+    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+        log_sink_write_text(agent->sink, text_string(&report));
+    }
     text_clear(&report);
     return status;
 }
@@ -129,13 +143,18 @@ int agent_end_report(struct agent *agent) {
         if (agent->has_no_memory) {
             return end_without_memory(agent);
         }
-        return is_only_left_behind ? agent_end_of_itself(agent, "RuntimeError", left_behind)
-                                   : report_failures(agent);
+        if (is_only_left_behind) {
+            return agent_end_of_itself(agent, "RuntimeError", left_behind);
+        }
+        if (knowledge->has_root_cause) {
+            name_root_cause(agent, "a worker of another node failed first");
+        }
+        return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
         if (!knowledge->has_root_cause) {
             return report_rendezvous_failure(agent, "stopped because another node failed");
         }
-        log_error(agent->log, "stopped because another node failed: %s", knowledge->trouble);
+        name_root_cause(agent, "stopped because another node failed");
         return report_failures(agent);
     case AGENT_OUTCOME_JOIN_FAILED:
         return report_rendezvous_failure(agent, "cannot join the job");

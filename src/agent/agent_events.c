@@ -33,6 +33,7 @@ static void post_membership(struct agent *agent, struct membership_event event) 
 
 static void start_workers(struct agent *agent) {
     agent_evidence_drop(agent->evidence);
+    agent_scratch_renew(agent->scratch);
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
     signal_passing_note_start(agent->passing, false);
@@ -257,6 +258,12 @@ static void log_effect(const struct agent *agent, const struct node_effect *effe
 /* The agent machine has taken an event; nothing of what it wants has been done yet. */
 static void tell_of_step(
     struct agent *agent, const struct agent_event *event, enum agent_phase before) {
+    if (before == AGENT_JOINING && node_machine_agent(agent->node)->phase == AGENT_STARTING) {
+        bool has_host = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
+                        rendezvous_machine_has_host(node_machine_rendezvous(agent->node));
+        agent_voice_place(&agent->voice, node_machine_knowledge(agent->node)->placement.group_rank,
+            has_host, agent->preparation.worker_count);
+    }
     agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
@@ -269,6 +276,9 @@ static void step(struct agent *agent, const struct node_event *event) {
     enum agent_phase before = node_machine_agent(agent->node)->phase;
     if (is_debugging(agent)) {
         log_event(agent, event);
+    }
+    if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING) {
+        agent_voice_host(&agent->voice);
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
@@ -344,6 +354,9 @@ static void tell_of_signal(const struct agent *agent, int signal) {
 
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
+    if (agent->signalled.nanoseconds == 0) {
+        agent->signalled = event_loop_now(agent->loop);
+    }
     if (agent->node == NULL) { /* it is still being prepared */
         agent->outcome = (struct agent_outcome){.kind = AGENT_OUTCOME_SIGNALLED, .signal = signal};
         event_loop_stop(agent->loop);

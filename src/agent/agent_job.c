@@ -37,14 +37,6 @@ int agent_job_run(const struct agent_program *program, const struct launch_confi
     const struct text_list *environment) {
     struct log_sink *sink =
         log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
-    for (size_t i = 0; i < config->warnings.count; i++) {
-        log_warning(log_sink_log(sink), "%s", config->warnings.items[i]);
-    }
-    if (config->notice != NULL) {
-        char *line = text_format("%s\n", config->notice);
-        log_sink_write_text(sink, line);
-        free(line);
-    }
     int status = agent_run_for(program, config, environment, sink);
     log_sink_free(sink);
     return status;

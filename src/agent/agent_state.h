@@ -14,6 +14,7 @@
 #include "agent/telling/agent_audience.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/telling/agent_story.h"
+#include "agent/telling/agent_voice.h"
 #include "agent/failure/agent_evidence.h"
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
@@ -55,6 +56,7 @@ struct agent {
     struct signal_watch *signals;
     struct agent_guardian *guardian;
     struct signal_repetition repetition;
+    struct instant signalled;       /* by the first signal; zero: by none */
     struct signal_passing *passing; /* NULL: not yet, or where nobody else signals workers */
     struct agent_scratch *scratch;  /* NULL when nobody asked for it */
     struct log_thread *log_thread;  /* NULL when no stream passes through it */
@@ -65,6 +67,8 @@ struct agent {
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
+    struct last_words *last_words;
+    struct agent_voice voice;
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */

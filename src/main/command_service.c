@@ -41,7 +41,7 @@ int command_service_run(
     struct failure failure = {0};
     struct log_sink *sink =
         log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
-    signal_watch_ignore_broken_pipes();
+    signal_watch_ignore_write_signals();
     descriptor_limit_raise(); /* each client needs a descriptor */
     enum failure_code code = event_loop_new(&loop, &failure);
     if (code == FAILURE_NONE) {

@@ -52,6 +52,7 @@ static inline void set_up(struct fixture *fixture, const char *command) {
     agent_fixture_init(&fixture->job, 2, command);
     struct agent *agent = &fixture->agent;
     agent->config = &fixture->job.config;
+    agent->voice.config = agent->config;
     agent->environment = &fixture->job.environment;
     agent->log = &fixture->log;
     agent->is_queueing = true;

@@ -39,6 +39,16 @@ def test_a_full_disk_is_told_of_once_and_the_loss_counted(muster, scratch):
     assert end.err.count("events were not written to '/dev/full'") == 1, end
 
 
+def test_a_limit_on_file_sizes_is_named_and_ends_no_agent(muster, scratch):
+    """Neither where the events reach it, nor where the agent's own words do."""
+    job = f"{muster.binary} run --standalone --max-restarts 9 --event-log-handler file:events --no-python false"
+    end = muster.start(["-c", f"(ulimit -f 1; {job}) 2>&1 >/dev/null | cat"], program="bash").finish()
+    assert "events were not written to 'events': write: File too large" in end.out, end
+    end = muster.start(["-c", f"(ulimit -f 1; {job} 2>words; echo $?) | cat"], program="bash").finish()
+    assert end.out == "1\n", end
+    assert (scratch / "words").stat().st_size == 1024
+
+
 def test_events_on_the_console_are_the_log_threads_to_write(muster, scratch):
     """So that a console that takes nothing holds up the log thread alone."""
     running = muster.start(["run", "--event-log-handler", "console", "--no-python", "sh", "-c", "touch up; until test -e go; do sleep 0.02; done"])

@@ -159,6 +159,12 @@ def test_a_user_who_signals_twice_does_not_wait_for_a_look(muster, scratch):
     assert running.finish().status == 1
 
 
+def test_evidence_that_finds_no_place_says_why(muster, scratch):
+    """Somebody has removed the log directory while the worker ran."""
+    end = stubborn(muster, "rm -rf logs; while :; do sleep 0.05; done", workers=2)
+    assert re.search(r"/1/hang_evidence.txt is not whole: No such file or directory", end.err), end
+
+
 def test_without_evidence_there_is_none(muster, scratch):
     script = "acquire('step', 0.1)\ntime.sleep(60)"
     end = timers.start(muster, script, "--log-dir", "logs", "--evidence", "off", workers=1).finish()

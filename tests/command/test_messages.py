@@ -72,6 +72,7 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
 def test_while_old_workers_end_a_node_says_whose(muster, scratch, delegates):
     command = "run --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29443 --local-addr node1 train.py"
     (line,) = transcript(command)
+    command_of_another = command.replace("node1", "node2")
     muster.script("train.py", OF_THREE_NODES)
     command = command.replace("29443", str(free_port())).replace("run ", "run --max-restarts 1 ")
     nodes = []
@@ -85,26 +86,29 @@ def test_while_old_workers_end_a_node_says_whose(muster, scratch, delegates):
     lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in nodes[0].err().splitlines()]
     assert any(said.endswith(line) for said in lines), nodes[0].err()
     others = nodes[1].err() + nodes[2].err()
-    assert "round 1 of 3 nodes begins" in others and "at work" not in others, others
-    assert ("not ready: node3" in others) != delegates, others
+    (named,) = transcript(command_of_another)
+    named = named if not delegates else named.replace("node1", "the node that hosts the store")
+    assert named.split(": ")[1] in others, others
+    assert "round 1 of 3 nodes begins" not in others and "at work" not in others, others
 
 
 def test_during_the_last_call_a_node_says_when_it_ends(muster):
-    command = "run --nnodes 2:4 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29441 --rdzv-id job --local-addr node2 train.py"
+    command = "run --nnodes 2:4 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29441 --rdzv-id job --local-addr node1 train.py"
     (line,) = transcript(command)
     # On a machine that has much to do it may be said only after 60 s.
     patient = command.replace("29441", str(free_port())).replace("run ", "run --rdzv-conf last_call_timeout=300 ")
     muster.script("train.py", "")
-    nodes = [muster.start(patient.replace("node2", node).split()) for node in ("node1", "node2")]
-    for running in nodes:
-        running.wait_until(lambda running=running: "begin without others" in running.err(), "the last call", 100)
+    nodes = [muster.start(patient.replace("node1", node).split()) for node in ("node1", "node2")]
+    first, second = nodes
+    first.wait_until(lambda: "begin without others" in first.err(), "the last call", 100)
+    second.wait_until(lambda: "node1 says for which" in second.err(), "who says so", 100)
     for running in nodes:
         running.signal(signal.SIGTERM)
-    for running in nodes:
-        told = "\n".join(said(running.finish())).replace("node2, node1", "node1, node2")
-        told = re.sub(r"for \d+ s: ", "for 5 s: ", told)
-        told = re.sub(r"in \d+ s \(last_call_timeout: 300 s\)", "in 25 s (last_call_timeout: 30 s)", told)
-        assert line in told.splitlines(), told
+    told = "\n".join(said(first.finish())).replace("node2, node1", "node1, node2")
+    told = re.sub(r"for \d+ s: ", "for 5 s: ", told)
+    told = re.sub(r"in \d+ s \(last_call_timeout: 300 s\)", "in 25 s (last_call_timeout: 30 s)", told)
+    assert line in told.splitlines(), told
+    assert "begin without others" not in second.finish().err, second.err()
 
 
 def slurm_step(nodes):
@@ -183,6 +187,78 @@ def test_a_report_has_the_last_lines_of_the_worker_that_failed_first(muster, scr
     assert end.status == 1, end
     report = end.err[end.err.index("failed (exitcode") :]
     assert without_passing(report, scratch) == transcript(command), end
+
+
+ONCE = """
+import os, shutil
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    {first}
+"""
+
+
+@pytest.mark.parametrize("name, first", [("once.py", 'raise ValueError("boom")'), ("purge.py", 'shutil.rmtree("logs")\n    os._exit(1)')])
+def test_a_restart_says_what_is_worth_knowing_of_the_logs(muster, scratch, name, first):
+    command = f"run --standalone --max-restarts 1 --redirects 2 --log-dir logs {name}"
+    muster.script(name, ONCE.format(first=first))
+    end = muster.run(command.split())
+    assert end.status == 0, end
+    assert without_passing("\n".join(said(end)), scratch) == transcript(command), end
+
+
+FAILS_ON_THE_LAST = """
+import pathlib, os, sys, time
+pathlib.Path(f"up{os.environ['RANK']}").touch()
+while not all(os.path.exists(f"up{rank}") for rank in range(3)):
+    time.sleep(0.02)
+if os.environ["RANK"] == "2":
+    sys.exit(7)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("level", ["WARNING", "DEBUG"])
+def test_of_many_nodes_one_has_the_report_and_the_others_name_it(muster, level):
+    commands = ["run --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29451 --rdzv-id job "
+                f"--local-addr node{i} fails.py" for i in (1, 2, 3)]
+    port = str(free_port())
+    muster.script("fails.py", FAILS_ON_THE_LAST)
+    nodes = [muster.start(command.replace("29451", port).split(), env={"LOGLEVEL": level}) for command in commands]
+    ends = [running.finish() for running in nodes]
+    assert [end.status for end in ends] == [1, 1, 1], ends
+    reports = ["ChildFailedError" in end.err for end in ends]
+    assert reports == ([False, False, True] if level == "WARNING" else [True] * 3), ends
+    for end, command in zip(ends[1:], commands[1:]):
+        shown = "\n".join(transcript(command)).replace("pid: 4711", "PID").replace("/usr/bin/python3", "PYTHON")
+        told = re.sub(r"binary: \S+", "binary: PYTHON", re.sub(r"pid: \d+", "PID", end.err))
+        told = re.sub(r"process \d+", "process 4711", told).replace(f"on {socket.gethostname()} failed", "on node3 failed")
+        for line in shown.splitlines():
+            assert f"] {line}\n" in told, (line, end)
+
+
+def test_of_many_nodes_one_speaks_of_what_concerns_all(muster):
+    """Of where they meet, of a name that none was given, and of OMP_NUM_THREADS."""
+    port = free_port()
+    muster.script("train.py", "")
+    options = ["--nnodes", 3, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+    nodes = [muster.start(["run", *options, "--local-addr", f"node{i}", "train.py"]) for i in (1, 2, 3)]
+    errors = "".join(running.finish().err for running in nodes)
+    for line in ("which is a different place on every machine", "no --rdzv-id is given", "OMP_NUM_THREADS is not set"):
+        assert errors.count(line) == 1, errors
+
+
+def test_under_srun_a_line_and_a_directory_name_the_node(muster, scratch):
+    variables, port = slurm_step(2)
+    meeting = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}",
+               "--rdzv-id", f"41.{variables['SLURM_STEP_ID']}"]  # fmt: skip
+    nodes = []
+    for name in ("node1", "node2"):
+        conf = f"is_host={str(name == 'node1').lower()}"
+        words = ["run", *meeting, "--rdzv-conf", conf, "--local-addr", name, "--tee", 3, "--log-dir", "logs", "--no-python", "echo", "done"]
+        nodes.append(muster.start(words, env={**variables, "SLURMD_NODENAME": name}))
+    ends = [running.finish() for running in nodes]
+    assert [end.out for end in ends] == ["[node1.default0]:done\n", "[node2.default0]:done\n"], ends
+    names = sorted(path.name[:-9] for path in (scratch / "logs").iterdir())
+    assert names == [f"41.{variables['SLURM_STEP_ID']}_{node}" for node in ("node1", "node2")], names
 
 
 def test_how_a_job_goes_is_said_to_who_asks_for_it(muster, scratch):

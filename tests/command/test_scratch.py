@@ -66,6 +66,14 @@ def test_it_survives_restarts_and_goes_with_the_job(muster, scratch):
     assert not directory.exists()
 
 
+def test_where_it_is_removed_it_is_made_anew(muster, scratch):
+    body = WORKER + 'stat -c %a "$MUSTER_SCRATCH"\nif [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then rm -rf "$MUSTER_SCRATCH"; exit 3; fi\n'
+    end = muster.run(["run", "--scratch", "16M", "--max-restarts", 1, "--no-python", muster.script("worker", body)])
+    assert end.status == 0 and "start 1 finds \n700\n" in end.out, end
+    assert "was removed while the job ran, with what it held" in end.err, end
+    assert not os.path.exists((scratch / "path.0").read_text().strip())
+
+
 def test_it_goes_with_a_job_that_fails(muster, scratch):
     path = muster.script("worker", WORKER + "exit 3\n")
     end = muster.run(["run", "--scratch", "16M", "--max-restarts", 1, "--no-python", path])

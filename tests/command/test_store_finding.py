@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -69,6 +70,20 @@ def test_the_one_job_is_found_and_said(muster, scratch, start_job):
     assert (found.status, found.out) == (0, "7"), found
     (shown,) = transcript("store get step")[:1]
     assert told_lines(found) == [shown.replace("29431", str(port))]
+    end(scratch, running, "job")
+
+
+def test_what_was_removed_is_announced_anew_with_the_next_workers(muster, scratch):
+    """The directory, too: somebody tidies up."""
+    muster.script("worker.sh", WORKER + "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || { rm NAME.go job.port; exit 3; }\n".replace("NAME", "job"))
+    options = [*ALONE, "--max-restarts", 1, "--rdzv-id", "job", "--no-python", "./worker.sh"]
+    running = muster.start(["run", *options], env={"NAME": "job"})
+    running.wait_until(lambda: announced(scratch), "the announcement", 60)
+    running.wait_until((scratch / "job.port").exists, "the worker", 60)
+    shutil.rmtree(scratch / "announced")
+    (scratch / "job.go").touch()
+    running.wait_until(lambda: not (scratch / "job.go").exists() and (scratch / "job.port").exists(), "the second worker", 60)
+    running.wait_until(lambda: announced(scratch), "the second announcement", 60)
     end(scratch, running, "job")
 
 

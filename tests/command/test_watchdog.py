@@ -71,6 +71,40 @@ release("s")
     assert fifos(scratch) == []
 
 
+PURGES_TIMERS = """
+import shutil
+if ATTEMPT == 0:
+    where = os.path.dirname(os.environ["TORCHELASTIC_TIMER_FILE"])
+    shutil.rmtree(where)
+    {spoil}
+    os._exit(3)
+"""
+
+
+def test_timers_whose_fifo_is_removed_are_served_at_a_new_one(muster, scratch):
+    """With the directory that it was in, and the list of timers beside it."""
+    (scratch / "place").mkdir()
+    script = PURGES_TIMERS.format(spoil="pass") + """
+assert os.path.exists(os.environ["TORCHELASTIC_TIMER_FILE"] + ".list")
+acquire("of the second attempt", 0.1)
+time.sleep(60)
+"""
+    end = timers.start(muster, script, "--max-restarts", 1, workers=1, timer_file=scratch / "place" / "timers").finish()
+    assert "place/timers was removed while the job ran; it is made anew" in end.err, end
+    assert "timer 'of the second attempt' expired" in end.err, end
+    assert not list((scratch / "place").iterdir())
+
+
+def test_where_no_fifo_can_be_made_anew_workers_are_told_of_none(muster, scratch):
+    (scratch / "place").mkdir()
+    script = PURGES_TIMERS.format(spoil="open(where, 'w').close()") + """
+assert os.environ["TORCHELASTIC_TIMER_FILE"] == ""
+"""
+    end = timers.start(muster, script, "--max-restarts", 1, workers=1, timer_file=scratch / "place" / "timers").finish()
+    assert end.status == 0, end
+    assert "these workers have no timers" in end.err and "is not a directory" in end.err, end
+
+
 def test_an_old_fifo_is_replaced(muster, scratch):
     os.mkfifo(scratch / "timers")
     end = timers.start(muster, "acquire('s', 0.1)\ntime.sleep(60)").finish()

@@ -2,6 +2,7 @@
 #include "agent/failure/agent_evidence.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
@@ -58,7 +59,10 @@ static void describe(
     if (!result->is_complete && result->summary.state != '\0') {
         text_append_format(out, "; not everything was looked at within %.1f s", seconds);
     }
-    if (subject->path != NULL) {
+    if (subject->path != NULL && result->summary.file_error != 0) {
+        text_append_format(
+            out, "; %s is not whole: %s", subject->path, strerror(result->summary.file_error));
+    } else if (subject->path != NULL) {
         text_append_format(out, "; see %s", subject->path);
     }
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "core/failure/failure_judgement.h"
 #include "core/failure/failure_report.h"
+#include "core/workers/log_plan.h"
 #include "core/workers/worker_command.h"
 #include "host/failure/error_file.h"
 #include "host/loop/clock.h"
@@ -151,6 +152,32 @@ static int report_another_nodes_failure(const struct agent_report_settings *sett
     return exit_status(settings->config, settings->root_cause);
 }
 
+static const char *what_keeps_words(const struct launch_config *config, int local_rank) {
+    switch (log_plan_stream(config, local_rank, LAUNCH_STREAM_STDERR).destination) {
+    case LOG_DESTINATION_DISCARD:
+        return "was discarded (--local-ranks-filter); --redirects 2 keeps it";
+    case LOG_DESTINATION_INHERIT:
+        return log_plan_has_directory(config)
+                   ? "went straight to the console; -t 2 keeps it in a file, too"
+                   : "went straight to the console; a --log-dir and -t 2 keep it in a file, too";
+    case LOG_DESTINATION_FILE:
+    case LOG_DESTINATION_FILE_AND_CONSOLE:
+        break;
+    }
+    return "has no file, since the log files could not be made";
+}
+
+/* Who has nothing but an exit code wants to know where the worker's words are. It is a line before
+ * the report, whose own lines are torchrun's. */
+static void tell_of_missing_words(
+    const struct agent_report_settings *settings, const struct failure_account *account) {
+    bool has_words = account->message != NULL && *account->message != '\0';
+    if (account->log_file == NULL && account->start_message == NULL && !has_words) {
+        log_warning(settings->log, "the report has no words of local_rank %d: its stderr %s",
+            account->local_rank, what_keeps_words(settings->config, account->local_rank));
+    }
+}
+
 static int report_own_failure(const struct agent_report_settings *settings,
     const struct worker_group *group, const struct agent_finding *findings, struct text *out_text) {
     size_t count = group->failure_count;
@@ -162,6 +189,7 @@ static int report_own_failure(const struct agent_report_settings *settings,
     char *last_words =
         last_words_read(settings->workers, findings[root].account.log_file, settings->log);
     entries[root].last_lines = last_words;
+    tell_of_missing_words(settings, &findings[root].account);
     format_report(settings, entries, count, root, out_text);
     free(last_words);
     free(entries);

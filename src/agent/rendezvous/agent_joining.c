@@ -17,6 +17,7 @@ struct agent_joining {
     struct instant begun;
     int count; /* how often it was said */
     bool has_asked;
+    bool has_named; /* the node that speaks for all */
 };
 
 static void set_timer(struct agent_joining *joining) {
@@ -42,22 +43,43 @@ static void describe_record(
     text_list_clear(&unready);
 }
 
-static void describe(
+/* Whether another node says what is waited for. */
+static bool names_speaker(
     const struct agent_joining *joining, struct duration waited, struct text *out) {
     const struct agent_joining_settings *settings = &joining->settings;
+    bool is_host_of_delegates = false;
+    if (settings->fixed != NULL) {
+        return rendezvous_waiting_describe_fixed_speaker(settings->fixed, waited, out);
+    }
+    if (settings->me == NULL) {
+        return false;
+    }
+    const struct node_identity *me = settings->me(settings->context, &is_host_of_delegates);
+    return rendezvous_waiting_describe_speaker(
+        settings->state(settings->context), me, is_host_of_delegates, waited, out);
+}
+
+/* Returns false when another node says it, and `out` names that one. */
+static bool describe(const struct agent_joining *joining, struct duration waited, bool is_terminal,
+    struct text *out) {
+    const struct agent_joining_settings *settings = &joining->settings;
     struct text obstacle = {0};
+    bool is_own = true;
     if (settings->obstacle != NULL) {
         settings->obstacle(settings->context, &obstacle);
     }
     if (obstacle.length > 0) {
         rendezvous_waiting_describe_obstacle(
             settings->fixed, settings->rendezvous, text_string(&obstacle), waited, out);
+    } else if (!is_terminal && names_speaker(joining, waited, out)) {
+        is_own = false;
     } else if (settings->fixed != NULL) {
         rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
     } else {
         describe_record(joining, waited, out);
     }
     text_clear(&obstacle);
+    return is_own;
 }
 
 /* Whole seconds, on which the line is renewed. */
@@ -87,7 +109,7 @@ static bool renew_line(struct agent_joining *joining) {
     if (sink == NULL) {
         return false;
     }
-    describe(joining, waited, &line);
+    (void)describe(joining, waited, true, &line);
     bool is_shown = log_sink_show_status(sink, text_string(&line));
     text_clear(&line);
     if (is_shown) {
@@ -121,8 +143,11 @@ static void say(void *context) {
         }
         return;
     }
-    describe(joining, joining->settings.moment(joining->count), &line);
-    log_warning(joining->settings.log, "%s", text_string(&line));
+    bool is_own = describe(joining, joining->settings.moment(joining->count), false, &line);
+    if (is_own || !joining->has_named) {
+        log_warning(joining->settings.log, "%s", text_string(&line));
+    }
+    joining->has_named = joining->has_named || !is_own;
     text_clear(&line);
     pass_moment(joining);
     set_timer(joining);
@@ -174,6 +199,7 @@ void agent_joining_follow(
         joining->begun = event_loop_now(joining->loop);
         joining->count = 0;
         joining->has_asked = false;
+        joining->has_named = false;
         set_timer(joining);
     } else {
         fall_silent(joining);

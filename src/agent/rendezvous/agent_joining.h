@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Says in the log what a node of a job of several waits for while it joins: after 5, 15 and 60 s,
  * and then each minute (core/rendezvous/rendezvous_waiting). On a terminal it is one line from the
- * first of these moments on, which is renewed each second. */
+ * first of these moments on, which is renewed each second. In a log the first node says it; the
+ * others name that node once. */
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 
@@ -25,6 +26,9 @@ struct agent_joining_settings {
     struct log_sink *sink; /* whose log that is, for the line on a terminal; NULL: there is none */
     /* The record as this node has seen it last. */
     const struct rendezvous_state *(*state)(void *context);
+    /* This node in the record, and whether it is the host to which the others delegate. NULL: it
+     * speaks for itself. */
+    const struct node_identity *(*me)(void *context, bool *out_is_host_of_delegates);
     /* Whether the node is in a round that has all its nodes; adds the names of those that are not
      * ready. NULL: never. */
     bool (*in_round)(void *context, struct text_list *out_unready);

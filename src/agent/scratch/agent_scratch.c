@@ -80,6 +80,32 @@ enum failure_code agent_scratch_new(const struct agent_scratch_settings *setting
     return FAILURE_NONE;
 }
 
+void agent_scratch_renew(struct agent_scratch *scratch) {
+    struct failure failure = {0};
+    if (scratch == NULL || scratch_directory_is_there(&scratch->directory)) {
+        return;
+    }
+    const struct log *log = scratch->settings.log;
+    char *old = memory_duplicate_string(scratch->directory.path);
+    bool is_made = scratch_directory_remake(&scratch->directory);
+    if (!is_made) {
+        scratch_directory_clear(&scratch->directory);
+        is_made = make(scratch, &failure) == FAILURE_NONE;
+    }
+    const char *gone = old != NULL ? old : "the directory";
+    if (!is_made) {
+        log_warning(log, "--scratch: %s was removed while the job ran; these workers have none: %s",
+            gone, failure.message);
+    } else {
+        log_warning(log,
+            "--scratch: %s was removed while the job ran, with what it held; %s is made anew", gone,
+            scratch->directory.path);
+        guardian_remove_at_end(
+            scratch->settings.guardian, GUARDIAN_REMAINS_TREE, scratch->directory.path);
+    }
+    free(old);
+}
+
 static void remove_directory(struct agent_scratch *scratch) {
     const struct log *log = scratch->settings.log;
     uint64_t asked = scratch->settings.config->scratch_bytes;
@@ -106,7 +132,7 @@ void agent_scratch_free(struct agent_scratch *scratch) {
 
 void agent_scratch_set_variables(
     const struct agent_scratch *scratch, struct text_list *environment) {
-    if (scratch == NULL) {
+    if (scratch == NULL || scratch->directory.path == NULL) {
         return;
     }
     char *bytes = text_format("%" PRIu64, scratch->settings.config->scratch_bytes);

@@ -28,6 +28,10 @@ __attribute__((warn_unused_result)) enum failure_code agent_scratch_new(
     const struct agent_scratch_settings *settings, struct agent_scratch **out_scratch,
     struct failure *failure);
 
+/* Before workers start: makes the directory anew at its path where it was removed, or elsewhere.
+ * Where that fails, too, workers are told of none. Accepts NULL. */
+void agent_scratch_renew(struct agent_scratch *scratch);
+
 /* Removes the directory with everything in it. Call it while the guardian still knows of it, and
  * when no worker is left. Accepts NULL. */
 void agent_scratch_free(struct agent_scratch *scratch);

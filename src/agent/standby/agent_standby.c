@@ -19,6 +19,8 @@
 #define PASSAGE_MILLISECONDS 1000
 /* How long a dead disk may hold up the beginning and the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
+/* The same at a start, which does without. */
+#define RENEWAL_PATIENCE_SECONDS 1
 
 /* What is known of the worker of a rank. */
 struct place {
@@ -403,9 +405,26 @@ static enum failure_code send(struct agent_standby *standby, struct place *place
     return standby_spare_send(place->spare, environment, streams, place->record.fd, failure);
 }
 
+/* Somebody may have tidied up the directory for temporary files since the last start. */
+static void renew_hook(struct agent_standby *standby) {
+    struct failure failure = {0};
+    bool is_renewed;
+    if (hook_directory_renew_within(duration_from_seconds(RENEWAL_PATIENCE_SECONDS), &standby->hook,
+            &is_renewed, &failure) != FAILURE_NONE) {
+        log_warning(standby->settings.log, "there may be no standby workers: %s", failure.message);
+    } else if (is_renewed) {
+        log_warning(standby->settings.log,
+            "the hook of standby workers, %s, was removed while the job ran; it is made anew",
+            standby->hook.path);
+    }
+}
+
 pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     const struct text_list *environment, const int streams[2]) {
     struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
+    if (place != NULL && local_rank == 0) { /* once for all places */
+        renew_hook(standby);
+    }
     if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
         return 0;
     }

@@ -139,11 +139,7 @@ void agent_announcement_tell(
     struct text text = {0};
     job_announcement_write(&job, &text);
     job_announcement_clear(&job);
-    if (announcement->text != NULL && text_equals(announcement->text, text_string(&text))) {
-        text_clear(&text);
-        return;
-    }
-    free(announcement->text);
+    free(announcement->text); /* the same is written again: the file may have been removed */
     announcement->text = text_take(&text);
     announcement->is_outdated = true;
     if (announcement->errand == NULL) {

@@ -74,6 +74,9 @@ static void tell_budget(
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         log_warning(story->log, "restarting the workers: restart %d of %d (--max-restarts)",
             agent_machine_attempt(machine), allowed);
+        if (story->last_words != NULL) {
+            last_words_expect(story->last_words, event->worker_exited.local_rank);
+        }
         suggest_standby(story);
     } else if (allowed > 0) {
         log_error(story->log, "no restart is left of %d (--max-restarts)", allowed);

@@ -4,6 +4,7 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_STORY_H
 #define MUSTER_AGENT_TELLING_AGENT_STORY_H
 
+#include "agent/failure/last_words.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -19,8 +20,9 @@ struct agent_story {
     const struct node_placement *placement; /* of the round that was joined last */
     const struct agent_workers *workers;
     struct tally *worker_store; /* what nobody but workers asks of their store; NULL: others, too */
-    const struct log *log;      /* NULL: nothing is said */
-    struct instant started;     /* the first workers, which is filled in here; zero: not yet */
+    struct last_words *last_words; /* of workers for whom others are started; NULL: not told */
+    const struct log *log;         /* NULL: nothing is said */
+    struct instant started;        /* the first workers, which is filled in here; zero: not yet */
 };
 
 /* The agent starts. */

@@ -16,6 +16,7 @@
 
 struct agent_watchdog {
     struct agent_watchdog_settings settings;
+    char *path;
     struct timer_server *server;
 };
 
@@ -131,6 +132,21 @@ static void take_notice(void *context, const struct watchdog_notice *notice) {
     }
 }
 
+/* Workers that are about to start need the FIFO, and somebody has removed it. */
+static bool renew(void *context) {
+    struct agent_watchdog *watchdog = context;
+    const struct log *log = watchdog->settings.log;
+    struct failure failure;
+    if (timer_server_renew(watchdog->server, watchdog->path, &failure) != FAILURE_NONE) {
+        log_warning(log,
+            "watchdog: %s was removed while the job ran; these workers have no timers: %s",
+            watchdog->path, failure.message);
+        return false;
+    }
+    log_warning(log, "watchdog: %s was removed while the job ran; it is made anew", watchdog->path);
+    return true;
+}
+
 /* Setting up and taking down. */
 
 /* The FIFO of another agent is not taken away from it: a worker that is a launcher itself inherits
@@ -193,10 +209,13 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
         timer_server_new(loop, path, &server_settings, &watchdog->server, failure);
     if (code == FAILURE_NONE) {
         log_info(settings->log, "watchdog: serving timers at %s", path);
-        agent_workers_set_timer_file(settings->workers, path);
+        agent_workers_set_timer_file(settings->workers, path, renew, watchdog);
+        watchdog->path = memory_duplicate_string(path);
         *out_watchdog = watchdog;
     } else {
-        failure_wrap(failure, "TORCHELASTIC_ENABLE_FILE_TIMER");
+        failure_wrap(failure,
+            "TORCHELASTIC_ENABLE_FILE_TIMER (TORCHELASTIC_TIMER_FILE names another place, or "
+            "TMPDIR)");
         agent_watchdog_free(watchdog);
     }
     free(path);
@@ -206,6 +225,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
 void agent_watchdog_free(struct agent_watchdog *watchdog) {
     if (watchdog != NULL) {
         timer_server_free(watchdog->server);
+        free(watchdog->path);
         free(watchdog);
     }
 }

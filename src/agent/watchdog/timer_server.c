@@ -313,6 +313,17 @@ enum failure_code timer_server_new(struct event_loop *loop, const char *path,
     return FAILURE_NONE;
 }
 
+enum failure_code timer_server_renew(
+    struct timer_server *server, const char *path, struct failure *failure) {
+    enum failure_code code = timer_fifo_renew(server->fifo, failure);
+    if (code == FAILURE_NONE) {
+        snapshot_socket_free(server->snapshots);
+        server->snapshots = NULL;
+        open_snapshots(server, path);
+    }
+    return code;
+}
+
 void timer_server_free(struct timer_server *server) {
     if (server != NULL) {
         snapshot_socket_free(server->snapshots);

@@ -46,6 +46,10 @@ __attribute__((warn_unused_result)) enum failure_code timer_server_new(struct ev
     const char *path, const struct timer_server_settings *settings,
     struct timer_server **out_server, struct failure *failure);
 
+/* Makes what is at `path` anew: somebody has removed it. Fails as timer_fifo_renew does. */
+__attribute__((warn_unused_result)) enum failure_code timer_server_renew(
+    struct timer_server *server, const char *path, struct failure *failure);
+
 /* Removes the FIFO. Accepts NULL; not from inside a callback. */
 void timer_server_free(struct timer_server *server);
 

@@ -340,9 +340,33 @@ static enum failure_code prepare_python(const struct launch_config *config,
     return FAILURE_NONE;
 }
 
+/* Who has not asked for files does without; who has is told where else they can be. */
+static enum failure_code judge_logs(const struct launch_config *config,
+    const struct failure *reason, struct agent_preparation *preparation, struct failure *failure) {
+    char *sentence = text_format("%s (--log-dir names another directory, TMPDIR one for all "
+                                 "temporary files; --log-dir /dev/null needs none)",
+        reason->message);
+    if (reason->code == FAILURE_CANCELLED) {
+        free(sentence);
+        return failure_set(failure, reason->code, "%s", reason->message);
+    }
+    if (!log_plan_asks_for_files(config, preparation->worker_count)) {
+        preparation->without_logs = sentence;
+        return FAILURE_NONE;
+    }
+    (void)failure_set(failure, reason->code, "%s", sentence);
+    if (failure != NULL) {
+        failure->system_error = reason->system_error;
+    }
+    free(sentence);
+    return reason->code;
+}
+
 static enum failure_code open_logs(const struct launch_config *config,
     const struct agent_preparation_watch *watch, struct agent_preparation *preparation,
     struct failure *failure) {
+    struct failure reason = {0};
+    char *name = log_plan_run_name(config, preparation->run_id, preparation->host_name);
     char *directory = log_plan_directory(config, preparation->host_name);
     char *what = text_format("the log directory %s",
         directory != NULL ? directory : "in the directory for temporary files");
@@ -350,11 +374,11 @@ static enum failure_code open_logs(const struct launch_config *config,
     const struct errand_watch errand_watch =
         watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
     enum failure_code code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-        watch != NULL ? &errand_watch : NULL, directory, preparation->run_id, &preparation->logs,
-        failure);
+        watch != NULL ? &errand_watch : NULL, directory, name, &preparation->logs, &reason);
+    free(name);
     free(directory);
     free(what);
-    return code;
+    return code == FAILURE_NONE ? code : judge_logs(config, &reason, preparation, failure);
 }
 
 /* An agent that a worker has started leaves its own workers what marks them as that worker's. */
@@ -425,5 +449,6 @@ void agent_preparation_clear(struct agent_preparation *preparation) {
     cpu_plan_clear(&preparation->cpus);
     log_directory_clear(&preparation->logs);
     text_list_clear(&preparation->warnings);
+    free(preparation->without_logs);
     *preparation = (struct agent_preparation){0};
 }

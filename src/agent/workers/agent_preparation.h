@@ -26,6 +26,7 @@ struct agent_preparation {
     struct cpu_plan cpus; /* a set per local rank, or none */
     struct log_directory logs;
     struct text_list warnings; /* what was given and does not fit what is here */
+    char *without_logs; /* why there is no directory, where nobody has asked for files; or NULL */
 };
 
 /* Who waits for disks that do not answer: their loop runs meanwhile, and ends the wait when it is

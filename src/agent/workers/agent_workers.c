@@ -91,6 +91,12 @@ static void attempt_is_over(void *context) {
 
 /* Starting. */
 
+/* Where it was removed and cannot be made anew, workers are told of none, nor of an inherited one.
+ */
+static const char *timer_file(const struct agent_workers *workers) {
+    return workers->timer_file != NULL && !workers->has_timers ? "" : workers->timer_file;
+}
+
 /* A standby worker takes the place, or a process is started with the batch. */
 static enum failure_code take_place(struct worker_batch *batch, int local_rank,
     struct text_list *environment_taken, const int fds[ATTEMPT_STREAM_COUNT],
@@ -121,7 +127,7 @@ static enum failure_code prepare_worker(struct worker_batch *batch, struct attem
     workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
     if (code == FAILURE_NONE) {
         code = worker_start_environment(&workers->settings, workers->placement, local_rank,
-            workers->items[local_rank].error_file, workers->timer_file, &environment, failure);
+            workers->items[local_rank].error_file, timer_file(workers), &environment, failure);
     }
     if (code == FAILURE_NONE) {
         return take_place(batch, local_rank, &environment, fds, failure);
@@ -245,15 +251,20 @@ static void finish_start(
     }
 }
 
-static void files_were_made(void *context, void *files) {
-    finish_start(context, files, NULL);
+static void files_were_made(void *context, void *subject) {
+    struct agent_workers *workers = context;
+    struct attempt_files *files = subject;
+    workers->has_timers = !files->is_timer_file_gone || workers->renew_timers(workers->timers);
+    finish_start(workers, files, NULL);
 }
 
 static void disk_is_late(void *context) {
     struct agent_workers *workers = context;
     const struct agent_workers_settings *settings = &workers->settings;
     char *reason = text_format("the disk of %s does not answer within %d s",
-        settings->preparation->logs.run_path, DISK_PATIENCE_SECONDS);
+        settings->preparation->logs.run_path != NULL ? settings->preparation->logs.run_path
+                                                     : "the log files",
+        DISK_PATIENCE_SECONDS);
     if (workers->has_started) {
         errands_drop(workers->errands, workers->making);
         finish_start(workers, NULL, reason);
@@ -298,8 +309,9 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
     workers->is_attempt_open = true;
     workers->placement = placement;
     prepare_logs(workers);
-    const struct errand_task task = {
-        attempt_files_make, attempt_files_free, attempt_logs_plan(&workers->logs_settings)};
+    struct attempt_files *files = attempt_logs_plan(&workers->logs_settings);
+    files->timer_file = memory_duplicate_string(workers->timer_file);
+    const struct errand_task task = {attempt_files_make, attempt_files_free, files};
     const struct errand_answer answer = {files_were_made, workers};
     if (errands_send(workers->errands, &task, &answer, &workers->making, &failure) !=
         FAILURE_NONE) {
@@ -335,7 +347,7 @@ static enum failure_code foresee_environment(
     void *context, int local_rank, struct text_list *out_environment, struct failure *failure) {
     const struct agent_workers *workers = context;
     return worker_start_foresee(&workers->settings, (int)workers->count, local_rank,
-        workers->timer_file, out_environment, failure);
+        timer_file(workers), out_environment, failure);
 }
 
 static enum failure_code start_probe(void *context, const struct text_list *environment,
@@ -411,9 +423,13 @@ void agent_workers_free(struct agent_workers *workers) {
     free(workers);
 }
 
-void agent_workers_set_timer_file(struct agent_workers *workers, const char *path) {
+void agent_workers_set_timer_file(
+    struct agent_workers *workers, const char *path, bool (*renew)(void *context), void *context) {
     free(workers->timer_file);
     workers->timer_file = memory_duplicate_string(path);
+    workers->has_timers = true;
+    workers->renew_timers = renew;
+    workers->timers = context;
 }
 
 /* Whoever is to be ended does not start. */

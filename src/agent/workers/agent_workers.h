@@ -78,8 +78,15 @@ void agent_workers_leave_out(struct agent_workers *workers, pid_t pid);
  * that waits for its log files or for standby workers: then nobody else is started. */
 void agent_workers_signal(struct agent_workers *workers, int signal);
 
-/* TORCHELASTIC_TIMER_FILE of every worker started from now on. */
-void agent_workers_set_timer_file(struct agent_workers *workers, const char *path);
+/* Calls back once, when the log files of the attempt that is not over yet are complete. NULL: no
+ * longer. */
+void agent_workers_notify_of_logs(
+    struct agent_workers *workers, void (*complete)(void *context), void *context);
+
+/* TORCHELASTIC_TIMER_FILE of every worker started from now on. Before a start at which it is gone,
+ * `renew` is called, and tells whether it is there again: otherwise workers are told of none. */
+void agent_workers_set_timer_file(
+    struct agent_workers *workers, const char *path, bool (*renew)(void *context), void *context);
 
 /* The local rank of the worker that is process `pid` and has not ended; -1 when there is none. */
 int agent_workers_find(const struct agent_workers *workers, pid_t pid);

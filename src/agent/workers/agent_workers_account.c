@@ -45,6 +45,11 @@ bool agent_workers_await_logs(struct agent_workers *workers, struct duration pat
     return finished_logs_await(workers->finished_logs, patience);
 }
 
+void agent_workers_notify_of_logs(
+    struct agent_workers *workers, void (*complete)(void *context), void *context) {
+    finished_logs_notify(workers->finished_logs, complete, context);
+}
+
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank) {
     return workers->items[local_rank].pid;
 }

@@ -42,6 +42,9 @@ struct agent_workers {
     size_t count;
     char *log_directory; /* of the attempt; NULL: none */
     char *timer_file;    /* for all workers; NULL: whatever they inherit */
+    bool (*renew_timers)(void *context);
+    void *timers;    /* its context */
+    bool has_timers; /* the file is there */
     struct finished_logs *finished_logs;
     bool has_started;     /* ever */
     bool is_attempt_open; /* started, and not yet all gone */

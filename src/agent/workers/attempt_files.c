@@ -2,10 +2,10 @@
 #include "agent/workers/attempt_files.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/log/log_directory.h"
 
 static const struct {
     enum log_tree_file file;
@@ -47,9 +47,15 @@ static enum failure_code open_file(struct attempt_files *files, int local_rank, 
 
 void attempt_files_make(void *subject) {
     struct attempt_files *files = subject;
-    const struct log_directory directory = {.run_path = files->run_path};
-    files->code = log_directory_begin_attempt(
-        &directory, &files->attempt, files->worker_count, &files->directory, &files->failure);
+    struct stat status;
+    files->is_timer_file_gone =
+        files->timer_file != NULL &&
+        (lstat(files->timer_file, &status) != 0 || !S_ISFIFO(status.st_mode));
+    files->code = log_directory_renew(&files->logs, &files->is_renewed, &files->failure);
+    if (files->code == FAILURE_NONE) {
+        files->code = log_directory_begin_attempt(
+            &files->logs, &files->attempt, files->worker_count, &files->directory, &files->failure);
+    }
     if (files->directory == NULL) {
         return;
     }
@@ -85,6 +91,7 @@ void attempt_files_free(void *subject) {
     }
     free(files->files);
     free(files->directory);
-    free(files->run_path);
+    free(files->timer_file);
+    log_directory_clear(&files->logs);
     free(files);
 }

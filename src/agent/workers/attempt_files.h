@@ -10,6 +10,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/workers/log_tree.h"
+#include "host/log/log_directory.h"
 #include "host/log/log_filter.h"
 #include "host/log/log_stream.h"
 
@@ -28,11 +29,14 @@ struct attempt_file {
 
 struct attempt_files {
     /* What is wanted; the maker reads it. */
-    char *run_path; /* NULL: no directory at all, and no file */
+    struct log_directory logs; /* none: no file either */
     struct log_tree_attempt attempt;
     int worker_count;
+    char *timer_file;                               /* is looked for; NULL: there is none */
     struct text_list needles[ATTEMPT_STREAM_COUNT]; /* of the filtered files; empty: none */
     /* What came of it. */
+    bool is_timer_file_gone;
+    bool is_renewed; /* the job's directory had been removed */
     char *directory;
     struct log_filter *filters[ATTEMPT_STREAM_COUNT];
     struct attempt_file (*files)[ATTEMPT_STREAM_COUNT]; /* by local rank */

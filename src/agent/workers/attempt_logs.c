@@ -18,19 +18,6 @@ static const struct {
     [ATTEMPT_STDERR] = {LAUNCH_STREAM_STDERR, LOG_CONSOLE_STDERR},
 };
 
-bool attempt_logs_need_thread(
-    const struct launch_config *config, const struct agent_preparation *preparation) {
-    for (int rank = 0; rank < preparation->worker_count; rank++) {
-        for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
-            struct log_stream_plan plan = log_plan_stream(config, rank, streams[i].plan);
-            if (log_destination_is_file(plan.destination)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* What is wanted. */
 
 static void plan_filters(const struct launch_config *config, struct attempt_files *files) {
@@ -41,8 +28,11 @@ static void plan_filters(const struct launch_config *config, struct attempt_file
 static void plan_worker(
     const struct attempt_logs_settings *settings, int local_rank, struct attempt_files *files) {
     const struct launch_config *config = settings->config;
-    struct log_worker worker = {config->role, settings->preparation->host_name, local_rank,
-        settings->base_rank + local_rank};
+    struct log_worker worker = {.role_name = config->role,
+        .hostname = settings->preparation->host_name,
+        .node = config->shown_node,
+        .local_rank = local_rank,
+        .rank = settings->base_rank + local_rank};
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
         if (log_destination_is_file(
                 log_plan_stream(config, local_rank, streams[i].plan).destination)) {
@@ -54,7 +44,7 @@ static void plan_worker(
 struct attempt_files *attempt_logs_plan(const struct attempt_logs_settings *settings) {
     const struct agent_preparation *preparation = settings->preparation;
     struct attempt_files *files = attempt_files_new(preparation->worker_count);
-    files->run_path = memory_duplicate_string(preparation->logs.run_path);
+    log_directory_copy(&preparation->logs, &files->logs);
     files->attempt = settings->attempt;
     if (settings->log_thread != NULL) {
         plan_filters(settings->config, files);
@@ -90,7 +80,13 @@ enum failure_code attempt_logs_init(struct attempt_logs *logs,
         warn(settings, reason);
         return FAILURE_NONE;
     }
-    if (files->code != FAILURE_NONE && settings->is_first) {
+    if (files->is_renewed) {
+        log_warning(settings->log, "the log directory %s was removed while the job ran; %s",
+            files->logs.run_path,
+            files->directory != NULL ? "it is made anew" : "it cannot be made anew");
+    }
+    if (files->code != FAILURE_NONE && settings->is_first &&
+        log_plan_asks_for_files(settings->config, settings->preparation->worker_count)) {
         return failure_set(failure, files->code, "%s", files->failure.message);
     }
     if (files->code != FAILURE_NONE) {

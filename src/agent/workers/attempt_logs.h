@@ -2,7 +2,8 @@
 /* Where the workers of one attempt write: a descriptor for each stream as core/log_plan has it. The
  * files are made by attempt_files, before and elsewhere; nothing here waits for a disk. The first
  * workers do not start without the logs that were asked for; later ones do, with a warning, since a
- * disk that filled up or died meanwhile must not cost the job. */
+ * disk that filled up or died meanwhile must not cost the job. Where nobody has asked for files, no
+ * workers need them. */
 #ifndef MUSTER_AGENT_WORKERS_ATTEMPT_LOGS_H
 #define MUSTER_AGENT_WORKERS_ATTEMPT_LOGS_H
 
@@ -32,10 +33,6 @@ struct attempt_logs {
     struct log_filter *filters[ATTEMPT_STREAM_COUNT]; /* the log thread's */
     int null_fd;                                      /* for discarded streams; -1 until needed */
 };
-
-/* Whether any stream of any worker has to pass through the log thread. */
-bool attempt_logs_need_thread(
-    const struct launch_config *config, const struct agent_preparation *preparation);
 
 /* The files that are wanted; the caller frees them with attempt_files_free. */
 struct attempt_files *attempt_logs_plan(const struct attempt_logs_settings *settings);

@@ -8,7 +8,9 @@
 struct finished_logs {
     struct event_loop *loop;
     struct log_thread *thread;
-    int unfinished_count; /* of attempts */
+    int unfinished_count;            /* of attempts */
+    void (*complete)(void *context); /* NULL: nobody is to be told */
+    void *context;
     bool is_awaited;
     bool is_let_go; /* and freed with the last answer of the thread */
 };
@@ -26,9 +28,22 @@ static void attempt_finished(void *context) {
     }
     if (logs->is_let_go) {
         free(logs);
-    } else if (logs->is_awaited) {
+        return;
+    }
+    if (logs->is_awaited) {
         event_loop_stop(logs->loop);
     }
+    if (logs->complete != NULL) {
+        void (*complete)(void *context) = logs->complete;
+        logs->complete = NULL;
+        complete(logs->context);
+    }
+}
+
+void finished_logs_notify(
+    struct finished_logs *logs, void (*complete)(void *context), void *context) {
+    logs->complete = complete;
+    logs->context = context;
 }
 
 void finished_logs_free(struct finished_logs *logs) {

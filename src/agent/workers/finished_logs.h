@@ -22,6 +22,11 @@ void finished_logs_free(struct finished_logs *logs);
 /* The workers of an attempt have ended: see log_thread_finish_attempt. */
 void finished_logs_ask(struct finished_logs *logs);
 
+/* Calls back once, when the files of the attempt that is not over yet are complete. NULL: no
+ * longer. */
+void finished_logs_notify(
+    struct finished_logs *logs, void (*complete)(void *context), void *context);
+
 /* Runs the loop until the files of all attempts that have ended are complete, for `patience` at
  * most; whoever wants to wait no longer stops the loop. Returns whether they are complete. */
 __attribute__((warn_unused_result)) bool finished_logs_await(

@@ -44,16 +44,27 @@ struct signal_passing {
     size_t unanswered_count;   /* of all questions */
 };
 
-static void send_now(const struct sending *sending) {
+/* One line, in torchrun's words where there is one worker. */
+static void tell(const struct sending *sending) {
+    struct text pids = {0};
+    size_t count = 0;
     for (size_t rank = 0; rank < sending->group->count; rank++) {
         pid_t pid = sending->group->states[rank] == WORKER_RUNNING
                         ? agent_workers_pid(sending->workers, (int)rank)
                         : 0;
         if (pid != 0) {
-            log_warning(sending->log, "Sending process %lld closing signal %s", (long long)pid,
-                signal_name_from_number(sending->signal));
+            text_append_format(&pids, "%s%lld", count++ > 0 ? ", " : "", (long long)pid);
         }
     }
+    if (count > 0) {
+        log_warning(sending->log, "Sending process%s %s closing signal %s", count > 1 ? "es" : "",
+            text_string(&pids), signal_name_from_number(sending->signal));
+    }
+    text_clear(&pids);
+}
+
+static void send_now(const struct sending *sending) {
+    tell(sending);
     agent_workers_signal(sending->workers, sending->signal);
 }
 

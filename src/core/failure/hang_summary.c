@@ -19,6 +19,7 @@ void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *
         .waits_in = memory_duplicate_string(summary->waits_in),
         .place = memory_duplicate_string(summary->place),
         .thread_count = summary->thread_count,
+        .file_error = summary->file_error,
     };
 }
 

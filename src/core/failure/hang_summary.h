@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-/* A zeroed struct is valid: nothing is known of the process. All members but the last one are about
+/* A zeroed struct is valid: nothing is known of the process. All members but the last two are about
  * its first thread. */
 struct hang_summary {
     char state;     /* as in /proc/<pid>/stat; 0: unknown, it may be gone */
@@ -18,6 +18,7 @@ struct hang_summary {
     char *waits_in; /* the function of the kernel in which it sleeps, or NULL */
     char *place;    /* the innermost line of Python code, or NULL */
     size_t thread_count;
+    int file_error; /* the first errno that kept some of the evidence from its file; 0: none */
 };
 
 void hang_summary_clear(struct hang_summary *summary);

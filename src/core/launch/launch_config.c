@@ -29,11 +29,13 @@ void launch_config_clear(struct launch_config *config) {
     free(config->redirects.by_rank);
     free(config->tee.by_rank);
     free(config->log_line_prefix_template);
+    free(config->shown_node);
     free(config->local_ranks_filter);
     text_list_clear(&config->duplicate_stdout_filters);
     text_list_clear(&config->duplicate_stderr_filters);
     free(config->notice);
     text_list_clear(&config->warnings);
+    text_list_clear(&config->meeting_warnings);
     *config = (struct launch_config){0};
 }
 

@@ -247,6 +247,7 @@ struct launch_config {
     struct launch_streams redirects;
     struct launch_streams tee;
     char *log_line_prefix_template; /* NULL: [${role_name}${local_rank}]: */
+    char *shown_node; /* one console shows several nodes, and this is this one's name; or NULL */
     bool has_local_ranks_filter;
     int *local_ranks_filter; /* sorted */
     size_t local_ranks_filter_count;
@@ -257,7 +258,9 @@ struct launch_config {
     enum launch_event_handler event_handler;
     char *event_file; /* set with LAUNCH_EVENTS_FILE */
 
-    char *notice; /* one line for the user, which main prints; or NULL */
+    char *notice; /* one line for the user, which the first node prints; or NULL */
+    /* warnings about that place, which concern all nodes alike: one of them gives them */
+    struct text_list meeting_warnings;
     /* the warnings that torchrun gives too; main prints them */
     struct text_list warnings;
 };

@@ -127,6 +127,14 @@ bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine) 
     return !machine->link.is_host || machine->view.seen.count > 1;
 }
 
+bool rendezvous_machine_has_host(const struct rendezvous_machine *machine) {
+    return machine->link.has_presence;
+}
+
+bool rendezvous_machine_is_host(const struct rendezvous_machine *machine) {
+    return machine->link.is_host;
+}
+
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
     return &machine->view.me;
 }

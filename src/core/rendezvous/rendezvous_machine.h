@@ -354,6 +354,9 @@ enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machi
  * hosts the store and is alone in the record. */
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine);
 /* The current name of this node. It changes with each new connection. */
+/* Whether an agent of Muster's hosts the store, and whether it is this one. */
+bool rendezvous_machine_has_host(const struct rendezvous_machine *machine);
+bool rendezvous_machine_is_host(const struct rendezvous_machine *machine);
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine);
 
 #endif

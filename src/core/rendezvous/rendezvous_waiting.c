@@ -160,6 +160,48 @@ void rendezvous_waiting_describe_admission(struct duration left, bool is_paused,
                   : "as --scale-up says");
 }
 
+static void append_speaker(const char *who, struct duration waited, struct text *out) {
+    struct text line = {0};
+    text_append_format(&line, "waiting for other nodes for %.0f s: %s says for which",
+        duration_seconds(waited), who);
+    utf8_make_line_printable(line.data);
+    text_append(out, line.data);
+    text_clear(&line);
+}
+
+bool rendezvous_waiting_describe_speaker(const struct rendezvous_state *state,
+    const struct node_identity *me, bool is_host_of_delegates, struct duration waited,
+    struct text *out) {
+    const struct node_identity *first = NULL;
+    bool is_among_them = false;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct rendezvous_node *node = &state->nodes[i];
+        if (!node->is_participant) {
+            continue;
+        }
+        is_among_them = is_among_them || node_identity_equals(&node->identity, me);
+        if (first == NULL || node_identity_compare_naturally(&node->identity, first) < 0) {
+            first = &node->identity;
+        }
+    }
+    if (!is_among_them || is_host_of_delegates ||
+        (state->crowd.participants == 0 && node_identity_equals(first, me))) {
+        return false;
+    }
+    append_speaker(state->crowd.participants > 0 ? "the node that hosts the store" : first->address,
+        waited, out);
+    return true;
+}
+
+bool rendezvous_waiting_describe_fixed_speaker(
+    const struct launch_config *config, struct duration waited, struct text *out) {
+    if (config->node_rank == 0) {
+        return false;
+    }
+    append_speaker("node 0 (--node-rank)", waited, out);
+    return true;
+}
+
 bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,
     const char *their_run_id, const char *run_id, struct text *out) {
     struct text names = {0};

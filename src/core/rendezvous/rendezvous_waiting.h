@@ -32,6 +32,17 @@ void rendezvous_waiting_describe_round(const struct rendezvous_state *state,
  * that were let in did not stay; or the interval of --scale-up. */
 void rendezvous_waiting_describe_admission(struct duration left, bool is_paused, struct text *out);
 
+/* Who speaks for all. Of the nodes that wait for the same, the one that will be first says so, as
+ * far as it is known by now; where nodes delegate, the host, which alone knows all of them. Returns
+ * whether another node speaks for `me`, and appends a line that names it. A node for which the
+ * others do not wait speaks for itself. */
+bool rendezvous_waiting_describe_speaker(const struct rendezvous_state *state,
+    const struct node_identity *me, bool is_host_of_delegates, struct duration waited,
+    struct text *out);
+/* The same among fixed nodes. */
+bool rendezvous_waiting_describe_fixed_speaker(
+    const struct launch_config *config, struct duration waited, struct text *out);
+
 /* Another job at the same store, as its record says. Where it waits for nodes, too, one of both may
  * have been given a wrong name: appends a line that says so. Returns false where it does not wait.
  */

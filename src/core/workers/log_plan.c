@@ -63,7 +63,26 @@ bool log_destination_is_file(enum log_destination destination) {
     return destination == LOG_DESTINATION_FILE || destination == LOG_DESTINATION_FILE_AND_CONSOLE;
 }
 
+bool log_plan_redirects(const struct launch_config *config, int worker_count) {
+    static const int streams[] = {LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR};
+    for (int rank = 0; rank < worker_count; rank++) {
+        for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+            if (log_destination_is_file(log_plan_stream(config, rank, streams[i]).destination)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool log_plan_asks_for_files(const struct launch_config *config, int worker_count) {
+    return config->log_dir != NULL || log_plan_redirects(config, worker_count);
+}
+
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker) {
+    if (!has_template(config) && worker->node != NULL) {
+        return text_format("[%s.%s%d]:", worker->node, worker->role_name, worker->local_rank);
+    }
     if (!has_template(config)) {
         return text_format("[%s%d]:", worker->role_name, worker->local_rank);
     }
@@ -86,10 +105,21 @@ void log_plan_unknown_names(const struct launch_config *config, struct text_list
     }
 }
 
+static bool names_host(const char *path) {
+    return strstr(path, "${host}") != NULL || strstr(path, "${hostname}") != NULL;
+}
+
+char *log_plan_run_name(
+    const struct launch_config *config, const char *run_id, const char *hostname) {
+    if (config->maximum_nodes == 1 || config->log_dir == NULL || names_host(config->log_dir)) {
+        return memory_duplicate_string(run_id);
+    }
+    return text_format("%s_%s", run_id, config->shown_node != NULL ? config->shown_node : hostname);
+}
+
 char *log_plan_directory(const struct launch_config *config, const char *hostname) {
     const char *given = config->log_dir;
-    if (given == NULL ||
-        (strstr(given, "${host}") == NULL && strstr(given, "${hostname}") == NULL)) {
+    if (given == NULL || !names_host(given)) {
         return memory_duplicate_string(given);
     }
     const struct template_value values[] = {{"host", hostname}, {"hostname", hostname}};

@@ -27,6 +27,7 @@ struct log_stream_plan {
 struct log_worker {
     const char *role_name;
     const char *hostname; /* the result of gethostname */
+    const char *node;     /* whose name is shown, where one console shows several; or NULL */
     int local_rank;
     int rank;
 };
@@ -41,14 +42,26 @@ struct log_stream_plan log_plan_stream(
 /* Whether the stream has a log file. */
 bool log_destination_is_file(enum log_destination destination);
 
+/* Whether any stream of any worker has one. */
+bool log_plan_redirects(const struct launch_config *config, int worker_count);
+
+/* Whether the user has asked for files. Error files alone are not asked for: a job does without. */
+bool log_plan_asks_for_files(const struct launch_config *config, int worker_count);
+
 /* The prefix of each line of this worker on the console: the template of the configuration with
  * role_name, local_rank, rank, hostname and host (the same, which torchrun does not know)
  * substituted. Without a template, or with an empty one,
- * it is "[<role_name><local_rank>]:". The caller frees it. */
+ * it is "[<role_name><local_rank>]:", or "[<node>.<role_name><local_rank>]:" where nodes are told
+ * apart. The caller frees it. */
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker);
 
 /* Appends the names in the prefix template that are unknown, for a warning. */
 void log_plan_unknown_names(const struct launch_config *config, struct text_list *out_names);
+
+/* What the names of this node's directories in --log-dir begin with: the run id, and the host's
+ * name where other nodes may have theirs beside it. The caller frees it. */
+char *log_plan_run_name(
+    const struct launch_config *config, const char *run_id, const char *hostname);
 
 /* The directory of --log-dir on this node, or NULL; the caller frees it. `${hostname}` and
  * `${host}` become the host's name, so that nodes that share a disk have directories of their own;

@@ -46,6 +46,11 @@ static int write_and_close(int fd, struct slice content) {
     return error;
 }
 
+/* A refusal that no system call gave has no errno of its own. */
+static int errno_of(const struct failure *reason) {
+    return reason->system_error != 0 ? reason->system_error : EPERM;
+}
+
 static int replace(const char *path, struct slice content) {
     char random[RANDOM_LENGTH + 1];
     random_seed_name(random, RANDOM_LENGTH);
@@ -53,7 +58,7 @@ static int replace(const char *path, struct slice content) {
     struct failure reason;
     int fd = shared_place_open(fresh, O_WRONLY | O_EXCL | O_CLOEXEC, &reason);
     bool is_made = fd >= 0;
-    int error = is_made ? write_and_close(fd, content) : reason.system_error;
+    int error = is_made ? write_and_close(fd, content) : errno_of(&reason);
     if (error == 0 && rename(fresh, path) != 0) {
         error = errno;
     }
@@ -69,7 +74,7 @@ static int write_in_place(const char *path, struct slice content) {
     struct failure reason;
     int fd = shared_place_open(
         path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, &reason);
-    return fd < 0 ? reason.system_error : write_and_close(fd, content);
+    return fd < 0 ? errno_of(&reason) : write_and_close(fd, content);
 }
 
 /* A new file can take the place of nothing and of a regular file only: renaming over /dev/null

@@ -183,6 +183,8 @@ bool hang_evidence_collect(const struct hang_evidence_request *request) {
     write_surroundings(&look, request->pid, has_stacks, &look.summary);
     bool is_complete = write_rest(&look, &processes);
     hang_report_close(&look.report);
+    look.summary.file_error = look.report.error;
+    publish_summary(&look);
     process_ids_clear(&processes);
     hang_summary_clear(&look.summary);
     return is_complete;

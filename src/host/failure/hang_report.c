@@ -17,6 +17,7 @@ bool hang_report_open(struct hang_report *report, const char *path) {
     if (path != NULL) {
         report->fd = open(path,
             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+        report->error = report->fd >= 0 ? 0 : errno;
     }
     return report->fd >= 0;
 }
@@ -30,6 +31,7 @@ void hang_report_flush(struct hang_report *report) {
         ssize_t length =
             write(report->fd, report->text.data + written, report->text.length - written);
         if (length < 0 && errno != EINTR) {
+            report->error = report->error != 0 ? report->error : errno;
             break;
         }
         written += length < 0 ? 0 : (size_t)length;

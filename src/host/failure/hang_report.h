@@ -16,6 +16,7 @@
 struct hang_report {
     struct text text;                /* text that is not in the file yet */
     int fd;                          /* -1: no file */
+    int error;                       /* the first errno of opening or writing the file; 0: none */
     bool is_held;                    /* the file is opened later; the text is kept until then */
     const atomic_bool *is_abandoned; /* true: the result is not wanted any more */
     struct instant end;              /* when the time is up */

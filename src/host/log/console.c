@@ -21,20 +21,11 @@
 /* Lines are gathered until this many bytes wait, or until the turn ends. */
 #define GATHERED_SIZE ((size_t)64 * 1024)
 
-enum console_kind {
-    CONSOLE_FILE,   /* a regular file or /dev/null: writing never blocks */
-    CONSOLE_SOCKET, /* written to with MSG_DONTWAIT */
-    CONSOLE_STREAM, /* a pipe or a terminal */
-};
-
 struct console {
     struct event_loop *loop;
     struct console_events events;
-    enum console_kind kind;
-    int fd;         /* the caller's */
-    int private_fd; /* a non-blocking open file description of our own for the same place; -1 when
-                       it cannot be opened (a terminal of another user) */
-    int epoll_fd;   /* watches the descriptor while it is stalled; libuv itself would set O_NONBLOCK
+    struct console_outlet outlet;
+    int epoll_fd; /* watches the descriptor while it is stalled; libuv itself would set O_NONBLOCK
                        on it */
     struct event_descriptor *writable;
     struct bytes queue;
@@ -63,13 +54,49 @@ static int reopen(int fd) {
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+struct console_outlet console_outlet_open(int fd) {
+    enum console_kind kind = kind_of(fd);
+    return (struct console_outlet){kind, fd, kind == CONSOLE_STREAM ? reopen(fd) : -1};
+}
+
+void console_outlet_close(struct console_outlet *outlet) {
+    if (outlet->private_fd >= 0) {
+        close(outlet->private_fd);
+    }
+    outlet->private_fd = -1;
+}
+
+int console_outlet_watched(const struct console_outlet *outlet) {
+    return outlet->private_fd >= 0 ? outlet->private_fd : outlet->fd;
+}
+
+ssize_t console_outlet_write(const struct console_outlet *outlet, const void *data, size_t length) {
+    switch (outlet->kind) {
+    case CONSOLE_FILE:
+        return write(outlet->fd, data, length);
+    case CONSOLE_SOCKET:
+        return send(outlet->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    case CONSOLE_STREAM:
+        break;
+    }
+    if (outlet->private_fd >= 0) {
+        return write(outlet->private_fd, data, length);
+    }
+    struct pollfd poller = {.fd = outlet->fd, .events = POLLOUT};
+    if (poll(&poller, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(outlet->fd, data, length);
+}
+
 static void become_writable(void *context);
 
 enum failure_code console_new(struct event_loop *loop, int fd, const struct console_events *events,
     struct console **out_console, struct failure *failure) {
     struct console *console = memory_allocate(sizeof *console);
-    *console = (struct console){
-        .loop = loop, .events = *events, .kind = kind_of(fd), .fd = fd, .private_fd = -1};
+    *console =
+        (struct console){.loop = loop, .events = *events, .outlet = {.fd = fd, .private_fd = -1}};
     console->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (console->epoll_fd < 0) {
         int error = errno;
@@ -83,9 +110,7 @@ enum failure_code console_new(struct event_loop *loop, int fd, const struct cons
         free(console);
         return code;
     }
-    if (console->kind == CONSOLE_STREAM) {
-        console->private_fd = reopen(fd);
-    }
+    console->outlet = console_outlet_open(fd);
     *out_console = console;
     return FAILURE_NONE;
 }
@@ -96,9 +121,7 @@ void console_free(struct console *console) {
     }
     event_descriptor_free(console->writable);
     close(console->epoll_fd);
-    if (console->private_fd >= 0) {
-        close(console->private_fd);
-    }
+    console_outlet_close(&console->outlet);
     bytes_clear(&console->queue);
     free(console);
 }
@@ -106,8 +129,9 @@ void console_free(struct console *console) {
 bool console_is_same(const struct console *console, int fd) {
     struct stat mine;
     struct stat other;
-    return console->fd == fd || (fstat(console->fd, &mine) == 0 && fstat(fd, &other) == 0 &&
-                                    mine.st_dev == other.st_dev && mine.st_ino == other.st_ino);
+    return console->outlet.fd == fd ||
+           (fstat(console->outlet.fd, &mine) == 0 && fstat(fd, &other) == 0 &&
+               mine.st_dev == other.st_dev && mine.st_ino == other.st_ino);
 }
 
 size_t console_queued(const struct console *console) {
@@ -132,13 +156,14 @@ void console_drop(struct console *console) {
     console->start = 0;
 }
 
-static bool is_closed_error(int error) {
-    return error == EPIPE || error == EIO || error == EBADF || error == ENXIO ||
-           error == ECONNRESET || error == ENOTCONN;
+/* EIO of a terminal says that it has hung up, that of a file that its disk has failed once. */
+static bool is_closed_error(const struct console *console, int error) {
+    return error == EPIPE || (error == EIO && console->outlet.kind == CONSOLE_STREAM) ||
+           error == EBADF || error == ENXIO || error == ECONNRESET || error == ENOTCONN;
 }
 
 static void fail(struct console *console, int error) {
-    console->is_closed = is_closed_error(error);
+    console->is_closed = is_closed_error(console, error);
     console_drop(console);
     bool is_news = !console->has_failed || console->is_closed;
     console->has_failed = true;
@@ -150,7 +175,7 @@ static void fail(struct console *console, int error) {
 /* Asks the loop for one call when the descriptor accepts more. */
 static void wait_for_room(struct console *console) {
     struct epoll_event event = {.events = EPOLLOUT | EPOLLONESHOT};
-    int fd = console->private_fd >= 0 ? console->private_fd : console->fd;
+    int fd = console_outlet_watched(&console->outlet);
     int status = epoll_ctl(console->epoll_fd, EPOLL_CTL_MOD, fd, &event);
     if (status != 0 && errno == ENOENT) {
         status = epoll_ctl(console->epoll_fd, EPOLL_CTL_ADD, fd, &event);
@@ -165,33 +190,12 @@ static void wait_for_room(struct console *console) {
 /* The size of the next write: whole lines up to CHUNK_SIZE, or a part of a longer line. */
 static size_t next_chunk(const struct console *console) {
     size_t queued = console_queued(console);
-    if (console->kind == CONSOLE_FILE || queued <= CHUNK_SIZE) {
+    if (console->outlet.kind == CONSOLE_FILE || queued <= CHUNK_SIZE) {
         return queued;
     }
     const uint8_t *from = console->queue.data + console->start;
     const uint8_t *newline = memrchr(from, '\n', CHUNK_SIZE);
     return newline == NULL ? CHUNK_SIZE : (size_t)(newline - from) + 1;
-}
-
-/* Like write(), but fails with EAGAIN where write() would block. */
-static ssize_t write_now(struct console *console, const void *data, size_t length) {
-    switch (console->kind) {
-    case CONSOLE_FILE:
-        return write(console->fd, data, length);
-    case CONSOLE_SOCKET:
-        return send(console->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case CONSOLE_STREAM:
-        break;
-    }
-    if (console->private_fd >= 0) {
-        return write(console->private_fd, data, length);
-    }
-    struct pollfd poller = {.fd = console->fd, .events = POLLOUT};
-    if (poll(&poller, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return write(console->fd, data, length);
 }
 
 static void forget_written(struct console *console) {
@@ -209,8 +213,8 @@ static void forget_written(struct console *console) {
 
 void console_flush(struct console *console) {
     while (!console->is_stalled && console_queued(console) > 0) {
-        ssize_t written =
-            write_now(console, console->queue.data + console->start, next_chunk(console));
+        ssize_t written = console_outlet_write(
+            &console->outlet, console->queue.data + console->start, next_chunk(console));
         if (written >= 0) {
             console->start += (size_t)written;
             console->taken += (uint64_t)written;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 #include "base/failure.h"
@@ -19,6 +20,28 @@
  * cannot, so they get more room. */
 #define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
 #define CONSOLE_RECORD_CEILING ((size_t)1024 * 1024)
+
+enum console_kind {
+    CONSOLE_FILE,   /* a regular file or /dev/null: writing never blocks */
+    CONSOLE_SOCKET, /* written to with MSG_DONTWAIT */
+    CONSOLE_STREAM, /* a pipe or a terminal */
+};
+
+/* A way to the place behind a descriptor on which no write blocks. */
+struct console_outlet {
+    enum console_kind kind;
+    int fd;         /* the caller's */
+    int private_fd; /* a non-blocking open file description of our own for the same place; -1 when
+                       there is none (a file, or a terminal of another user) */
+};
+
+struct console_outlet console_outlet_open(int fd);
+void console_outlet_close(struct console_outlet *outlet);
+/* The descriptor that tells when there is room. */
+int console_outlet_watched(const struct console_outlet *outlet);
+/* Like write(), but fails with EAGAIN where write() would block. At most PIPE_BUF bytes, where they
+ * are to stay in one piece. */
+ssize_t console_outlet_write(const struct console_outlet *outlet, const void *data, size_t length);
 
 struct console;
 

@@ -19,55 +19,6 @@
 #define SHARED_MODE 0777 /* less what umask takes */
 #define NAME_TRIES 100
 
-static enum failure_code fail_to_make(const char *path, int error, struct failure *failure) {
-    if (error == ENOTDIR || error == ENAMETOOLONG) {
-        enum failure_code code = error == ENOTDIR ? FAILURE_INVALID : FAILURE_LIMIT;
-        return failure_set(failure, code, "cannot make the directory %s: %s", path,
-            error == ENOTDIR ? "something on the way is not a directory" : "the name is too long");
-    }
-    return failure_set_system(failure, error, "cannot make the directory %s", path);
-}
-
-static enum failure_code make_directory_if_missing(const char *path, struct failure *failure) {
-    struct stat status;
-    struct failure reason;
-    if (shared_place_check(path, &reason) != FAILURE_NONE) {
-        return failure_set(
-            failure, reason.code, "cannot make the directory %s: %s", path, reason.message);
-    }
-    if (stat(path, &status) == 0) {
-        if (!S_ISDIR(status.st_mode)) {
-            return failure_set(failure, FAILURE_INVALID, "%s is not a directory", path);
-        }
-        return FAILURE_NONE;
-    }
-    if (errno != ENOENT) {
-        return fail_to_make(path, errno, failure);
-    }
-    if (mkdir(path, SHARED_MODE) != 0 && errno != EEXIST) { /* another node on a shared disk */
-        return fail_to_make(path, errno, failure);
-    }
-    return FAILURE_NONE;
-}
-
-/* Makes an absolute path's directories, parents first. */
-static enum failure_code make_directories(const char *path, struct failure *failure) {
-    struct text prefix = {0};
-    enum failure_code code = FAILURE_NONE;
-    for (const char *end = path + 1; code == FAILURE_NONE; end++) {
-        if (*end == '/' || *end == '\0') {
-            prefix.length = 0;
-            text_append_bytes(&prefix, path, (size_t)(end - path));
-            code = make_directory_if_missing(text_string(&prefix), failure);
-        }
-        if (*end == '\0') {
-            break;
-        }
-    }
-    text_clear(&prefix);
-    return code;
-}
-
 /* Makes a directory of a fresh name; `append_name` writes the name after "<parent>/". */
 static enum failure_code make_fresh_directory(const char *parent,
     void (*append_name)(struct text *text, const char *subject, const char *random),
@@ -83,7 +34,7 @@ static enum failure_code make_fresh_directory(const char *parent,
             return FAILURE_NONE;
         }
         int error = errno;
-        enum failure_code code = fail_to_make(text_string(&path), error, failure);
+        enum failure_code code = shared_place_fail_to_make(text_string(&path), error, failure);
         text_clear(&path);
         if (error != EEXIST) {
             return code;
@@ -145,7 +96,7 @@ static enum failure_code make_base(
     struct text path = {0};
     enum failure_code code = append_absolute(&path, log_dir, failure);
     if (code == FAILURE_NONE) {
-        code = make_directories(text_string(&path), failure);
+        code = shared_place_make_directories(text_string(&path), SHARED_MODE, failure);
     }
     if (code == FAILURE_NONE) {
         directory->base_path = text_take(&path);
@@ -171,8 +122,45 @@ enum failure_code log_directory_open(const char *log_dir, const char *run_id,
         log_directory_clear(&directory);
         return code;
     }
+    (void)!owned_tree_note(directory.run_path, &directory.run);
     *out_directory = directory;
     return FAILURE_NONE;
+}
+
+void log_directory_copy(const struct log_directory *directory, struct log_directory *out_copy) {
+    *out_copy = *directory;
+    out_copy->base_path = memory_duplicate_string(directory->base_path);
+    out_copy->run_path = memory_duplicate_string(directory->run_path);
+}
+
+/* Where a server knows this user by another number, it is not known which directory was made. */
+static bool is_there(const struct log_directory *directory) {
+    struct owned_tree now;
+    if (directory->run.inode == 0) {
+        return access(directory->run_path, F_OK) == 0;
+    }
+    return owned_tree_note(directory->run_path, &now) && now.inode == directory->run.inode &&
+           now.device == directory->run.device;
+}
+
+/* A job may last for months, and what it has in a directory for temporary files may be tidied up
+ * meanwhile. What stands at the path then may be anybody's. */
+enum failure_code log_directory_renew(
+    const struct log_directory *directory, bool *out_is_renewed, struct failure *failure) {
+    *out_is_renewed = false;
+    if (directory->run_path == NULL || is_there(directory)) {
+        return FAILURE_NONE;
+    }
+    *out_is_renewed = access(directory->run_path, F_OK) != 0;
+    enum failure_code code = FAILURE_NONE;
+    if (directory->base_path != NULL) {
+        code = shared_place_make_directories(
+            directory->base_path, directory->is_temporary ? PRIVATE_MODE : SHARED_MODE, failure);
+    }
+    if (code == FAILURE_NONE && directory->is_temporary) {
+        code = shared_place_make_private(directory->base_path, failure);
+    }
+    return code == FAILURE_NONE ? shared_place_make_private(directory->run_path, failure) : code;
 }
 
 void log_directory_clear(struct log_directory *directory) {
@@ -196,7 +184,7 @@ static enum failure_code make_attempt_directory(const char *run_path,
             break;
         }
     }
-    enum failure_code code = fail_to_make(text_string(&path), errno, failure);
+    enum failure_code code = shared_place_fail_to_make(text_string(&path), errno, failure);
     text_clear(&path);
     return code;
 }
@@ -213,7 +201,7 @@ enum failure_code log_directory_begin_attempt(const struct log_directory *direct
     for (int rank = 0; rank < worker_count && code == FAILURE_NONE; rank++) {
         char *rank_path = text_format("%s/%d", path, rank);
         if (mkdir(rank_path, SHARED_MODE) != 0) {
-            code = fail_to_make(rank_path, errno, failure);
+            code = shared_place_fail_to_make(rank_path, errno, failure);
         }
         free(rank_path);
     }

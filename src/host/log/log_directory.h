@@ -10,12 +10,14 @@
 #include "base/failure.h"
 #include "core/workers/log_tree.h"
 #include "host/loop/errands.h"
+#include "host/loop/owned_tree.h"
 
 /* A job's directory on this node. Zeroed, and with --log-dir /dev/null: no directory at all. */
 struct log_directory {
-    char *base_path;   /* absolute; NULL: none */
-    char *run_path;    /* base_path/<run id>_<random>; NULL: none */
-    bool is_temporary; /* base_path was made here because none was given */
+    char *base_path;       /* absolute; NULL: none */
+    char *run_path;        /* base_path/<run id>_<random>; NULL: none */
+    bool is_temporary;     /* base_path was made here because none was given */
+    struct owned_tree run; /* which directory run_path is */
 };
 
 /* These wait for the disk, which may be dead: call them from a thread that nothing depends on
@@ -29,7 +31,15 @@ struct log_directory {
  * removed again if it was temporary. The caller clears the result. */
 __attribute__((warn_unused_result)) enum failure_code log_directory_open(const char *log_dir,
     const char *run_id, struct log_directory *out_directory, struct failure *failure);
+/* The caller clears the copy. */
+void log_directory_copy(const struct log_directory *directory, struct log_directory *out_copy);
 void log_directory_clear(struct log_directory *directory);
+
+/* Makes the directory anew at its old path, if it was removed meanwhile; `*out_is_renewed` tells.
+ * Fails as log_directory_open does, and with FAILURE_INVALID when what is there now may be another
+ * user's. */
+__attribute__((warn_unused_result)) enum failure_code log_directory_renew(
+    const struct log_directory *directory, bool *out_is_renewed, struct failure *failure);
 
 /* Makes the directory of one start of the workers and in it one per local rank; an existing one is
  * left alone and the next free name taken. `*out_path` is the attempt's directory (the caller

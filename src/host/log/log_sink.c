@@ -13,34 +13,41 @@
 #include "base/memory.h"
 #include "host/loop/clock.h"
 #include "base/text.h"
+#include "host/log/console.h"
 #include "host/log/log_thread.h"
 #include "host/log/status_line.h"
 
 /* How long a record or a text waits for a stderr that accepts nothing. */
 #define RECORD_PATIENCE_MILLISECONDS 1000
 #define TEXT_PATIENCE_MILLISECONDS 5000
+#define RETRY_MILLISECONDS 10
 
 struct log_sink {
     struct log log;
-    int fd;
+    struct console_outlet outlet;
     pthread_mutex_t mutex;     /* protects `thread`, and keeps records whole in direct writing */
     struct log_thread *thread; /* NULL: write directly */
     struct status_line status; /* protected by the same */
     bool is_stuck; /* stderr did not accept anything last time, so it is not waited for again */
 };
 
-/* Writes without a log thread. Each piece is written only when the descriptor is writable, so that
- * the write does not block. */
+/* Writes without a log thread. A console that is writable may still have less room than a piece
+ * needs, so no write may block either. */
 static void write_directly(struct log_sink *sink, const char *text, int patience) {
     size_t left = strlen(text);
     while (left > 0) {
-        struct pollfd poller = {.fd = sink->fd, .events = POLLOUT};
+        struct pollfd poller = {.fd = console_outlet_watched(&sink->outlet), .events = POLLOUT};
         sink->is_stuck = poll(&poller, 1, sink->is_stuck ? 0 : patience) == 0;
         if (sink->is_stuck) {
             return;
         }
-        ssize_t written = write(sink->fd, text, left < PIPE_BUF ? left : PIPE_BUF);
-        if (written < 0 && errno != EINTR && errno != EAGAIN) {
+        ssize_t written =
+            console_outlet_write(&sink->outlet, text, left < PIPE_BUF ? left : PIPE_BUF);
+        if (written < 0 && errno == EAGAIN) { /* writable, and without room for it */
+            patience -= poll(NULL, 0, RETRY_MILLISECONDS) == 0 ? RETRY_MILLISECONDS : 0;
+            sink->is_stuck = patience <= 0;
+        }
+        if (sink->is_stuck || (written < 0 && errno != EINTR && errno != EAGAIN)) {
             return;
         }
         if (written > 0) {
@@ -58,7 +65,7 @@ static void show(struct log_sink *sink, const char *line, int width) {
 }
 
 bool log_sink_show_status(struct log_sink *sink, const char *line) {
-    int width = status_line_width(sink->fd);
+    int width = status_line_width(sink->outlet.fd);
     pthread_mutex_lock(&sink->mutex);
     bool can_be_shown =
         width > 0 && sink->thread == NULL && sink->log.threshold <= LOG_LEVEL_WARNING;
@@ -91,7 +98,7 @@ struct log_sink *log_sink_new(const char *level, int stderr_fd) {
     struct log_sink *sink = memory_allocate(sizeof *sink);
     *sink = (struct log_sink){
         .log = {.threshold = LOG_LEVEL_WARNING, .write = write_record, .context = sink},
-        .fd = stderr_fd,
+        .outlet = console_outlet_open(stderr_fd),
     };
     pthread_mutex_init(&sink->mutex, NULL);
     if (level != NULL && log_parse_level(level, &sink->log.threshold) != FAILURE_NONE) {
@@ -103,6 +110,7 @@ struct log_sink *log_sink_new(const char *level, int stderr_fd) {
 void log_sink_free(struct log_sink *sink) {
     if (sink != NULL) {
         pthread_mutex_destroy(&sink->mutex);
+        console_outlet_close(&sink->outlet);
         free(sink);
     }
 }

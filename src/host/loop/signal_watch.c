@@ -117,6 +117,7 @@ void signal_watch_free(struct signal_watch *watch) {
     free(watch);
 }
 
-void signal_watch_ignore_broken_pipes(void) {
+void signal_watch_ignore_write_signals(void) {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }

@@ -39,7 +39,8 @@ void signal_watch_go_deaf(const struct signal_watch *watch);
  * NULL. */
 void signal_watch_free(struct signal_watch *watch);
 
-/* From now on, a write to a closed pipe or socket fails and does not end the process. */
-void signal_watch_ignore_broken_pipes(void);
+/* From now on, a write to a closed pipe or socket, or to a file that has reached the limit on file
+ * sizes, fails and does not end the process. */
+void signal_watch_ignore_write_signals(void);
 
 #endif

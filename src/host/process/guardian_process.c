@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -83,12 +84,22 @@ static void shut_connection(struct guardian_state *state) {
 
 /* The fence. */
 
-/* A console that takes nothing must not hold up the guardian. */
+/* A console that takes nothing must not hold up the guardian, nor one that has room for half a
+ * line: such a terminal can be written to, and the write waits. A file is written to as it is
+ * open, at its end. */
 static void say(const char *line, size_t length) {
     struct pollfd console = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&console, 1, 0) == 1 && (console.revents & POLLOUT) != 0) {
-        ssize_t written = write(STDERR_FILENO, line, length);
-        (void)written;
+    struct stat status;
+    if (poll(&console, 1, 0) != 1 || (console.revents & POLLOUT) == 0) {
+        return;
+    }
+    bool may_wait =
+        fstat(STDERR_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode));
+    int fd = may_wait ? open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    ssize_t written = write(fd >= 0 ? fd : STDERR_FILENO, line, length);
+    (void)written;
+    if (fd >= 0) {
+        close(fd);
     }
 }
 

@@ -134,6 +134,28 @@ enum failure_code scratch_directory_make(const struct text_list *places, uint64_
     return code;
 }
 
+bool scratch_directory_is_there(const struct scratch_directory *directory) {
+    struct owned_tree now;
+    return directory->path != NULL && owned_tree_note(directory->path, &now) &&
+           now.device == directory->tree.device && now.inode == directory->tree.inode;
+}
+
+bool scratch_directory_remake(struct scratch_directory *directory) {
+    struct owned_tree tree;
+    if (directory->path == NULL || mkdir(directory->path, PRIVATE_MODE) != 0) {
+        return false;
+    }
+    int fd = lock(directory->path, &tree);
+    if (fd == -1) {
+        (void)rmdir(directory->path);
+        return false;
+    }
+    close(directory->lock_fd);
+    directory->lock_fd = fd;
+    directory->tree = tree;
+    return true;
+}
+
 bool scratch_directory_remove(struct scratch_directory *directory, uint64_t *out_bytes) {
     if (directory->path == NULL) {
         *out_bytes = 0;

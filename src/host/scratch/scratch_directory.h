@@ -31,6 +31,12 @@ __attribute__((warn_unused_result)) enum failure_code scratch_directory_make(
     const struct text_list *places, uint64_t bytes, struct scratch_directory *out_directory,
     struct failure *failure);
 
+/* Whether it is still at its path. */
+bool scratch_directory_is_there(const struct scratch_directory *directory);
+/* Makes it anew there, when it is not. Nothing has changed when this returns false. */
+__attribute__((warn_unused_result)) bool scratch_directory_remake(
+    struct scratch_directory *directory);
+
 /* Removes it with everything in it. Returns whether it is gone, or there was none; then the struct
  * is empty. `out_bytes` is how much was in it. */
 bool scratch_directory_remove(struct scratch_directory *directory, uint64_t *out_bytes);

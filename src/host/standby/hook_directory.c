@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "host/loop/errands.h"
 #include "host/loop/owned_tree.h"
+#include "host/loop/shared_place.h"
 #include "host/standby/hook_files.h"
 
 /* What the interpreter runs of it has to be the work of whoever may change the program anyway. */
@@ -116,7 +117,7 @@ static int write_file(const char *path, const struct hook_file *file) {
         if (written > 0) {
             rest = slice_from(rest, (size_t)written);
         } else if (written == 0 || errno != EINTR) {
-            system_error = written == 0 ? ENOSPC : errno;
+            system_error = written == 0 ? EIO : errno;
         }
     }
     if (fd != -1) {
@@ -179,8 +180,9 @@ void hook_directory_close(struct hook_directory *directory) {
 /* On a thread that a dead disk may hold up. */
 
 struct hook_errand {
-    char *temporary;
+    char *temporary; /* NULL: the directory is to be renewed */
     struct hook_directory directory;
+    bool is_renewed;
     enum failure_code code;
     struct failure failure;
 };
@@ -201,6 +203,55 @@ static void run_open(void *subject) {
 static void run_close(void *subject) {
     struct hook_errand *errand = subject;
     hook_directory_close(&errand->directory);
+}
+
+static bool is_whole(const char *directory) {
+    bool is_there = true;
+    for (size_t i = 0; i < hook_file_count && is_there; i++) {
+        char *path = text_format("%s/%s", directory, hook_files[i].name);
+        is_there = access(path, R_OK) == 0;
+        free(path);
+    }
+    return is_there;
+}
+
+static void run_renew(void *subject) {
+    struct hook_errand *errand = subject;
+    struct hook_directory *directory = &errand->directory;
+    if (is_whole(directory->path)) {
+        return;
+    }
+    (void)owned_tree_remove(directory->path, &directory->tree, NULL); /* half of it may be left */
+    errand->is_renewed = true;
+    errand->code = shared_place_make_private(directory->path, &errand->failure);
+    if (errand->code == FAILURE_NONE) {
+        (void)!owned_tree_note(directory->path, &directory->tree);
+        errand->code = write_hook(directory->path, &errand->failure);
+    }
+}
+
+enum failure_code hook_directory_renew_within(struct duration patience,
+    struct hook_directory *directory, bool *out_is_renewed, struct failure *failure) {
+    *out_is_renewed = false;
+    if (!directory->is_private) {
+        return FAILURE_NONE;
+    }
+    struct hook_errand *errand = memory_allocate(sizeof *errand);
+    errand->directory = *directory;
+    errand->directory.path = memory_duplicate_string(directory->path);
+    const struct errand_task task = {run_renew, free_errand, errand};
+    enum failure_code code = errand_run_within(&task, patience, NULL, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    *out_is_renewed = errand->is_renewed;
+    directory->tree = errand->directory.tree;
+    code = errand->code;
+    if (code != FAILURE_NONE && failure != NULL) {
+        *failure = errand->failure;
+    }
+    free_errand(errand);
+    return code;
 }
 
 enum failure_code hook_directory_open_within(struct duration patience, const char *temporary,

@@ -32,6 +32,10 @@ void hook_directory_close(struct hook_directory *directory);
 __attribute__((warn_unused_result)) enum failure_code hook_directory_open_within(
     struct duration patience, const char *temporary, struct hook_directory *out_directory,
     struct failure *failure);
+/* Makes a private one anew where it, or the hook in it, was removed. */
+__attribute__((warn_unused_result)) enum failure_code hook_directory_renew_within(
+    struct duration patience, struct hook_directory *directory, bool *out_is_renewed,
+    struct failure *failure);
 void hook_directory_close_within(struct duration patience, struct hook_directory *directory);
 
 #endif

@@ -42,7 +42,8 @@ enum failure_code memory_file_write(int fd, struct slice bytes, struct failure *
         if (written > 0) {
             bytes = slice_from(bytes, (size_t)written);
         } else if (written == 0 || errno != EINTR) {
-            return failure_set_system(failure, errno, "cannot write a file in memory");
+            return failure_set_system(
+                failure, written == 0 ? EIO : errno, "cannot write a file in memory");
         }
     }
     return FAILURE_NONE;

@@ -37,25 +37,32 @@ void event_file_free(struct event_file *file) {
     }
 }
 
-static ssize_t write_once(int fd, const void *data, size_t length) {
-    ssize_t count;
-    do {
-        count = write(fd, data, length);
-    } while (count < 0 && errno == EINTR);
-    return count;
+/* Writes as much as is taken. Why the rest is not taken is asked by writing it: a write that is cut
+ * short does not say whether the disk, the quota or the limit on file sizes is to blame. Returns 0
+ * or an errno. */
+static int write_all(int fd, struct slice bytes, size_t *out_written) {
+    *out_written = 0;
+    while (*out_written < bytes.length) {
+        ssize_t count = write(fd, bytes.data + *out_written, bytes.length - *out_written);
+        if (count == 0 || (count < 0 && errno != EINTR)) {
+            return count == 0 ? EIO : errno;
+        }
+        *out_written += count > 0 ? (size_t)count : 0;
+    }
+    return 0;
 }
 
 /* A full disk may accept a part of a record. The next record then begins with a newline. */
 enum failure_code event_file_append(
     struct event_file *file, struct slice record, struct failure *failure) {
-    if (file->is_mid_line && write_once(file->fd, "\n", 1) == 1) {
+    size_t written;
+    if (file->is_mid_line && write_all(file->fd, slice_from_string("\n"), &written) == 0) {
         file->is_mid_line = false;
     }
-    ssize_t count = write_once(file->fd, record.data, record.length);
-    if (count == (ssize_t)record.length) {
+    int error = write_all(file->fd, record, &written);
+    if (error == 0) {
         return FAILURE_NONE;
     }
-    int error = count < 0 ? errno : ENOSPC;
-    file->is_mid_line = file->is_mid_line || count > 0;
+    file->is_mid_line = file->is_mid_line || written > 0;
     return failure_set_system(failure, error, "write");
 }

@@ -131,12 +131,16 @@ static int make_file(int place, char name[sizeof PREFIX + RANDOM_LENGTH], int *o
 }
 
 static int write_file(int fd, const char *text) {
-    size_t length = strlen(text);
-    ssize_t count = write(fd, text, length);
-    if (count < 0) {
-        return errno;
+    size_t left = strlen(text);
+    while (left > 0) { /* what is cut short says why when the rest is written */
+        ssize_t count = write(fd, text, left);
+        if (count == 0 || (count < 0 && errno != EINTR)) {
+            return count == 0 ? EIO : errno;
+        }
+        text += count > 0 ? count : 0;
+        left -= count > 0 ? (size_t)count : 0;
     }
-    return (size_t)count == length ? 0 : ENOSPC;
+    return 0;
 }
 
 /* True: there is nobody behind it, and it is gone, or will be. */

@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "core/workers/line_splitter.h"
+#include "host/loop/shared_place.h"
 
 #define FIFO_MODE 0600
+#define PARENT_MODE 0700
 /* The default size of a pipe. */
 #define CHUNK_SIZE 65536
 /* The size we ask for: the larger the pipe, the longer a burst of requests finds room without
@@ -20,6 +23,7 @@
 #define FULL_PIPE_CHUNKS (PIPE_SIZE / CHUNK_SIZE)
 
 struct timer_fifo {
+    struct event_loop *loop;
     char *path;
     int fd;
     dev_t device; /* identify the file that we created */
@@ -61,20 +65,26 @@ static enum failure_code remove_old_fifo(const char *path, struct failure *failu
     return FAILURE_NONE;
 }
 
-static enum failure_code open_fifo(struct timer_fifo *fifo, struct failure *failure) {
-    if (mkfifo(fifo->path, FIFO_MODE) != 0) {
-        return failure_set_system(failure, errno, "cannot make the FIFO %s", fifo->path);
+static enum failure_code make_fifo(
+    const char *path, int *out_fd, struct stat *out_status, struct failure *failure) {
+    enum failure_code code = remove_old_fifo(path, failure);
+    if (code != FAILURE_NONE) {
+        return code;
     }
-    struct stat status;
-    fifo->fd = open(fifo->path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (fifo->fd < 0 || fstat(fifo->fd, &status) != 0) {
+    if (mkfifo(path, FIFO_MODE) != 0) {
+        return failure_set_system(failure, errno, "cannot make the FIFO %s", path);
+    }
+    int fd = open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, out_status) != 0) {
         int error = errno;
-        unlink(fifo->path);
-        return failure_set_system(failure, error, "cannot open the FIFO %s", fifo->path);
+        unlink(path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return failure_set_system(failure, error, "cannot open the FIFO %s", path);
     }
-    (void)fcntl(fifo->fd, F_SETPIPE_SZ, PIPE_SIZE); /* on failure the default size works, too */
-    fifo->device = status.st_dev;
-    fifo->inode = status.st_ino;
+    (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* on failure the default size works, too */
+    *out_fd = fd;
     return FAILURE_NONE;
 }
 
@@ -110,26 +120,68 @@ static void readable(void *context) {
     take_chunk(context);
 }
 
-enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
-    const struct timer_fifo_reader *reader, struct timer_fifo **out_fifo, struct failure *failure) {
-    enum failure_code code = remove_old_fifo(path, failure);
+static void remove_own_fifo(const struct timer_fifo *fifo);
+
+static void close_fifo(struct timer_fifo *fifo) {
+    event_descriptor_free(fifo->watch);
+    fifo->watch = NULL;
+    if (fifo->fd >= 0) {
+        remove_own_fifo(fifo);
+        close(fifo->fd);
+    }
+    fifo->fd = -1;
+}
+
+/* The one before goes when the new one is there. */
+static enum failure_code open_fifo(struct timer_fifo *fifo, struct failure *failure) {
+    struct stat status;
+    struct event_descriptor *watch = NULL;
+    int fd = -1;
+    enum failure_code code = make_fifo(fifo->path, &fd, &status, failure);
+    if (code == FAILURE_NONE) {
+        code = event_descriptor_new(fifo->loop, fd, readable, fifo, &watch, failure);
+    }
     if (code != FAILURE_NONE) {
+        if (fd >= 0) {
+            unlink(fifo->path);
+            close(fd);
+        }
         return code;
     }
+    close_fifo(fifo);
+    fifo->fd = fd;
+    fifo->watch = watch;
+    fifo->device = status.st_dev;
+    fifo->inode = status.st_ino;
+    return FAILURE_NONE;
+}
+
+enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
+    const struct timer_fifo_reader *reader, struct timer_fifo **out_fifo, struct failure *failure) {
     struct timer_fifo *fifo = memory_allocate(sizeof *fifo);
+    fifo->loop = loop;
     fifo->path = memory_duplicate_string(path);
     fifo->fd = -1;
     fifo->reader = *reader;
-    code = open_fifo(fifo, failure);
-    if (code == FAILURE_NONE) {
-        code = event_descriptor_new(loop, fifo->fd, readable, fifo, &fifo->watch, failure);
-    }
+    enum failure_code code = open_fifo(fifo, failure);
     if (code != FAILURE_NONE) {
         timer_fifo_free(fifo);
         return code;
     }
     *out_fifo = fifo;
     return FAILURE_NONE;
+}
+
+enum failure_code timer_fifo_renew(struct timer_fifo *fifo, struct failure *failure) {
+    char *parent = memory_duplicate_string(fifo->path);
+    char *slash = strrchr(parent, '/');
+    enum failure_code code = FAILURE_NONE;
+    if (slash != NULL && slash > parent && parent[0] == '/') {
+        *slash = '\0';
+        code = shared_place_make_directories(parent, PARENT_MODE, failure);
+    }
+    free(parent);
+    return code == FAILURE_NONE ? open_fifo(fifo, failure) : code;
 }
 
 void timer_fifo_take_input(struct timer_fifo *fifo) {
@@ -144,6 +196,7 @@ void timer_fifo_drop_input(struct timer_fifo *fifo) {
     }
 }
 
+/* Another one, or another program's, may be there by now. */
 static void remove_own_fifo(const struct timer_fifo *fifo) {
     struct stat status;
     if (lstat(fifo->path, &status) == 0 && status.st_dev == fifo->device &&
@@ -156,11 +209,7 @@ void timer_fifo_free(struct timer_fifo *fifo) {
     if (fifo == NULL) {
         return;
     }
-    event_descriptor_free(fifo->watch);
-    if (fifo->fd >= 0) {
-        remove_own_fifo(fifo);
-        close(fifo->fd);
-    }
+    close_fifo(fifo);
     line_splitter_clear(&fifo->splitter);
     free(fifo->path);
     free(fifo);

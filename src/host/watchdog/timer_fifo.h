@@ -37,6 +37,12 @@ __attribute__((warn_unused_result)) enum failure_code timer_fifo_new(struct even
     const char *path, const struct timer_fifo_reader *reader, struct timer_fifo **out_fifo,
     struct failure *failure);
 
+/* Makes the FIFO anew at its path, and the directories above it where they are missing: it was
+ * removed, or something else took its place. Fails as timer_fifo_new does; then the old one is read
+ * on. Must not be called from inside `line`. */
+__attribute__((warn_unused_result)) enum failure_code timer_fifo_renew(
+    struct timer_fifo *fifo, struct failure *failure);
+
 /* Gives the reader everything written so far, without waiting for the event loop. Reads at most as
  * much as the FIFO holds, however much is written meanwhile. Must not be called from inside
  * `line`. */

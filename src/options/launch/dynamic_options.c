@@ -59,7 +59,7 @@ static void warn_of_loopback(const struct option_result *options, struct launch_
     if (!endpoint_is_loopback(host) || config->maximum_nodes == 1 || config->dynamic.port == 0) {
         return;
     }
-    text_list_add_taken(&config->warnings,
+    text_list_add_taken(&config->meeting_warnings,
         text_format(
             "nodes meet at %s port %d%s, which is a different place on every machine; give "
             "--rdzv-endpoint the name of the one that hosts the store, unless all nodes run "
@@ -157,7 +157,7 @@ static enum failure_code apply_place(struct option_result *options, struct launc
 static void warn_of_default_run_id(
     const struct option_result *options, struct launch_config *config) {
     if (!is_given(options, "rdzv_id")) {
-        text_list_add_taken(&config->warnings,
+        text_list_add_taken(&config->meeting_warnings,
             text_format(
                 "no --rdzv-id is given: another job that meets at the same place without one "
                 "would be taken for this one (its name is %s)",

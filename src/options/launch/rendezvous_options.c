@@ -216,7 +216,7 @@ static void warn_of_no_master(const struct option_result *options, struct launch
     if (config->maximum_nodes == 1 || has_endpoint(options) || is_given(options, "master_addr")) {
         return;
     }
-    text_list_add_taken(&config->warnings,
+    text_list_add_taken(&config->meeting_warnings,
         text_format("--nnodes %s without --master-addr: this is node %d%s, and nodes meet at %s "
                     "port %d, which is a different place on every machine; give --master-addr and "
                     "--node-rank, or --rdzv-backend c10d and --rdzv-endpoint, unless all nodes run "

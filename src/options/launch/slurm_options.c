@@ -220,6 +220,16 @@ static enum failure_code apply(struct option_result *options, const struct text_
     return code;
 }
 
+/* srun brings together what all tasks of a step write. The prefix that others parse stays. */
+static void name_node(const struct option_result *options, const struct text_list *environment,
+    struct launch_config *config) {
+    const char *node = text_list_variable(environment, "SLURMD_NODENAME");
+    if (node != NULL && *node != '\0' && slurm_step_node_count(environment) > 1 &&
+        !text_equals(options->program, "torchrun")) {
+        config->shown_node = memory_duplicate_string(node);
+    }
+}
+
 enum failure_code slurm_options_apply(struct option_result *options,
     const struct text_list *environment, struct launch_config *config) {
     bool is_off = text_equals(option_result_text(options, "slurm"), "off");
@@ -227,6 +237,9 @@ enum failure_code slurm_options_apply(struct option_result *options,
         !is_off && text_list_variable(environment, "SLURM_JOB_ID") != NULL;
     /* a worker inherits Slurm's variables, and may start jobs of its own */
     bool is_worker = text_list_variable(environment, "TORCHELASTIC_RUN_ID") != NULL;
+    if (!is_worker) {
+        name_node(options, environment, config);
+    }
     if (is_off || is_worker || says_where_to_meet(options)) {
         return FAILURE_NONE;
     }

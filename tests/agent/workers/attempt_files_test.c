@@ -10,7 +10,7 @@
 /* Two workers whose stdout is wanted, below the tree. */
 static struct attempt_files *plan(const struct temporary_tree *tree) {
     struct attempt_files *files = attempt_files_new(2);
-    files->run_path = memory_duplicate_string(tree->root);
+    files->logs.run_path = memory_duplicate_string(tree->root);
     files->attempt.restart_count = 1;
     files->files[0][ATTEMPT_STDOUT].header = memory_duplicate_string("[0]:");
     files->files[1][ATTEMPT_STDOUT].header = memory_duplicate_string("[1]:");
@@ -42,11 +42,11 @@ static void the_first_that_cannot_be_made_ends_it(void **state) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct attempt_files *files = plan(&tree);
-    free(files->run_path);
-    files->run_path = temporary_tree_path(&tree, "nowhere");
+    free(files->logs.run_path);
+    files->logs.run_path = temporary_tree_path(&tree, "nowhere/job");
     attempt_files_make(files);
     assert_int_equal(files->code, FAILURE_SYSTEM);
-    assert_non_null(strstr(files->failure.message, "/nowhere/attempt_1"));
+    assert_non_null(strstr(files->failure.message, "/nowhere/job"));
     assert_null(files->directory);
     assert_null(files->files[0][ATTEMPT_STDOUT].stream);
     attempt_files_free(files);

@@ -5,6 +5,7 @@
 
 #include "agent/workers/attempt_logs.h"
 #include "agent_fixture.h"
+#include "core/workers/log_plan.h"
 
 struct fixture {
     struct agent_fixture job;
@@ -139,9 +140,9 @@ static void thread_is_needed_only_for_redirected_streams(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, 0, 0);
-    assert_false(attempt_logs_need_thread(&fixture.job.config, &fixture.preparation));
+    assert_false(log_plan_redirects(&fixture.job.config, fixture.preparation.worker_count));
     fixture.job.config.tee.for_all = LAUNCH_STREAM_STDERR;
-    assert_true(attempt_logs_need_thread(&fixture.job.config, &fixture.preparation));
+    assert_true(log_plan_redirects(&fixture.job.config, fixture.preparation.worker_count));
     fixture.logs.null_fd = -1;
     tear_down(&fixture);
 }

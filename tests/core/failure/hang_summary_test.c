@@ -15,7 +15,7 @@ static void everything_that_is_known_is_said(void **state) {
     char call[] = "read";
     char function[] = "nfs_wait";
     char place[] = "train.py:17 in step";
-    expect((struct hang_summary){'D', call, function, place, 12},
+    expect((struct hang_summary){'D', call, function, place, 12, 0},
         "in uninterruptible sleep in read (nfs_wait), 12 threads, at train.py:17 in step");
 }
 
@@ -29,10 +29,11 @@ static void what_is_not_known_is_left_out(void **state) {
 static void a_copy_outlives_what_it_was_taken_from(void **state) {
     (void)state;
     struct hang_summary original = {
-        'S', text_format("read"), text_format("pipe_read"), text_format("a.py:1 in f"), 2};
+        'S', text_format("read"), text_format("pipe_read"), text_format("a.py:1 in f"), 2, 5};
     struct hang_summary copy;
     hang_summary_copy(&original, &copy);
     hang_summary_clear(&original);
+    assert_int_equal(copy.file_error, 5);
     expect(copy, "sleeping in read (pipe_read), 2 threads, at a.py:1 in f");
     hang_summary_clear(&copy);
 }

@@ -188,8 +188,53 @@ static void who_waits_beside_a_world_is_told_when_it_is_let_in(void **unused) {
     text_clear(&out);
 }
 
+/* NULL: the node speaks for itself. */
+static void expect_speaker(size_t me, bool is_host_of_delegates, const char *who) {
+    struct text out = {0};
+    char *line = who == NULL
+                     ? text_format("%s", "")
+                     : text_format("waiting for other nodes for 5 s: %s says for which", who);
+    bool is_anothers = rendezvous_waiting_describe_speaker(
+        &state, &nodes[me].identity, is_host_of_delegates, duration_from_seconds(5), &out);
+    assert_int_equal(is_anothers, who != NULL);
+    assert_string_equal(text_string(&out), line);
+    text_clear(&out);
+    free(line);
+}
+
+static void of_all_that_wait_one_speaks_and_the_others_name_it(void **unused) {
+    (void)unused;
+    add("node10");
+    expect_speaker(0, false, NULL);
+    add("node2");
+    add("spare");
+    nodes[2].is_participant = false;
+    expect_speaker(0, false, "node2"); /* the first in the order of ranks */
+    expect_speaker(1, false, NULL);
+    expect_speaker(2, false, NULL); /* it waits for something else */
+    state.crowd.participants = 40;  /* of whom only the host knows more than the number */
+    expect_speaker(1, false, "the node that hosts the store");
+    expect_speaker(0, true, NULL);
+}
+
+static void of_fixed_nodes_the_first_one_speaks(void **unused) {
+    (void)unused;
+    struct launch_config config = {.node_rank = 2, .maximum_nodes = 4};
+    struct text out = {0};
+    assert_true(
+        rendezvous_waiting_describe_fixed_speaker(&config, duration_from_seconds(15), &out));
+    assert_string_equal(
+        text_string(&out), "waiting for other nodes for 15 s: node 0 (--node-rank) says for which");
+    config.node_rank = 0;
+    assert_false(
+        rendezvous_waiting_describe_fixed_speaker(&config, duration_from_seconds(15), &out));
+    text_clear(&out);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_waits_beside_a_world_is_told_when_it_is_let_in),
+    cmocka_unit_test(of_fixed_nodes_the_first_one_speaks),
+    cmocka_unit_test_setup_teardown(of_all_that_wait_one_speaks_and_the_others_name_it, begin, end),
     cmocka_unit_test(fixed_nodes_are_told_what_they_need),
     cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
     cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),

@@ -116,6 +116,41 @@ static void headers_follow_the_template(void **state) {
     assert_header(all, "node7/node7/11/3/trainer $ ${other}> ");
 }
 
+static void where_one_console_shows_several_nodes_headers_name_the_node(void **state) {
+    (void)state;
+    char template[] = "$rank> ";
+    struct launch_config config = {0};
+    struct log_worker named = worker;
+    named.node = "n3";
+    char *header = log_plan_header(&config, &named);
+    assert_string_equal(header, "[n3.trainer3]:");
+    free(header);
+    config.log_line_prefix_template = template;
+    header = log_plan_header(&config, &named);
+    assert_string_equal(header, "11> ");
+    free(header);
+}
+
+static void assert_run_name(struct launch_config config, const char *expected) {
+    char *name = log_plan_run_name(&config, "job", "node7");
+    assert_string_equal(name, expected);
+    free(name);
+}
+
+static void where_nodes_may_share_a_directory_the_name_below_it_has_the_host(void **state) {
+    (void)state;
+    char given[] = "logs";
+    char own[] = "logs/${host}";
+    char slurms[] = "n3";
+    assert_run_name((struct launch_config){.maximum_nodes = 1, .log_dir = given}, "job");
+    assert_run_name((struct launch_config){.maximum_nodes = 2}, "job"); /* of this machine */
+    assert_run_name((struct launch_config){.maximum_nodes = 2, .log_dir = own}, "job");
+    assert_run_name((struct launch_config){.maximum_nodes = 2, .log_dir = given}, "job_node7");
+    assert_run_name(
+        (struct launch_config){.maximum_nodes = 2, .log_dir = given, .shown_node = slurms},
+        "job_n3");
+}
+
 static void names_that_mean_nothing_are_listed(void **state) {
     (void)state;
     char template[] = "$rank ${RANK} $role";
@@ -156,6 +191,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_shown_streams_feed_the_filtered_file),
     cmocka_unit_test(without_a_directory_nothing_is_redirected),
     cmocka_unit_test(headers_follow_the_template),
+    cmocka_unit_test(where_one_console_shows_several_nodes_headers_name_the_node),
+    cmocka_unit_test(where_nodes_may_share_a_directory_the_name_below_it_has_the_host),
     cmocka_unit_test(names_that_mean_nothing_are_listed),
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <errno.h>
+
 #include "host/failure/hang_report.h"
 #include "host/loop/clock.h"
 #include "host/loop/whole_file.h"
@@ -39,10 +41,21 @@ static void a_report_without_a_file_is_dropped(void **state) {
     (void)state;
     struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
     assert_false(hang_report_open(&report, NULL));
+    assert_int_equal(report.error, 0);
     assert_false(hang_report_open(&report, "/proc/no such directory/report"));
+    assert_int_equal(report.error, ENOENT);
     text_append(&report.text, "one\n");
     hang_report_close(&report);
     assert_int_equal(report.text.length, 0);
+}
+
+static void what_the_disk_does_not_take_is_told_by_its_errno(void **state) {
+    (void)state;
+    struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
+    assert_true(hang_report_open(&report, "/dev/full"));
+    text_append(&report.text, "one\n");
+    hang_report_close(&report);
+    assert_int_equal(report.error, ENOSPC);
 }
 
 static void a_report_is_over_when_its_time_is_up_or_nobody_waits(void **state) {
@@ -76,6 +89,7 @@ static void text_from_outside_cannot_control_a_terminal(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_flushed_is_in_the_file_at_once),
     cmocka_unit_test(a_report_without_a_file_is_dropped),
+    cmocka_unit_test(what_the_disk_does_not_take_is_told_by_its_errno),
     cmocka_unit_test(a_report_is_over_when_its_time_is_up_or_nobody_waits),
     cmocka_unit_test(files_are_read_up_to_a_ceiling),
     cmocka_unit_test(text_from_outside_cannot_control_a_terminal),

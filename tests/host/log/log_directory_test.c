@@ -270,6 +270,68 @@ static void attempt_that_cannot_be_made_is_named(void **state) {
     assert_ptr_equal(path, run_path);
 }
 
+/* Removes everything below the tree. */
+static void remove_all(const struct temporary_tree *tree) {
+    char *command = text_format("rm -rf '%s'/*", tree->root);
+    assert_int_equal(system(command), 0);
+    free(command);
+}
+
+static void a_directory_that_was_removed_is_made_anew_at_its_path(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *given = temporary_tree_path(&tree, "a/b");
+    char *temporary = temporary_tree_path(&tree, "tmp");
+    mode_t old = umask(022);
+    for (int is_temporary = 0; is_temporary < 2; is_temporary++) {
+        bool is_renewed = true;
+        assert_int_equal(mkdir(temporary, 0755), 0);
+        setenv("TMPDIR", temporary, 1);
+        struct log_directory directory = opened(is_temporary ? NULL : given, "job");
+        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
+        assert_false(is_renewed);
+        remove_all(&tree);
+        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
+        assert_true(is_renewed);
+        assert_int_equal(mode_of(directory.run_path), 0700);
+        assert_int_equal(mode_of(directory.base_path) & 0777, is_temporary ? 0700 : 0755);
+        free(begun(&directory, 1, 1));
+        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
+        assert_false(is_renewed); /* the new one is there, and this user's */
+        log_directory_clear(&directory);
+        remove_all(&tree);
+    }
+    (void)umask(old);
+    unsetenv("TMPDIR");
+    free(given);
+    free(temporary);
+    temporary_tree_clear(&tree);
+}
+
+static void what_others_may_write_to_is_not_taken_for_a_removed_directory(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    struct failure failure;
+    bool is_renewed;
+    temporary_tree_init(&tree);
+    char *given = temporary_tree_path(&tree, "logs");
+    struct log_directory directory = opened(given, "job");
+    char *other = temporary_tree_path(&tree, "other");
+    assert_int_equal(mkdir(other, 0700), 0);
+    assert_int_equal(chmod(other, 0777), 0);
+    assert_int_equal(rename(other, directory.run_path), 0); /* over an empty one */
+    assert_int_equal(log_directory_renew(&directory, &is_renewed, &failure), FAILURE_INVALID);
+    assert_non_null(strstr(failure.message, directory.run_path));
+    assert_int_equal(rmdir(directory.run_path), 0);
+    assert_int_equal(symlink("/", directory.run_path), 0);
+    assert_int_equal(log_directory_renew(&directory, &is_renewed, &failure), FAILURE_INVALID);
+    log_directory_clear(&directory);
+    free(other);
+    free(given);
+    temporary_tree_clear(&tree);
+}
+
 /* The same by another thread. */
 static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
     (void)state;
@@ -308,6 +370,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(given_directory_stays_when_empty),
     cmocka_unit_test(refusals_name_the_path),
     cmocka_unit_test(attempt_that_cannot_be_made_is_named),
+    cmocka_unit_test(a_directory_that_was_removed_is_made_anew_at_its_path),
+    cmocka_unit_test(what_others_may_write_to_is_not_taken_for_a_removed_directory),
     cmocka_unit_test(a_bounded_wait_gives_what_an_unbounded_one_does),
 };
 

@@ -166,6 +166,32 @@ static void it_is_made_and_removed_on_a_thread_as_well(void **state) {
     assert_non_null(strstr(failure.message, tree.root));
 }
 
+static void what_is_removed_is_made_anew_at_its_path(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    struct hook_directory directory;
+    struct failure failure;
+    struct duration patience = duration_from_seconds(60);
+    bool is_renewed = true;
+    temporary_tree_init(&tree);
+    assert_int_equal(
+        hook_directory_open("/proc/self/exe", tree.root, &directory, &failure), FAILURE_NONE);
+    assert_int_equal(
+        hook_directory_renew_within(patience, &directory, &is_renewed, &failure), FAILURE_NONE);
+    assert_false(is_renewed);
+    char *entry = text_format("%s/%s", directory.path, hook_files[0].name);
+    assert_int_equal(unlink(entry), 0); /* one that nobody has read for long */
+    assert_int_equal(
+        hook_directory_renew_within(patience, &directory, &is_renewed, &failure), FAILURE_NONE);
+    assert_true(is_renewed);
+    for (size_t i = 0; i < hook_file_count; i++) {
+        assert_holds(directory.path, &hook_files[i]);
+    }
+    hook_directory_close(&directory);
+    assert_int_equal(rmdir(tree.root), 0);
+    free(entry);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_installed_hook_is_used_where_there_is_one),
     cmocka_unit_test(a_hook_that_others_could_have_changed_is_not_used),
@@ -173,6 +199,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone),
     cmocka_unit_test(a_directory_that_cannot_be_made_is_told),
     cmocka_unit_test(it_is_made_and_removed_on_a_thread_as_well),
+    cmocka_unit_test(what_is_removed_is_made_anew_at_its_path),
 };
 
 UNIT_TESTS(tests)

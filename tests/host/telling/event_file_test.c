@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,10 +71,32 @@ static void a_fifo_that_nobody_reads_holds_up_nobody(void **state) {
     rmdir(directory);
 }
 
+static void a_record_that_is_cut_short_names_what_has_cut_it(void **state) {
+    (void)state;
+    char path[] = "/tmp/muster_event_file_XXXXXX";
+    struct failure failure = {0};
+    struct event_file *file = NULL;
+    struct rlimit before;
+    close(mkstemp(path));
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(event_file_open(path, &file, &failure), FAILURE_NONE);
+    const struct rlimit small = {6, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum failure_code code = event_file_append(file, slice_from_string("a record\n"), &failure);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(code, FAILURE_SYSTEM);
+    assert_int_equal(failure.system_error, EFBIG);
+    event_file_free(file);
+    unlink(path);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(records_are_appended_to_what_is_there),
     cmocka_unit_test(a_path_that_cannot_be_is_named),
     cmocka_unit_test(a_fifo_that_nobody_reads_holds_up_nobody),
+    cmocka_unit_test(a_record_that_is_cut_short_names_what_has_cut_it),
 };
 
 UNIT_TESTS(tests)

@@ -52,9 +52,12 @@ static void expect_mistake(const char *line, const char *subject, const char *pa
 }
 
 static void expect_warning(const struct launch_config *config, const char *part) {
-    for (size_t i = 0; i < config->warnings.count; i++) {
-        if (strstr(config->warnings.items[i], part) != NULL) {
-            return;
+    const struct text_list *lists[] = {&config->warnings, &config->meeting_warnings};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        for (size_t i = 0; i < lists[k]->count; i++) {
+            if (strstr(lists[k]->items[i], part) != NULL) {
+                return;
+            }
         }
     }
     print_message("no warning says \"%s\"\n", part);

@@ -104,10 +104,10 @@ static void static_nodes_without_a_master_are_warned(void **state) {
         "meet at 127.0.0.1 port 29500");
     const struct launch_config *config = config_of("--nnodes 2 --node-rank 1 --master-port 7 t.py");
     expect_warning(config, "this is node 1, and nodes meet at 127.0.0.1 port 7");
-    assert_int_equal(config->warnings.count, 1);
+    assert_int_equal(config->meeting_warnings.count, 1);
     config = config_of("--nnodes 2 --node-rank 1 --master-addr 127.0.0.1 t.py");
-    assert_int_equal(config->warnings.count, 0);
-    assert_int_equal(config_of("--master-port 7 t.py")->warnings.count, 0);
+    assert_int_equal(config->meeting_warnings.count, 0);
+    assert_int_equal(config_of("--master-port 7 t.py")->meeting_warnings.count, 0);
 }
 
 static void static_nodes_need_a_place_to_meet(void **state) {

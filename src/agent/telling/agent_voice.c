@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/telling/agent_voice.h"
+
+#include <stdlib.h>
+
+bool agent_voice_is_anothers(const struct launch_config *config) {
+    return config->rendezvous == LAUNCH_RENDEZVOUS_STATIC && config->maximum_nodes > 1 &&
+           config->node_rank != 0;
+}
+
+static void say_all(const struct agent_voice *voice, const struct text_list *lines) {
+    for (size_t i = 0; i < lines->count; i++) {
+        log_warning(voice->log, "%s", lines->items[i]);
+    }
+}
+
+static void say_place(struct agent_voice *voice) {
+    if (voice->is_place_settled) {
+        return;
+    }
+    voice->is_place_settled = true;
+    say_all(voice, &voice->config->meeting_warnings);
+}
+
+/* The node for which there is one is known to be the first. */
+static void say_notice(const struct agent_voice *voice) {
+    if (voice->config->notice != NULL) {
+        char *line = text_format("%s\n", voice->config->notice);
+        log_sink_write_text(voice->sink, line);
+        free(line);
+    }
+}
+
+static void say_threads(struct agent_voice *voice, int worker_count) {
+    if (!voice->is_threads_settled && voice->config->sets_omp_num_threads && worker_count > 1) {
+        log_warning(voice->log,
+            "OMP_NUM_THREADS is not set: each of the %d workers gets 1, so that together they do "
+            "not overload this machine; set it to what suits your program",
+            worker_count);
+    }
+    voice->is_threads_settled = true;
+}
+
+void agent_voice_begin(struct agent_voice *voice) {
+    const struct launch_config *config = voice->config;
+    voice->is_place_settled = agent_voice_is_anothers(config);
+    if (!voice->is_place_settled) {
+        say_all(voice, &config->warnings);
+    }
+    if (config->maximum_nodes == 1 || config->rendezvous == LAUNCH_RENDEZVOUS_STATIC) {
+        say_place(voice);
+    }
+    say_notice(voice);
+}
+
+void agent_voice_count(struct agent_voice *voice, int worker_count) {
+    if (voice->config->maximum_nodes == 1) {
+        say_threads(voice, worker_count);
+    }
+}
+
+void agent_voice_host(struct agent_voice *voice) {
+    say_place(voice);
+}
+
+void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host, int worker_count) {
+    if (group_rank == 0 && !has_host) {
+        say_place(voice);
+    }
+    if (group_rank == 0) {
+        say_threads(voice, worker_count);
+    }
+    voice->is_place_settled = true;
+    voice->is_threads_settled = true;
+}
+
+void agent_voice_end(struct agent_voice *voice) {
+    say_place(voice);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Many nodes, one voice: what all nodes of a job would say alike is said by one of them. Of what
+ * concerns the place where nodes meet, that is the node which hosts the store there; where none of
+ * them does, and of all else, it is the first node of the first round. A node that never came to a
+ * round says at its end what nobody may have said. A job of one node says all at once. */
+#ifndef MUSTER_AGENT_TELLING_AGENT_VOICE_H
+#define MUSTER_AGENT_TELLING_AGENT_VOICE_H
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "host/log/log_sink.h"
+
+/* A zeroed struct but for the first three members, which are borrowed. */
+struct agent_voice {
+    const struct launch_config *config;
+    const struct log *log;
+    struct log_sink *sink;
+    bool is_place_settled;   /* what is to be said of the meeting place has been, or is another's */
+    bool is_threads_settled; /* the same of OMP_NUM_THREADS */
+};
+
+/* The agent starts. */
+void agent_voice_begin(struct agent_voice *voice);
+/* It knows how many workers it has. */
+void agent_voice_count(struct agent_voice *voice, int worker_count);
+/* This node hosts the store at which nodes meet. */
+void agent_voice_host(struct agent_voice *voice);
+/* This node has its place in a round. `has_host`: an agent hosts the store. */
+void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host, int worker_count);
+/* The agent ends. */
+void agent_voice_end(struct agent_voice *voice);
+
+/* Whether another node says what all would say, as far as is known from the first on: by
+ * --node-rank. */
+bool agent_voice_is_anothers(const struct launch_config *config);
+
+#endif

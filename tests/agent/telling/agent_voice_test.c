@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/telling/agent_voice.h"
+
+struct fixture {
+    struct launch_config config;
+    struct log log;
+    struct text said;
+    struct agent_voice voice;
+};
+
+static void keep_line(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    (void)level;
+    (void)origin;
+    text_append_format(context, "%s\n", message);
+}
+
+static void set_up(struct fixture *fixture, enum launch_rendezvous rendezvous, int nodes) {
+    *fixture = (struct fixture){.config = {.rendezvous = rendezvous,
+                                    .minimum_nodes = nodes,
+                                    .maximum_nodes = nodes,
+                                    .sets_omp_num_threads = true}};
+    fixture->log = (struct log){LOG_LEVEL_WARNING, keep_line, &fixture->said};
+    fixture->voice = (struct agent_voice){.config = &fixture->config, .log = &fixture->log};
+    text_list_add(&fixture->config.warnings, "option");
+    text_list_add(&fixture->config.meeting_warnings, "place");
+}
+
+/* What was said since the last look. */
+static void assert_said(struct fixture *fixture, const char *lines) {
+    struct text short_lines = {0};
+    const char *rest = text_string(&fixture->said);
+    while (*rest != '\0') {
+        const char *end = strchr(rest, '\n') + 1;
+        bool is_about_threads = text_starts_with(rest, "OMP_NUM_THREADS");
+        if (is_about_threads) {
+            text_append(&short_lines, "threads\n");
+        } else {
+            text_append_bytes(&short_lines, rest, (size_t)(end - rest));
+        }
+        rest = end;
+    }
+    assert_string_equal(text_string(&short_lines), lines);
+    text_clear(&short_lines);
+    text_clear(&fixture->said);
+}
+
+static void tear_down(struct fixture *fixture) {
+    text_clear(&fixture->said);
+    text_list_clear(&fixture->config.warnings);
+    text_list_clear(&fixture->config.meeting_warnings);
+}
+
+static void one_node_says_all_at_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1);
+    agent_voice_begin(&fixture.voice);
+    agent_voice_count(&fixture.voice, 2);
+    assert_said(&fixture, "option\nplace\nthreads\n");
+    agent_voice_place(&fixture.voice, 0, false, 2);
+    agent_voice_end(&fixture.voice);
+    assert_said(&fixture, "");
+    tear_down(&fixture);
+}
+
+static void the_host_speaks_of_the_place_and_the_first_node_of_the_rest(void **state) {
+    (void)state;
+    struct fixture fixture;
+    for (int rank = 0; rank < 2; rank++) {
+        for (int is_host = 0; is_host < 2; is_host++) {
+            set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+            agent_voice_begin(&fixture.voice);
+            agent_voice_count(&fixture.voice, 2);
+            assert_said(&fixture, "option\n"); /* who is first is not known yet */
+            if (is_host) {
+                agent_voice_host(&fixture.voice);
+                assert_said(&fixture, "place\n");
+            }
+            agent_voice_place(&fixture.voice, rank, true, 2);
+            assert_said(&fixture, rank == 0 ? "threads\n" : "");
+            agent_voice_place(&fixture.voice, 0, true, 2); /* another round */
+            agent_voice_end(&fixture.voice);
+            assert_said(&fixture, "");
+            tear_down(&fixture);
+        }
+    }
+}
+
+static void where_no_agent_is_the_host_the_first_node_speaks_of_the_place(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    agent_voice_begin(&fixture.voice);
+    text_clear(&fixture.said);
+    agent_voice_place(&fixture.voice, 0, false, 1);
+    assert_said(&fixture, "place\n");
+    tear_down(&fixture);
+}
+
+static void who_never_came_to_a_round_keeps_nothing_back(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    agent_voice_begin(&fixture.voice);
+    text_clear(&fixture.said);
+    agent_voice_end(&fixture.voice);
+    assert_said(&fixture, "place\n");
+    tear_down(&fixture);
+}
+
+static void fixed_nodes_know_the_first_one_from_the_beginning(void **state) {
+    (void)state;
+    struct fixture fixture;
+    for (int rank = 0; rank < 2; rank++) {
+        set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
+        fixture.config.node_rank = rank;
+        agent_voice_begin(&fixture.voice);
+        assert_said(&fixture, rank == 0 ? "option\nplace\n" : "");
+        agent_voice_place(&fixture.voice, rank, false, 2);
+        agent_voice_end(&fixture.voice);
+        assert_said(&fixture, rank == 0 ? "threads\n" : "");
+        tear_down(&fixture);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_node_says_all_at_once),
+    cmocka_unit_test(the_host_speaks_of_the_place_and_the_first_node_of_the_rest),
+    cmocka_unit_test(where_no_agent_is_the_host_the_first_node_speaks_of_the_place),
+    cmocka_unit_test(who_never_came_to_a_round_keeps_nothing_back),
+    cmocka_unit_test(fixed_nodes_know_the_first_one_from_the_beginning),
+};
+
+UNIT_TESTS(tests)
