@@ -6,19 +6,21 @@
 #include "agent/agent_job.h"
 #include "agent_fixture.h"
 
-static void token_is_kept_from_workers_and_from_the_own_variables(void **state) {
+static void workers_inherit_all_but_the_token(void **state) {
     struct agent_fixture fixture;
     (void)state;
-    setenv("MUSTER_JOB_TOKEN", "a token that nobody is to see", 1);
-    agent_fixture_init(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\"");
+    agent_fixture_init(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\" && test \"$OTHER\" = kept");
     text_list_add(&fixture.environment, "MUSTER_JOB_TOKEN=a token that nobody is to see");
-    assert_int_equal(agent_job_run(NULL, &fixture.config, &fixture.environment), 0);
-    assert_null(getenv("MUSTER_JOB_TOKEN"));
+    text_list_add(&fixture.environment, "OTHER=kept");
+    struct text_list inherited = agent_job_environment(&fixture.environment);
+    assert_int_equal(agent_job_run(NULL, &fixture.config, &inherited), 0);
+    assert_int_equal(agent_job_run(NULL, &fixture.config, &fixture.environment), 1);
+    text_list_clear(&inherited);
     agent_fixture_clear(&fixture);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(token_is_kept_from_workers_and_from_the_own_variables),
+    cmocka_unit_test(workers_inherit_all_but_the_token),
 };
 
 UNIT_TESTS(tests)

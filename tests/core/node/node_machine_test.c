@@ -220,7 +220,8 @@ static void standby_workers_are_told_of_each_attempt(void **state) {
     play_exit(&play, 0, 1);
     play_expect(&play, "signal_workers 15");
     play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "renew_worker_store; start_workers attempt=1");
+    play_expect(
+        &play, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,ended");
     play_close(&play);
 }
 
@@ -242,7 +243,7 @@ static void a_standby_worker_that_was_given_is_told_of_when_workers_run(void **s
     play_forget(&play);
     assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_GIVEN);
     play_agent_kind(&play, AGENT_EVENT_ALL_GONE); /* a new attempt forgets that */
-    play_expect(&play, "renew_worker_store; start_workers attempt=1");
+    play_expect(&play, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,none");
     assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_ABSENT);
     play_close(&play);
 }
