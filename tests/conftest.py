@@ -23,10 +23,13 @@ from support.slurm import Slurm, require_slurm
 
 
 def pytest_configure():
-    """A shell that is no terminal's starts what it puts into the background with SIGINT ignored, and every
-    program under test would inherit that."""
+    """A shell that is no terminal's starts what it puts into the background with SIGINT and SIGQUIT ignored, and nohup with SIGHUP.
+    Every program under test would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(config, items):
