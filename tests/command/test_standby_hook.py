@@ -294,7 +294,7 @@ LOOKS = """
 
 
 @pytest.mark.parametrize("words", [
-    ["script.py", "one"], ["./script.py"], ["../work/script.py"], ["{place}/script.py"], ["link.py"], ["-m", "script"],
+    ["script.py", "one"], ["./script.py"], ["../{name}/script.py"], ["{place}/script.py"], ["link.py"], ["-m", "script"],
     ["package/inner.py"], ["-m", "package.inner", "-m"], ["-mpackage.inner"], ["-um", "package.inner"], ["-m", "package"],
     ["-m", "busy.inner"], ["-m", "busy"], ["-m", "none.such"], ["package"], ["archive.zip"], ["-c", "import looks", "-m"],
     ["-m", "lonely.part"], ["-O", "-m", "package.inner"], ["-X", "utf8", "script.py"], ["-W", "ignore", "script.py"],
@@ -312,7 +312,7 @@ def test_libraries_see_the_program_as_they_would_in_a_worker(keeper, scratch, wo
     (work / "link.py").symlink_to(scratch / "work/package/inner.py")
     with zipfile.ZipFile(work / "archive.zip", "w") as archive:
         archive.writestr("__main__.py", program)
-    words, names = [word.format(place=work) for word in words], {"PYTHONPATH": scratch / "library/site-packages"}
+    words, names = [word.format(place=work, name=work.name) for word in words], {"PYTHONPATH": scratch / "library/site-packages"}
     cold, recorded = keeper.cold(words, cwd=work, **names), keeper.recorded(words, cwd=work, **names)
     assert_same(recorded, cold)
     learned = recorded.modules()
