@@ -4,6 +4,7 @@ reasons. The comparisons take their exceptions from here, and a test keeps the t
 
 MISTAKES = "Mistakes end with usage and status 2."
 RANKS = "Local ranks above 9 can be named in `-r` and `-t`."
+ITSELF = "`--nproc` is not ambiguous with itself."
 CHOICES = "Variables are held to the same choices as options."
 LOG_LINES = "The agent's own lines are worded differently."
 ROOT_CAUSE = "The failure report names the root cause first."
@@ -39,6 +40,7 @@ ALL = [value for name, value in list(globals().items()) if name.isupper()]
 
 # Command line -> (title, what torchrun makes of it, what muster makes of it).
 ARGUMENTS = {
+    "--nproc 2 script.py": (ITSELF, "usage", "accepted"),
     "PET_START_METHOD=zz script.py": (CHOICES, "accepted", "usage"),
     "-t 10:1 script.py": (RANKS, "error", "accepted"),
 }

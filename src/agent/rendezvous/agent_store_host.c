@@ -260,7 +260,8 @@ static void look_at_name(struct agent_store_host *host) {
 
 const char *agent_store_host_reached_name(const struct agent_store_host *host) {
     const char *name = host->settings.config->dynamic.host;
-    bool is_number = address_choice_is_number(name) && !local_address_is_beyond_loopback(name);
+    bool is_number =
+        name != NULL && address_choice_is_number(name) && !local_address_is_beyond_loopback(name);
     return host->store != NULL && host->is_reached_by_name && !host->is_asked_for_others &&
                    !is_number
                ? name
