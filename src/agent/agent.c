@@ -556,7 +556,7 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         .sink = sink,
         .log = log_sink_log(sink),
         .is_queueing = true,
-        .voice = {config, log_sink_log(sink), sink},
+        .voice = {.config = config, .log = log_sink_log(sink), .sink = sink},
     };
     struct failure failure = {0};
     int status = EXIT_JOB_FAILED;
