@@ -68,7 +68,7 @@ static const char *of_other_launchers(const struct option_table *table, const ch
          stranger != NULL && stranger->word != NULL; stranger++) {
         size_t length = strlen(stranger->word);
         char next = argument[strncmp(argument, stranger->word, length) == 0 ? length : 0];
-        if (next == '=' || (argument[1] != '-' && text_is_digit(next)) ||
+        if (next == '=' || (argument[0] == '-' && argument[1] != '-' && text_is_digit(next)) ||
             text_equals(argument, stranger->word)) {
             return stranger->name;
         }
