@@ -229,6 +229,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .config = agent->config,
         .preparation = &agent->preparation,
         .node = &agent->node_settings.node,
+        .name_leads_to = agent->node_settings.address_leads_to,
         .machine = agent->node,
         .log = agent->log,
         .guardian = agent_guardian_process(agent->guardian),

@@ -263,6 +263,10 @@ static void tell_of_step(
                         rendezvous_machine_has_host(node_machine_rendezvous(agent->node));
         agent_voice_place(&agent->voice, node_machine_knowledge(agent->node)->placement.group_rank,
             has_host, agent->preparation.worker_count);
+        if (agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING) {
+            agent_voice_nodes(&agent->voice, &agent->node_settings.node.rendezvous.identity,
+                rendezvous_machine_state(node_machine_rendezvous(agent->node)));
+        }
     }
     agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);

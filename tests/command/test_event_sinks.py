@@ -31,6 +31,12 @@ def test_a_disk_that_never_answers_holds_up_no_job(muster, scratch, hung_disk):
     assert (scratch / "events").read_bytes() == b""
 
 
+def test_a_file_that_cannot_be_opened_is_told_of_with_what_to_do(muster):
+    end = muster.run(["run", "--event-log-handler", "file:/proc/none/events", "--no-python", "true"])
+    assert end.status != 0 and "cannot write events to '/proc/none/events'" in end.err, end
+    assert "file:PATH names a file that this user may write" in end.err, end
+
+
 def test_a_full_disk_is_told_of_once_and_the_loss_counted(muster, scratch):
     options = ["--max-restarts", 3, "--event-log-handler", "file:/dev/full", "--no-python"]
     end = muster.run(["run", *options, "sh", "-c", RESTARTED])

@@ -261,6 +261,17 @@ def test_under_srun_a_line_and_a_directory_name_the_node(muster, scratch):
     assert names == [f"41.{variables['SLURM_STEP_ID']}_{node}" for node in ("node1", "node2")], names
 
 
+def test_two_agents_of_one_machine_under_slurm_are_told_of_by_the_later_one(muster):
+    options = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--rdzv-id", "twice"]
+    command = [*options, "--no-python", "true"]
+    for variables, count in (({"SLURM_JOB_ID": 41}, 1), ({}, 0)):
+        nodes = [muster.start(["run", *command], env=variables) for _ in range(2)]
+        errors = "".join(running.finish().err for running in nodes)
+        assert errors.count("two agents of ") == count, errors
+        for running in nodes[: 2 * count]:
+            assert re.search(rf"two agents of .*\b{running.process.pid}\b", errors), errors
+
+
 def test_how_a_job_goes_is_said_to_who_asks_for_it(muster, scratch):
     command = "run --standalone --nproc-per-node 2 --max-restarts 1 --log-dir logs train.py"
     # Rank 0 ends after rank 1, so that a restart has somebody to stop.

@@ -204,4 +204,5 @@ def test_a_directory_that_cannot_be_locked_does_not_stay(muster, error):
     command = [DENY, FLOCK[platform.machine()], error, muster.binary, "run", "--scratch", "1M", "--no-python", "true"]
     end = muster.start(command, program=sys.executable).finish()
     assert end.status == 1 and f"takes no directory: {os.strerror(error)}" in end.err, end
+    assert "or leave --scratch out" in end.err, end
     assert [path for path in set(PLACE.glob("muster-scratch-*")) - before if is_nobodys(path)] == []

@@ -31,6 +31,9 @@ struct agent_hosted_store {
     struct presence_watch presences;
     struct event_timer *look; /* for stalled agents */
     struct event_timer *lingering;
+    struct text
+        reached; /* the address at which a node of another machine has reached this one, … */
+    bool is_reached_else; /* … and others at another */
     size_t connection_count;
     size_t own_connections; /* of this node, which lingers */
     void (*left)(void *context);
@@ -194,6 +197,14 @@ static void silent(void *context, const char *name) {
         node_identity_parse(name, &identity)) {
         store->settings.silent(store->settings.context, &identity);
     }
+}
+
+static void reached(void *context, const char *address) {
+    struct agent_hosted_store *store = context;
+    if (store->reached.length == 0) {
+        text_append(&store->reached, address);
+    }
+    store->is_reached_else |= !text_equals(text_string(&store->reached), address);
 }
 
 static void record_written(void *context) {
@@ -375,7 +386,7 @@ static enum failure_code start(
         .operations = settings->operations,
         .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
-        .observer = {heard, gone, silent, record_written, connections_changed, store},
+        .observer = {heard, gone, silent, reached, record_written, connections_changed, store},
     };
     enum failure_code code = open_port(store, &server, name, port, failure);
     text_clear(&prefix);
@@ -416,7 +427,12 @@ void agent_hosted_store_free(struct agent_hosted_store *store) {
     event_timer_free(store->look);
     event_timer_free(store->lingering);
     presence_watch_clear(&store->presences);
+    text_clear(&store->reached);
     free(store);
+}
+
+const char *agent_hosted_store_reached(const struct agent_hosted_store *store) {
+    return store->is_reached_else ? "" : text_string(&store->reached);
 }
 
 int agent_hosted_store_port(const struct agent_hosted_store *store) {

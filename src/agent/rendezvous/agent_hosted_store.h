@@ -54,6 +54,10 @@ int agent_hosted_store_port(const struct agent_hosted_store *store);
 /* Whether clients are served, as far as this side knows. */
 bool agent_hosted_store_is_serving(const struct agent_hosted_store *store);
 
+/* The address at which all nodes of other machines have reached this one. Empty where they have not
+ * reached it at one, or none has come. Good until the next event. */
+const char *agent_hosted_store_reached(const struct agent_hosted_store *store);
+
 /* For a store that stands by at first. Both return at once. `done` is called on the loop when it is
  * so, unless one of the two was called again meanwhile; NULL: nobody waits. */
 

@@ -17,13 +17,13 @@ static enum membership_kind kind_of(const struct launch_config *config) {
     return config->maximum_nodes > 1 ? MEMBERSHIP_FIXED : MEMBERSHIP_ALONE;
 }
 
-static enum failure_code find_address(
-    const struct launch_config *config, char **out_address, struct failure *failure) {
+static enum failure_code find_address(const struct launch_config *config, char **out_address,
+    struct text *leads_to, struct failure *failure) {
     if (config->local_address != NULL) {
         *out_address = memory_duplicate_string(config->local_address);
         return FAILURE_NONE;
     }
-    return local_address_for_many_nodes(out_address, failure);
+    return local_address_for_many_nodes(out_address, leads_to, failure);
 }
 
 static char *name_store(const struct launch_config *config, enum membership_kind kind) {
@@ -83,9 +83,9 @@ static enum failure_code write_claim(
 
 /* What other nodes are to know this one by. Leaves alone what a node of its kind has not. */
 static enum failure_code find_names(const struct launch_config *config, enum membership_kind kind,
-    char **out_address, char **out_claim, struct failure *failure) {
+    char **out_address, struct text *leads_to, char **out_claim, struct failure *failure) {
     if (kind == MEMBERSHIP_CHANGING) {
-        return find_address(config, out_address, failure);
+        return find_address(config, out_address, leads_to, failure);
     }
     return kind == MEMBERSHIP_FIXED ? write_claim(config, out_claim, failure) : FAILURE_NONE;
 }
@@ -129,12 +129,15 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
     bool is_uniform = are_nodes_uniform(environment);
     char *address = NULL;
     char *claim = NULL;
-    enum failure_code code = find_names(config, kind, &address, &claim, failure);
+    struct text leads_to = {0};
+    enum failure_code code = find_names(config, kind, &address, &leads_to, &claim, failure);
     if (code != FAILURE_NONE) {
+        text_clear(&leads_to);
         return code;
     }
     struct agent_node_settings settings = {
         .address = address,
+        .address_leads_to = text_take(&leads_to),
         .where = name_store(config, kind),
         .claim = claim,
     };
@@ -184,6 +187,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
 
 void agent_node_settings_clear(struct agent_node_settings *settings) {
     free(settings->address);
+    free(settings->address_leads_to);
     free(settings->where);
     free(settings->claim);
     *settings = (struct agent_node_settings){0};

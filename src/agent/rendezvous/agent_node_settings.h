@@ -15,6 +15,7 @@
 struct agent_node_settings {
     struct node_settings node;
     char *address;
+    char *address_leads_to; /* the addresses of that name, each with a blank after it */
     char *where;
     char *claim; /* of a fixed node, see core/round/round_claim; else NULL */
     enum standby_choice standby;

@@ -2,6 +2,7 @@
 #include "agent/rendezvous/agent_record.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/rendezvous/agent_admission.h"
 #include "agent/rendezvous/agent_learned_list.h"
@@ -27,6 +28,7 @@ struct agent_record {
     struct agent_unready *unready;
     struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
+    struct text tried;                /* the address that agent_record_reached_name told last */
     void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
     void *connected_context;
     bool was_connected;   /* to the store, at some time */
@@ -138,8 +140,35 @@ static void write_obstacle(void *context, struct text *out) {
     }
 }
 
-const char *agent_record_reached_name(const struct agent_record *record) {
-    return record->host != NULL ? agent_store_host_reached_name(record->host) : NULL;
+/* By which others have come to this machine, or it has come to them. */
+static void write_tried_address(const struct agent_record *record, struct text *out) {
+    text_append(out, record->host != NULL ? agent_store_host_reached_address(record->host)
+                                          : agent_succession_reached_address(record->succession));
+    if (out->length == 0) {
+        rendezvous_backend_write_own(record->backend, out);
+    }
+}
+
+/* Where the name leads to the address, it is as good. */
+static bool leads_to(const char *addresses_of_name, const char *address) {
+    char *list = text_format(" %s", addresses_of_name);
+    char *word = text_format(" %s ", address);
+    bool is_there = strstr(list, word) != NULL;
+    free(word);
+    free(list);
+    return is_there;
+}
+
+const char *agent_record_reached_name(struct agent_record *record) {
+    const char *name = record->host != NULL ? agent_store_host_reached_name(record->host) : NULL;
+    if (name != NULL || record->settings->config->dynamic.file != NULL) {
+        return name;
+    }
+    text_clear(&record->tried);
+    write_tried_address(record, &record->tried);
+    bool is_better = record->tried.length > 0 &&
+                     !leads_to(record->settings->name_leads_to, text_string(&record->tried));
+    return is_better ? text_string(&record->tried) : NULL;
 }
 
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
@@ -389,6 +418,7 @@ void agent_record_free(struct agent_record *record) {
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
     event_timer_free(record->timer);
+    text_clear(&record->tried);
     free(record);
 }
 

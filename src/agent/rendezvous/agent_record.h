@@ -37,8 +37,9 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
 /* This node is in a world (WORLD), or waits beside one: see agent_program. */
 void agent_record_note_world(struct agent_record *record, const struct rendezvous_effect *effect);
 void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking);
-/* See agent_store_host_reached_name. */
-const char *agent_record_reached_name(const struct agent_record *record);
+/* The name or address by which the others reach this machine, as far as anybody has tried; or NULL:
+ * none is better than this node's own name. Good until the next event. */
+const char *agent_record_reached_name(struct agent_record *record);
 /* See agent_admission. */
 void agent_record_note_admission(
     struct agent_record *record, const struct rendezvous_admission *planned);

@@ -127,8 +127,8 @@ static void host_connected(void *context) {
     agent_round_say_again(rendezvous->round);
 }
 
-static const char *reached_name(const void *context) {
-    const struct agent_rendezvous *rendezvous = context;
+static const char *reached_name(void *context) {
+    struct agent_rendezvous *rendezvous = context;
     return agent_record_reached_name(rendezvous->record);
 }
 

@@ -19,8 +19,8 @@ struct agent_round {
     /* Where another node may come to host the store: of the round, in their order, what was said,
      * and what was asked and is not answered. */
     struct pending *kept;
-    const char *(*reached)(const void *context); /* by which name; NULL: nobody knows */
-    const void *reached_context;
+    const char *(*reached)(void *context); /* by which name; NULL: nobody knows */
+    void *reached_context;
 };
 
 /* A request under way, or one that is kept. */
@@ -391,7 +391,7 @@ struct agent_round *agent_round_new(struct event_loop *loop,
 }
 
 void agent_round_ask_for_name(
-    struct agent_round *round, const char *(*reached)(const void *context), const void *context) {
+    struct agent_round *round, const char *(*reached)(void *context), void *context) {
     round->reached = reached;
     round->reached_context = context;
 }

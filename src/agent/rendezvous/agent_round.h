@@ -21,7 +21,7 @@ struct agent_round *agent_round_new(struct event_loop *loop,
 /* `reached` says by which name others reach this machine, or NULL: it is not known. Without it the
  * node's own name is published. */
 void agent_round_ask_for_name(
-    struct agent_round *round, const char *(*reached)(const void *context), const void *context);
+    struct agent_round *round, const char *(*reached)(void *context), void *context);
 /* Another node hosts the store now: says again what this node has said in the round, and asks again
  * what has not been answered. */
 void agent_round_say_again(struct agent_round *round);

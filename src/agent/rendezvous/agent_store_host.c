@@ -268,6 +268,10 @@ const char *agent_store_host_reached_name(const struct agent_store_host *host) {
                : NULL;
 }
 
+const char *agent_store_host_reached_address(const struct agent_store_host *host) {
+    return host->store != NULL ? agent_hosted_store_reached(host->store) : "";
+}
+
 /* Life. */
 
 static enum failure_code host_if_told(struct agent_store_host *host, struct failure *failure) {

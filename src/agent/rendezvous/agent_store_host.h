@@ -63,6 +63,8 @@ void agent_store_host_write_hint(const struct agent_store_host *host, struct tex
  * endpoint, where this node hosts the store and the name is this machine's alone. Borrowed. NULL:
  * it is not known. */
 const char *agent_store_host_reached_name(const struct agent_store_host *host);
+/* As agent_hosted_store_reached; empty where no store is hosted. */
+const char *agent_store_host_reached_address(const struct agent_store_host *host);
 
 bool agent_store_host_is_hosting(const struct agent_store_host *host);
 /* Where this node finds the store: here, or at the endpoint. Borrowed. */

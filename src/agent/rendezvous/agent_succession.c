@@ -392,6 +392,11 @@ void agent_succession_linger(struct agent_succession *succession, struct duratio
     agent_handover_begin(succession->handover, patience, done, context);
 }
 
+const char *agent_succession_reached_address(const struct agent_succession *succession) {
+    bool is_host = agent_hosted_store_is_serving(succession->store);
+    return is_host ? agent_hosted_store_reached(succession->store) : "";
+}
+
 /* Life. */
 
 void agent_succession_use(struct agent_succession *succession, struct rendezvous_backend *backend) {

@@ -19,6 +19,9 @@ __attribute__((warn_unused_result)) enum failure_code agent_succession_new(struc
 /* NULL is fine. An append under way may still take effect. */
 void agent_succession_free(struct agent_succession *succession);
 
+/* As agent_hosted_store_reached; empty where another node hosts the store. */
+const char *agent_succession_reached_address(const struct agent_succession *succession);
+
 /* The connection to the host, which outlives this. Before anything is performed. */
 void agent_succession_use(struct agent_succession *succession, struct rendezvous_backend *backend);
 

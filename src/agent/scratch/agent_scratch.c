@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/scratch/agent_scratch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -109,10 +110,12 @@ void agent_scratch_renew(struct agent_scratch *scratch) {
 static void remove_directory(struct agent_scratch *scratch) {
     const struct log *log = scratch->settings.log;
     uint64_t asked = scratch->settings.config->scratch_bytes;
+    struct failure reason = {0};
     uint64_t held;
     if (!scratch_directory_remove(&scratch->directory, &held)) {
-        log_warning(log, "--scratch: %s could not be removed; the next job with --scratch does it",
-            scratch->directory.path);
+        (void)failure_set_system(
+            &reason, errno, "%s could not be removed", scratch->directory.path);
+        log_warning(log, "--scratch: %s; the next job with --scratch does it", reason.message);
     }
     if (held > asked) {
         log_warning(log,

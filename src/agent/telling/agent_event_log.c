@@ -248,7 +248,9 @@ static enum failure_code open_file(struct agent_event_log *log, struct failure *
     };
     enum failure_code code = event_thread_new(&settings, &log->file, failure);
     if (code != FAILURE_NONE) {
-        failure_wrap(failure, "--event-log-handler");
+        failure_wrap(failure,
+            "--event-log-handler (file:PATH names a file that this user may write; without the "
+            "option nothing is written)");
     }
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/telling/agent_voice.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 bool agent_voice_is_anothers(const struct launch_config *config) {
@@ -72,6 +73,28 @@ void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host,
     }
     voice->is_place_settled = true;
     voice->is_threads_settled = true;
+}
+
+void agent_voice_nodes(struct agent_voice *voice, const struct node_identity *me,
+    const struct rendezvous_state *record) {
+    if (!voice->config->is_signalled_by_slurm || voice->is_sharing_said) {
+        return;
+    }
+    for (size_t i = 0; i < record->count; i++) {
+        const struct node_identity *other = &record->nodes[i].identity;
+        if (node_identity_equals(other, me)) {
+            return; /* who comes later speaks of it */
+        }
+        if (record->nodes[i].is_participant && text_equals(other->address, me->address)) {
+            voice->is_sharing_said = true;
+            log_warning(voice->log,
+                "two agents of %s take part in this job, processes %" PRId64 " and %" PRId64
+                " (this one): each is a node with workers of its own; where Slurm started one task "
+                "too many there, write srun --ntasks-per-node=1",
+                me->address, other->pid, me->pid);
+            return;
+        }
+    }
 }
 
 void agent_voice_end(struct agent_voice *voice) {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "host/log/log_sink.h"
 
 /* A zeroed struct but for the first three members, which are borrowed. */
@@ -19,6 +20,7 @@ struct agent_voice {
     struct log_sink *sink;
     bool is_place_settled;   /* what is to be said of the meeting place has been, or is another's */
     bool is_threads_settled; /* the same of OMP_NUM_THREADS */
+    bool is_sharing_said;    /* that another agent of this machine takes part */
 };
 
 /* The agent starts. */
@@ -29,6 +31,10 @@ void agent_voice_count(struct agent_voice *voice, int worker_count);
 void agent_voice_host(struct agent_voice *voice);
 /* This node has its place in a round. `has_host`: an agent hosts the store. */
 void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host, int worker_count);
+/* This node, `me`, has its place in a round of `record`. Under Slurm, where a step has one task for
+ * each node, it speaks of a node of its machine that came before it. */
+void agent_voice_nodes(struct agent_voice *voice, const struct node_identity *me,
+    const struct rendezvous_state *record);
 /* The agent ends. */
 void agent_voice_end(struct agent_voice *voice);
 

@@ -18,6 +18,7 @@ struct removal {
     uint64_t device;
     uint64_t bytes;
     unsigned entries_left;
+    int error; /* why something stays; 0: nothing has refused to go */
 };
 
 static bool is_own_directory(const struct stat *status) {
@@ -39,12 +40,21 @@ static int open_directory(int parent, const char *name) {
 
 static void empty(struct removal *removal, int fd, int depth);
 
+/* The first counts: that a directory is not empty only follows from it. */
+static void note_error(struct removal *removal) {
+    if (removal->error == 0 && errno != ENOENT) {
+        removal->error = errno;
+    }
+}
+
 static void remove_directory(struct removal *removal, int parent, const char *name, int depth) {
     int fd = depth < OWNED_TREE_DEPTH_MAXIMUM ? open_directory(parent, name) : -1;
     if (fd != -1) {
         empty(removal, fd, depth);
     }
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
+    if (unlinkat(parent, name, AT_REMOVEDIR) != 0) {
+        note_error(removal);
+    }
 }
 
 static void remove_entry(struct removal *removal, int parent, const char *name, int depth) {
@@ -53,7 +63,9 @@ static void remove_entry(struct removal *removal, int parent, const char *name, 
         return;
     }
     if (!S_ISDIR(status.st_mode)) {
-        if (unlinkat(parent, name, 0) == 0 && status.st_nlink == 1) {
+        if (unlinkat(parent, name, 0) != 0) {
+            note_error(removal);
+        } else if (status.st_nlink == 1) {
             removal->bytes += (uint64_t)status.st_blocks * BLOCK_BYTES;
         }
     } else if (status.st_dev == removal->device) {
@@ -100,10 +112,13 @@ static bool is_there(const char *path, const struct owned_tree *tree) {
 bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes) {
     struct removal removal = {.device = tree->device, .entries_left = OWNED_TREE_ENTRIES_MAXIMUM};
     for (int pass = 0; pass < PASSES && is_there(path, tree); pass++) {
+        removal.error = 0;
         remove_directory(&removal, AT_FDCWD, path, 0);
     }
     if (out_bytes != NULL) {
         *out_bytes = removal.bytes;
     }
-    return !is_there(path, tree);
+    bool is_gone = !is_there(path, tree);
+    errno = removal.error;
+    return is_gone;
 }

@@ -22,7 +22,8 @@ struct owned_tree {
  * user's. */
 bool owned_tree_note(const char *path, struct owned_tree *out_tree);
 
-/* Removes the tree, if it is still at `path`. Returns whether it is gone. `out_bytes` is the memory
+/* Removes the tree, if it is still at `path`. Returns whether it is gone; errno says why
+ * not. `out_bytes` is the memory
  * or disk space that its files took; it may be NULL. */
 bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes);
 

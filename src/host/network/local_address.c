@@ -81,7 +81,7 @@ enum failure_code local_address_qualified_name(char **out_name, struct failure *
 
 static enum failure_code choose(
     void (*choice)(const struct address_candidates *candidates, struct text *text), char **out_name,
-    struct failure *failure) {
+    struct text *addresses, struct failure *failure) {
     struct names_and_addresses found = {0};
     enum failure_code code = local_address_host_name(&found.host_name, failure);
     if (code == FAILURE_NONE) {
@@ -99,17 +99,22 @@ static enum failure_code choose(
         struct text chosen = {0};
         choice(&candidates, &chosen);
         *out_name = text_take(&chosen);
+        for (size_t i = 0; addresses != NULL && i < found.name_addresses.count; i++) {
+            network_address_format(&found.name_addresses.items[i], addresses);
+            text_append(addresses, " ");
+        }
     }
     names_and_addresses_clear(&found);
     return code;
 }
 
 enum failure_code local_address_for_one_node(char **out_name, struct failure *failure) {
-    return choose(address_choice_for_one_node, out_name, failure);
+    return choose(address_choice_for_one_node, out_name, NULL, failure);
 }
 
-enum failure_code local_address_for_many_nodes(char **out_name, struct failure *failure) {
-    return choose(address_choice_for_many_nodes, out_name, failure);
+enum failure_code local_address_for_many_nodes(
+    char **out_name, struct text *addresses, struct failure *failure) {
+    return choose(address_choice_for_many_nodes, out_name, addresses, failure);
 }
 
 void local_address_write_interfaces(size_t most, struct text *out) {

@@ -26,9 +26,9 @@ __attribute__((warn_unused_result)) enum failure_code local_address_for_one_node
     char **out_name, struct failure *failure);
 
 /* MASTER_ADDR of a job of several nodes; see address_choice_for_many_nodes. The caller frees the
- * result. */
+ * result. Appends the addresses to which this machine's name leads, each with a blank after it. */
 __attribute__((warn_unused_result)) enum failure_code local_address_for_many_nodes(
-    char **out_name, struct failure *failure);
+    char **out_name, struct text *addresses, struct failure *failure);
 
 /* Appends the addresses from which other machines may see this one, parted by blanks: those of the
  * interfaces that are up, but for loopback and link-local ones; first those from which packets go

@@ -111,6 +111,16 @@ bool tcp_address_write_numeric(
     return !IN6_IS_ADDR_LINKLOCAL(&host);
 }
 
+bool tcp_address_write_own(int fd, char out_text[static INET6_ADDRSTRLEN]) {
+    union tcp_address own = {0};
+    union tcp_address peer = {0};
+    socklen_t own_length = sizeof own;
+    socklen_t peer_length = sizeof peer;
+    return fd != -1 && getsockname(fd, &own.any, &own_length) == 0 &&
+           getpeername(fd, &peer.any, &peer_length) == 0 &&
+           !tcp_address_is_this_machine(&peer, &own) && tcp_address_write_numeric(&own, out_text);
+}
+
 void tcp_address_describe(
     const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]) {
     char host[INET6_ADDRSTRLEN] = "?";

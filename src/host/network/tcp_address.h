@@ -59,6 +59,10 @@ void tcp_address_describe(
 bool tcp_address_write_numeric(
     const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]);
 
+/* The same of this end of a connection. False also where the other end is of this machine, or there
+ * is no connection. */
+bool tcp_address_write_own(int fd, char out_text[static INET6_ADDRSTRLEN]);
+
 /* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
  * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).
  * This blocks: the resolver is called on this thread, so that no other thread is started. */

@@ -219,6 +219,13 @@ void rendezvous_backend_write_address(const struct rendezvous_backend *backend, 
     }
 }
 
+void rendezvous_backend_write_own(const struct rendezvous_backend *backend, struct text *out) {
+    const struct rendezvous_lanes *lanes = &backend->lanes;
+    if (!rendezvous_lanes_are_dropped(lanes)) {
+        store_access_write_own(lanes->accesses[RENDEZVOUS_LANE_ASKER], out);
+    }
+}
+
 void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend, struct text *out) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
     if (!rendezvous_lanes_are_dropped(lanes)) {

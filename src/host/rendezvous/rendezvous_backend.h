@@ -95,6 +95,8 @@ void rendezvous_backend_write_reached(const struct rendezvous_backend *backend, 
 /* Appends this node's address as the store sees it, where it has proved itself to a store on
  * another machine. */
 void rendezvous_backend_write_address(const struct rendezvous_backend *backend, struct text *out);
+/* Appends the address that this node's connection to the store of another machine has here. */
+void rendezvous_backend_write_own(const struct rendezvous_backend *backend, struct text *out);
 /* Appends why the TCPStore is not reached, while it is tried (store_client_write_obstacle). */
 void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend, struct text *out);
 /* Drops every connection. No callback is called. */

@@ -124,7 +124,9 @@ enum failure_code scratch_directory_make(const struct text_list *places, uint64_
     }
     if (code == FAILURE_NONE && directory.path == NULL) {
         code = failure_set(failure, FAILURE_SYSTEM,
-            "there is no file system in memory in which this user may make a directory: %s",
+            "there is no file system in memory in which this user may make a directory: %s "
+            "(mount a tmpfs for writing at one of them, or leave --scratch out: then a program "
+            "that finds no MUSTER_SCRATCH does without)",
             text_string(&reasons));
     }
     if (code == FAILURE_NONE) {

@@ -38,7 +38,7 @@ __attribute__((warn_unused_result)) bool scratch_directory_remake(
     struct scratch_directory *directory);
 
 /* Removes it with everything in it. Returns whether it is gone, or there was none; then the struct
- * is empty. `out_bytes` is how much was in it. */
+ * is empty. Otherwise errno says why it stays. `out_bytes` is how much was in it. */
 bool scratch_directory_remove(struct scratch_directory *directory, uint64_t *out_bytes);
 
 /* Lets go of it, and of its path; it may stay behind. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "host/network/tcp_address.h"
 
 /* Exactly one of the two pointers is not NULL. */
 struct store_access {
@@ -56,6 +57,13 @@ int store_access_descriptor(const struct store_access *access) {
 void store_access_write_server(const struct store_access *access, struct text *out) {
     if (access->client != NULL) {
         store_client_write_server(access->client, out);
+    }
+}
+
+void store_access_write_own(const struct store_access *access, struct text *out) {
+    char text[INET6_ADDRSTRLEN];
+    if (tcp_address_write_own(store_access_descriptor(access), text)) {
+        text_append(out, text);
     }
 }
 

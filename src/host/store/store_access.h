@@ -36,6 +36,8 @@ int store_access_descriptor(const struct store_access *access);
 
 /* As store_client_write_server. Nothing for a file. */
 void store_access_write_server(const struct store_access *access, struct text *out);
+/* Appends the address of this end of the connection, where the other is another machine's. */
+void store_access_write_own(const struct store_access *access, struct text *out);
 /* As store_client_write_address. Nothing for a file. */
 void store_access_write_address(const struct store_access *access, struct text *out);
 /* As store_client_write_obstacle. Nothing for a file. */

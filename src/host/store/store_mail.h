@@ -22,10 +22,11 @@ enum store_letter_kind {
     STORE_LETTER_TELL,     /* name: a queue; value, or NULL */
     STORE_LETTER_STOP,
     /* to its user */
-    STORE_LETTER_DONE,   /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */
-    STORE_LETTER_BEAT,   /* name, value */
-    STORE_LETTER_GONE,   /* name, value */
-    STORE_LETTER_SILENT, /* name */
+    STORE_LETTER_DONE,    /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */
+    STORE_LETTER_BEAT,    /* name, value */
+    STORE_LETTER_GONE,    /* name, value */
+    STORE_LETTER_SILENT,  /* name */
+    STORE_LETTER_REACHED, /* name: the address */
     STORE_LETTER_WATCHED_WRITTEN,
     STORE_LETTER_CONNECTIONS, /* count */
 };

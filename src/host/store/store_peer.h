@@ -86,6 +86,7 @@ struct store_peer {
     struct instant came_at;
     struct connection_silence silence; /* while it holds a presence key */
     bool is_agent;                     /* of Muster's, as it has said */
+    bool is_reached_told;              /* at which address it has reached this machine */
     bool is_turned_away;               /* a stranger: it has got the answer for strangers */
     bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
     struct instant sign_given;         /* the last one */

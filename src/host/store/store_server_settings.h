@@ -30,6 +30,8 @@ struct store_server_observer {
     /* `gone` of this presence key follows: not since its process has ended or left, for all that is
      * known, but since its machine is silent, or it has stalled. */
     void (*silent)(void *context, const char *name);
+    /* A client of another machine holds a presence key, and has reached this one at `address`. */
+    void (*reached)(void *context, const char *address);
     /* A client that holds no presence key has written the watched key. */
     void (*watched_written)(void *context);
     /* The number of open connections has changed (it is 0 at first). Where everything needs a

@@ -67,10 +67,26 @@ static void refuse(
     }
 }
 
+/* At which of this machine's addresses it was reached, by a node of another machine. */
+static void report_reached(struct store_peer *peer) {
+    const struct store_server_observer *observer = &peer->peers->observer;
+    char text[INET6_ADDRSTRLEN];
+    if (peer->is_reached_told || observer->reached == NULL) {
+        return;
+    }
+    peer->is_reached_told = true;
+    if (tcp_address_write_own(peer->stream.fd, text)) {
+        observer->reached(observer->context, text);
+    }
+}
+
 static void update_presence(struct store_peer *peer, const struct store_request *request) {
     struct store_peers *peers = peer->peers;
     const struct store_presence_key *key =
         store_presence_note(peers->presence, &peer->holder, request);
+    if (key != NULL) {
+        report_reached(peer);
+    }
     if (key != NULL && peers->observer.beat != NULL) {
         peers->observer.beat(peers->observer.context, key->name, key->value);
     }

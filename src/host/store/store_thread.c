@@ -47,6 +47,10 @@ static void report_silent(void *context, const char *name) {
     report(context, store_letter_new(STORE_LETTER_SILENT, name, NULL));
 }
 
+static void report_reached(void *context, const char *address) {
+    report(context, store_letter_new(STORE_LETTER_REACHED, address, NULL));
+}
+
 static void report_watched_written(void *context) {
     report(context, store_letter_new(STORE_LETTER_WATCHED_WRITTEN, NULL, NULL));
 }
@@ -89,6 +93,7 @@ static void carry_out(struct store_thread *thread, struct store_letter *letter_t
     case STORE_LETTER_BEAT:
     case STORE_LETTER_GONE:
     case STORE_LETTER_SILENT:
+    case STORE_LETTER_REACHED:
     case STORE_LETTER_WATCHED_WRITTEN:
     case STORE_LETTER_CONNECTIONS:
         break; /* these letters go to the caller */
@@ -120,6 +125,9 @@ static void tell(const struct store_server_observer *observer, const struct stor
         break;
     case STORE_LETTER_SILENT:
         observer->silent(observer->context, letter->name);
+        break;
+    case STORE_LETTER_REACHED:
+        observer->reached(observer->context, letter->name);
         break;
     case STORE_LETTER_WATCHED_WRITTEN:
         observer->watched_written(observer->context);
@@ -191,6 +199,7 @@ static enum failure_code start(struct store_thread *thread, int listening_fd,
         .beat = settings->observer.beat != NULL ? report_beat : NULL,
         .gone = settings->observer.gone != NULL ? report_gone : NULL,
         .silent = settings->observer.silent != NULL ? report_silent : NULL,
+        .reached = settings->observer.reached != NULL ? report_reached : NULL,
         .watched_written =
             settings->observer.watched_written != NULL ? report_watched_written : NULL,
         .connections = settings->observer.connections != NULL ? report_connections : NULL,

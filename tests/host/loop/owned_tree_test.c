@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,7 +153,9 @@ static void depth_has_an_end(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     nest(&fixture, OWNED_TREE_DEPTH_MAXIMUM + 1);
+    errno = 0;
     assert_false(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_int_equal(errno, ENOTEMPTY);
     char *inner = text_format("%s/inner", fixture.path);
     struct owned_tree below;
     assert_true(owned_tree_note(inner, &below));

@@ -67,7 +67,7 @@ static void address_for_many_nodes_is_never_localhost(void **state) {
     char *host_name;
     assert_int_equal(local_address_host_name(&host_name, NULL), FAILURE_NONE);
     char *name;
-    assert_int_equal(local_address_for_many_nodes(&name, NULL), FAILURE_NONE);
+    assert_int_equal(local_address_for_many_nodes(&name, NULL, NULL), FAILURE_NONE);
     assert_true(strlen(name) > 0);
     /* On a machine without any network, the bare host name is the last resort. */
     assert_true(strcmp(name, "localhost") != 0 || strcmp(host_name, "localhost") == 0);
