@@ -503,3 +503,26 @@ def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_u
     # a renewal that comes meanwhile is another matter
     said = [line for line in warnings if "the file system is full" in line and "is not renewed" not in line]
     assert len(said) == 1, said
+
+
+@pytest.mark.parametrize("place", ["a register", "node2"])
+def test_rank_0_publishes_the_address_that_was_tried_not_a_name_that_leads_elsewhere(muster, make_network, scratch, place):
+    """Each node's own name leads into a network that the other one has not. Rank 0 is node1, and hosts the
+    register's store or none."""
+    hosts = make_network(2).hosts
+    (scratch / "register").mkdir()
+    meeting = ["--rdzv-backend", "dir", "--rdzv-endpoint", scratch / "register"]
+    if place == "node2":
+        meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{hosts[1].address}:29400"]
+    words = [muster.binary, "run", "--nnodes", "2", *meeting, "--rdzv-id", "two", "--no-python", "sh", "-c", "echo at $MASTER_ADDR"]
+    nodes = []
+    for i, host in enumerate(hosts):
+        elsewhere = f"198.51.100.{i + 1}"
+        host.run("ip", "address", "add", f"{elsewhere}/32", "dev", "lo")
+        names = scratch / f"{host.name}.names"
+        names.write_text(f"127.0.0.1 localhost\n{elsewhere} {host.name}\n", encoding="ascii")
+        enter = ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(names), *words]
+        command = host.command(enter)
+        nodes.append(muster.start(command[1:], program=command[0]))
+    ends = [running.finish() for running in nodes]
+    assert [end.out for end in ends] == [f"at {hosts[0].address}\n"] * 2, ends
