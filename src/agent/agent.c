@@ -509,6 +509,8 @@ static bool end_log_thread(struct agent *agent) {
 }
 
 static void tear_down(struct agent *agent) {
+    event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
+    agent->calm = NULL;
     agent_announcement_free(agent->announcement);
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);
@@ -539,7 +541,6 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
-    event_timer_free(agent->calm);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
