@@ -243,8 +243,13 @@ def test_who_asks_for_files_hears_where_else_they_can_be(muster, options):
 
 
 def test_a_restart_says_what_the_failed_worker_wrote_last_and_where(muster, scratch):
-    script = '[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; [ $RANK = 1 ] || exec sleep 100; printf "Traceback\\n\\nboom\\033[2J\\n" >&2; exit 3'
-    end = muster.run([*locally("--max-restarts", 1, "-r", 2, "--log-dir", scratch / "logs"), "sh", "-c", script])
+    """Nothing waits for the disk of the file, so the new workers stay until it is said."""
+    script = """if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then until [ -e go ]; do sleep 0.02; done; exit 0; fi
+[ $RANK = 1 ] || exec sleep 100; printf "Traceback\\n\\nboom\\033[2J\\n" >&2; exit 3"""
+    running = muster.start([*locally("--max-restarts", 1, "-r", 2, "--log-dir", scratch / "logs"), "sh", "-c", script])
+    running.wait_until(lambda: "wrote last" in running.err(), "the line")
+    (scratch / "go").touch()
+    end = running.finish()
     assert end.status == 0, end
     (log,) = (scratch.resolve() / "logs").glob("*/attempt_0/1/stderr.log")
     assert [line for line in end.err.splitlines() if line.endswith(f"local_rank 1, which failed, wrote last: boom?[2J; its log is {log}")], end
