@@ -2,7 +2,6 @@
 """What workers write, on its way to the console and into files."""
 
 import os
-import pty
 import re
 import signal
 
@@ -10,6 +9,7 @@ import pytest
 
 from support.disks import small_file_system
 from support.network import require_network
+from support.terminal import open_terminal
 
 pytestmark = pytest.mark.threads
 
@@ -110,9 +110,9 @@ def room_of(side):
 
 def test_a_terminal_with_room_for_half_a_line_holds_up_no_agent(muster):
     """It can be written to, and yet a write would wait."""
-    measured, measured_side = pty.openpty()
+    measured, measured_side = open_terminal()
     room = room_of(measured_side)
-    terminal, side = pty.openpty()
+    terminal, side = open_terminal()
     for _ in range(room - 40):
         os.write(side, b"x")
     running = muster.start([*locally(workers=1), "sh", "-c", "exit 3"], stdout=side, stderr=side)
@@ -271,7 +271,7 @@ def test_a_report_without_words_says_where_they_went(muster, options, said):
 
 
 def test_without_files_a_workers_terminal_stays_a_terminal(muster):
-    terminal, side = pty.openpty()
+    terminal, side = open_terminal()
     running = muster.start([*locally(workers=1), "sh", "-c", "test -t 1 && test -t 2"], stdout=side, stderr=side)
     os.close(side)
     assert running.finish().status == 0

@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 from support.standby_programs import MARKED, keeper, learn, library, marks, write  # noqa: F401 (fixtures)
+from support.terminal import open_terminal
 
 pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
 
@@ -368,7 +369,7 @@ def test_who_asks_whether_there_is_a_terminal_is_named_where_the_agent_has_one(k
     learned = learn(keeper, library)
     cold, warm = (run(["script.py"], PYTHONPATH=library) for run in (keeper.cold, lambda *a, **k: keeper.warm(*a, learned, **k)))
     assert warm.visible() == cold.visible()
-    old, (agents, others) = os.dup(0), os.openpty()
+    old, (agents, others) = os.dup(0), open_terminal()
     try:
         os.dup2(others, 0)
         reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learned)
