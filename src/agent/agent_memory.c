@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 /* How long the agent lives on what is left of the first reserve. */
 #define PATIENCE_SECONDS 3

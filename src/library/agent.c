@@ -14,7 +14,6 @@
 #include "agent/agent_job.h"
 #include "agent/workers/worker_value.h"
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "core/telling/run_result.h"
 #include "host/failure/error_file.h"
 #include "host/loop/abort_notice.h"

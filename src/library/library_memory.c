@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/spare_memory.h"
+#include "base/memory.h"
 #include "library/library_failure.h"
 
 /* For what libuv and others take, which know nothing of the house's reserve. */

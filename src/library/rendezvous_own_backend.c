@@ -5,7 +5,6 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "core/rendezvous/node_table.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "library/library_failure.h"
 #include "library/library_memory.h"
 #include "library/library_settings.h"

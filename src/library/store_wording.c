@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "core/store/store_limits.h"
 #include "library/library_failure.h"
 #include "library/library_settings.h"

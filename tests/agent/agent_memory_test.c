@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "agent/agent_memory.h"
-#include "base/spare_memory.h"
+#include "base/memory.h"
 
 struct scene {
     struct event_loop *loop;

@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
-#include "host/machine/gpu_inventory.h"
-#include "host/network/local_address.h"
-#include "host/machine/machine_topology.h"
 #include "host/loop/random_seed.h"
+#include "host/machine/gpu_inventory.h"
+#include "host/machine/machine_topology.h"
+#include "host/network/local_address.h"
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30

@@ -17,11 +17,11 @@
 #include "core/workers/log_tree.h"
 #include "core/workers/process_exit.h"
 #include "core/workers/worker_environment.h"
+#include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
 #include "host/process/process_family.h"
 #include "host/process/process_spawn.h"
-#include "host/log/log_thread.h"
 
 /* Called on the agent's loop. One of started and start_failed answers a start, unless that is ended
  * before; after it come one exited per started worker and, once nothing of the attempt is left, one

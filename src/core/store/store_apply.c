@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_apply.h"
 
-#include "base/spare_memory.h"
+#include "base/memory.h"
 
 /* Values and counters. */
 

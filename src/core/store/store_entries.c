@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 #define ALLOCATION_SIZE 16   /* about what malloc adds to each allocation */
 #define LEAST_CAPACITY 24    /* every counter fits, so ADD never reallocates */

@@ -5,7 +5,7 @@
 #ifndef MUSTER_CORE_WATCHDOG_WATCHDOG_MACHINE_STATE_H
 #define MUSTER_CORE_WATCHDOG_WATCHDOG_MACHINE_STATE_H
 
-#include "base/log_throttle.h"
+#include "base/log.h"
 #include "core/watchdog/joint_ending.h"
 #include "core/watchdog/known_processes.h"
 #include "core/watchdog/watchdog_machine.h"

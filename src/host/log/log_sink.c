@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/clock.h"
 #include "base/text.h"
 #include "host/log/console.h"
 #include "host/log/log_thread.h"
 #include "host/log/status_line.h"
+#include "host/loop/clock.h"
 
 /* How long a record or a text waits for a stderr that accepts nothing. */
 #define RECORD_PATIENCE_MILLISECONDS 1000

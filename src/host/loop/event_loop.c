@@ -7,7 +7,6 @@
 #include <uv.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
 

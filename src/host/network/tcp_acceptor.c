@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log_throttle.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "core/store/store_descriptors.h"
 #include "host/loop/descriptor_limit.h"

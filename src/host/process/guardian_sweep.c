@@ -9,8 +9,8 @@
 
 #include "base/duration.h"
 #include "base/memory.h"
-#include "host/process/guardian_process.h"
 #include "host/loop/clock.h"
+#include "host/process/guardian_process.h"
 #include "host/process/process_table.h"
 #include "host/process/process_words.h"
 

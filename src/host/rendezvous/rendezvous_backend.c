@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "host/loop/random_seed.h"
 #include "host/rendezvous/rendezvous_lanes.h"
 #include "wire/rendezvous/rendezvous_record_store.h"

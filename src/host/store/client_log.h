@@ -5,7 +5,6 @@
 #define MUSTER_HOST_STORE_CLIENT_LOG_H
 
 #include "base/log.h"
-#include "base/log_throttle.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
 

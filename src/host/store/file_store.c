@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "core/store/file_store_answer.h"
+#include "host/loop/random_seed.h"
 #include "host/store/file_change_watch.h"
 #include "host/store/file_store_file.h"
-#include "host/loop/random_seed.h"
 #include "host/store/store_call.h"
 #include "wire/store/store_request_codec.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "wire/store/file_store_codec.h"
 
 #define FILE_MODE 0644 /* as PyTorch */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "base/text.h"
 #include "host/network/tcp_silence.h"
 #include "host/store/store_debtors.h"

@@ -13,8 +13,8 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/log.h"
-#include "host/telling/event_file.h"
 #include "host/loop/event_loop.h"
+#include "host/telling/event_file.h"
 
 /* The maximum bytes of waiting records. */
 #define EVENT_THREAD_CEILING ((size_t)4 * 1024 * 1024)

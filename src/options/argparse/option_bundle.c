@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "options/argparse/option_match.h"
 #include "base/python_repr.h"
+#include "options/argparse/option_match.h"
 
 static void add_flag(struct option_bundle *bundle, size_t index) {
     bundle->flags = memory_reserve(

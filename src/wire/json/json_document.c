@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "wire/json/json_repair.h"
 
 /* What the library takes for each byte of a list of empty objects, which takes most, and for what

@@ -6,11 +6,11 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "wire/rendezvous/base64.h"
 #include "wire/pickle/pickle_datetime.h"
 #include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 #include "wire/pickle/pickle_writer.h"
+#include "wire/rendezvous/base64.h"
 #include "wire/rendezvous/rendezvous_state_unpickle.h"
 
 #define PICKLE_MAXIMUM_BYTES (RENDEZVOUS_STATE_TEXT_MAXIMUM / 4 * 3)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/little_endian.h"
+#include "base/memory.h"
 #include "wire/store/store_grammar.h"
 
 #define LENGTH_BYTES 8

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/watchdog_fixture.h"
 
-#include "base/log_throttle.h"
+#include "base/log.h"
 #include "core/watchdog/known_processes.h"
 
 static const struct watchdog_settings plain = {.maximum_ancestors = 4};
