@@ -12,8 +12,8 @@
 #include "base/failure.h"
 #include "core/agent/agent_machine.h"
 #include "core/telling/event_record.h"
-#include "host/loop/event_loop.h"
 #include "host/log/log_sink.h"
+#include "host/loop/event_loop.h"
 
 struct agent_event_log;
 
