@@ -11,7 +11,7 @@
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/bytes.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 #include "core/workers/worker_environment.h"
 #include "core/workers/worker_group.h"
 

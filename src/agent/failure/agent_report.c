@@ -6,7 +6,6 @@
 
 #include "agent/failure/last_words.h"
 #include "base/memory.h"
-#include "core/failure/failure_judgement.h"
 #include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/worker_command.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 #include "host/rendezvous/rendezvous_backend.h"
 
 struct agent_root_cause;

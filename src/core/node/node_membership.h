@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
 #include "core/workers/worker_environment.h"

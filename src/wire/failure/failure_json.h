@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 
 /* The most bytes of a traceback that are sent. The beginning of a longer one is left out, because
  * the end of a traceback says what happened. */
