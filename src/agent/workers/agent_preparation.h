@@ -7,8 +7,8 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/machine/cpu_plan.h"
 #include "core/launch/launch_config.h"
+#include "core/machine/cpu_plan.h"
 #include "host/log/log_directory.h"
 
 /* What a worker has in its environment where it has no error file: the value begins with

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/machine/machine_description.h"
+#include "core/machine/cpu_plan.h"
 #include "host/loop/number_directory.h"
 
 /* The part of NVML's stable binary interface that is used here; nvml.h is often not installed. */

@@ -17,7 +17,7 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/machine/cpu_set.h"
+#include "core/machine/cpu_plan.h"
 #include "host/loop/number_directory.h"
 
 /* A child that has not been waited for. */
