@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/register/register_name.h"
+#include "core/register/register_entry.h"
 #include "host/loop/random_seed.h"
 #include "host/register/etcd_failure.h"
 #include "host/register/etcd_settings.h"

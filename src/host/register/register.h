@@ -25,7 +25,6 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/register/register_entry.h"
-#include "core/register/register_event.h"
 #include "host/loop/event_loop.h"
 
 struct job_register;

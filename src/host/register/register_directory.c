@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/register/register_name.h"
+#include "core/register/register_entry.h"
 #include "host/register/directory_kind.h"
 #include "host/register/directory_visit.h"
 #include "wire/register/register_entry_text.h"
