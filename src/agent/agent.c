@@ -10,6 +10,7 @@
 #include "agent/agent_state.h"
 #include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "core/store/store_descriptors.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/descriptor_limit.h"

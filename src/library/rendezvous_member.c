@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "host/loop/clock.h"
 
 struct queued {

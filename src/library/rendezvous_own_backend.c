@@ -5,7 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
-#include "core/rendezvous/node_table.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "host/loop/random_seed.h"
 #include "host/network/local_address.h"
 #include "library/library_failure.h"

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "core/rendezvous/rendezvous_growth.h"
+#include "core/rendezvous/rendezvous_regroup.h"
 #include "host/loop/event_loop.h"
 #include "host/rendezvous/rendezvous_backend.h"
 

@@ -9,7 +9,7 @@
 
 #include "agent/rendezvous/agent_mailbox.h"
 #include "base/duration.h"
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/event_loop.h"
 
 struct agent_handover;

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_spare.h"
+#include "core/rendezvous/rendezvous_waiting.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 #include "wire/rendezvous/delegation_text.h"

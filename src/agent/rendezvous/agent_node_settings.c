@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "core/standby/standby_choice.h"
 #include "host/loop/random_seed.h"
 #include "host/machine/machine_topology.h"

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_spare.h"
+#include "core/rendezvous/rendezvous_waiting.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* A GET of what is not there would wait. A COMPARE_SET of what no key has reads as well: a store

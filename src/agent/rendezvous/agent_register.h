@@ -6,7 +6,7 @@
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_REGISTER_H
 
 #include "agent/rendezvous/agent_rendezvous.h"
-#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/endpoint_match.h"
 
 struct agent_register;
 

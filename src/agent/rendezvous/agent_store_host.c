@@ -7,7 +7,7 @@
 #include "agent/rendezvous/agent_hosted_store.h"
 #include "base/backoff.h"
 #include "base/memory.h"
-#include "core/rendezvous/address_choice.h"
+#include "core/rendezvous/endpoint_match.h"
 #include "host/loop/random_seed.h"
 #include "host/network/endpoint_owner.h"
 #include "host/network/local_address.h"

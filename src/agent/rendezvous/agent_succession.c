@@ -7,7 +7,7 @@
 #include "agent/rendezvous/agent_hosted_store.h"
 #include "agent/rendezvous/agent_register.h"
 #include "base/memory.h"
-#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/endpoint_match.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "core/succession/succession_step.h"

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "core/agent/agent_transcript.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_transcript.h"
 #include "core/standby/standby_transcript.h"

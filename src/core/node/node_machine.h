@@ -37,6 +37,7 @@
 #include "core/node/node_event.h"
 #include "core/node/node_membership.h"
 #include "core/rendezvous/rendezvous_machine.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "core/succession/succession_machine.h"
 
 /* What the search for a host of the job's store means for the node's part in the rendezvous. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 /* Appends the record's key. */
 void rendezvous_key_write_record(const char *run_id, struct text *out);

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 #define LOOK_SECONDS 1
 #define ADVICE "give each node a rank of its own"

@@ -79,10 +79,9 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/workers/rank_assignment.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/round/round_key.h"
+#include "core/workers/rank_assignment.h"
 
 /* The version that a node writes into its role info. It is raised when the exchange changes
  * incompatibly. */

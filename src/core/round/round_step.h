@@ -13,10 +13,10 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/workers/rank_assignment.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/round/round_exchange.h"
 #include "core/round/round_key.h"
+#include "core/workers/rank_assignment.h"
 
 enum round_phase {
     ROUND_IDLE,

@@ -97,7 +97,6 @@
 
 #include "base/duration.h"
 #include "core/rendezvous/moment.h"
-#include "core/rendezvous/node_identity.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 #define SUCCESSION_TURN_MILLISECONDS 20

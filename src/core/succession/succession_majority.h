@@ -18,8 +18,6 @@
 #include <stddef.h>
 
 #include "base/duration.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/rendezvous/node_table.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 struct succession_missing {

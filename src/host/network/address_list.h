@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/rendezvous/address_choice.h"
+#include "core/rendezvous/endpoint_match.h"
 #include "host/network/tcp_address.h"
 
 /* A zeroed struct is a valid empty list. */

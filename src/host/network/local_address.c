@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/rendezvous/address_choice.h"
+#include "core/rendezvous/endpoint_match.h"
 #include "host/network/address_list.h"
 #include "host/network/name_lookup.h"
 

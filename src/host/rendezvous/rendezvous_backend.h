@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/rendezvous/node_identity.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/event_loop.h"

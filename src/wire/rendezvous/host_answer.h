@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/endpoint_match.h"
 
 struct host_answer {
     int64_t term;            /* 0: it knows of no term */

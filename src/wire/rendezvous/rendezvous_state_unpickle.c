@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "wire/pickle/pickle_datetime.h"
 
 struct reader {

@@ -1,9 +1,208 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+
+struct rendezvous_meeting rendezvous_meeting_at(int64_t round, const char *address, int port) {
+    struct rendezvous_meeting meeting = {.round = round};
+    if (address != NULL && address[0] != '\0' && strlen(address) < sizeof meeting.address) {
+        meeting.port = port;
+        snprintf(meeting.address, sizeof meeting.address, "%s", address);
+    }
+    return meeting;
+}
+
+bool rendezvous_meeting_equals(
+    const struct rendezvous_meeting *left, const struct rendezvous_meeting *right) {
+    return left->round == right->round && left->port == right->port &&
+           strcmp(left->address, right->address) == 0;
+}
+
+struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind) {
+    return (struct rendezvous_wish){.kind = kind,
+        .finished_round = RENDEZVOUS_WISH_NO_ROUND,
+        .ended_round = RENDEZVOUS_WISH_NO_ROUND,
+        .doubted_round = RENDEZVOUS_WISH_NO_ROUND,
+        .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
+}
+
+bool rendezvous_wish_wants_the_same(
+    const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
+    return left->kind == right->kind && left->finished_round == right->finished_round &&
+           left->ended_round == right->ended_round && left->is_charged == right->is_charged &&
+           left->doubted_round == right->doubted_round && left->signal == right->signal &&
+           left->local_world_size == right->local_world_size &&
+           strcmp(left->role, right->role) == 0 && strcmp(left->reason, right->reason) == 0;
+}
+
+bool rendezvous_wish_equals(
+    const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
+    return rendezvous_wish_wants_the_same(left, right) &&
+           rendezvous_meeting_equals(&left->meeting, &right->meeting);
+}
+
+/* Delegating. */
+
+void rendezvous_delegating_begin(
+    struct rendezvous_delegating *delegating, bool is_on, bool says_role, bool is_new) {
+    *delegating = (struct rendezvous_delegating){
+        .is_on = is_on, .says_role = is_on && says_role, .is_new = is_new};
+}
+
+void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered) {
+    delegating->answered = answered;
+}
+
+void rendezvous_delegating_take_ranks(struct rendezvous_delegating *delegating, int64_t round,
+    bool is_held, const struct rank_assignment *ranks, const struct rendezvous_meeting *meeting) {
+    delegating->ranked_round = round;
+    delegating->is_held = is_held;
+    delegating->ranks = *ranks;
+    delegating->meeting = *meeting;
+}
+
+bool rendezvous_delegating_is_held(const struct rendezvous_delegating *delegating, int64_t round) {
+    return delegating->is_held && delegating->ranked_round == round;
+}
+
+void rendezvous_delegating_end(struct rendezvous_delegating *delegating) {
+    *delegating = (struct rendezvous_delegating){0};
+}
+
+bool rendezvous_delegating_wish(
+    struct rendezvous_delegating *delegating, const struct rendezvous_wish *wish) {
+    int64_t sequence = delegating->wish.sequence;
+    if (sequence > 0 && rendezvous_wish_equals(&delegating->wish, wish)) {
+        return false;
+    }
+    delegating->wish = *wish;
+    delegating->wish.sequence = sequence + 1;
+    return true;
+}
+
+bool rendezvous_delegating_may_settle(const struct rendezvous_delegating *delegating) {
+    return !delegating->is_on || (delegating->wish.kind == RENDEZVOUS_WISH_LEAVE &&
+                                     delegating->answered >= delegating->wish.sequence);
+}
+
+/* Gathering. */
+
+/* A record of fewer participants costs little. */
+#define LISTED_LEAST 8
+/* How long a node may wait to be in the record. Of a round that runs: as long as those who wait are
+ * gathered before they are admitted. Of an open round: shortly while its last call is on, and else
+ * long, since the round begins when it is whole. A job whose nodes start at once is written once.
+ */
+#define GATHER_RUNNING_MILLISECONDS 10
+#define GATHER_LAST_CALL_MILLISECONDS 100
+#define GATHER_SOON_MILLISECONDS 1000
+#define GATHER_MILLISECONDS 5000
+
+void rendezvous_gathering_look(struct rendezvous_gathering *gathering, size_t participants) {
+    gathering->listed = participants;
+}
+
+static void begin(struct rendezvous_gathering *gathering, const struct rendezvous_state *seen,
+    struct instant now) {
+    int milliseconds = seen->is_complete    ? GATHER_RUNNING_MILLISECONDS
+                       : seen->has_deadline ? GATHER_LAST_CALL_MILLISECONDS
+                                            : GATHER_MILLISECONDS;
+    moment_set_after(&gathering->end, now, duration_from_milliseconds(milliseconds));
+    if (milliseconds == GATHER_MILLISECONDS) {
+        moment_set_after(
+            &gathering->soon, now, duration_from_milliseconds(GATHER_SOON_MILLISECONDS));
+    }
+}
+
+void rendezvous_gathering_hear(struct rendezvous_gathering *gathering, bool is_newcomer,
+    const struct rendezvous_state *seen, struct instant now) {
+    if (!is_newcomer) {
+        gathering->is_urgent = true;
+        return;
+    }
+    if (gathering->newcomers++ == 0) {
+        begin(gathering, seen, now);
+    }
+}
+
+/* Whether the newcomers bring the round to this size. */
+static bool would_reach(const struct rendezvous_gathering *gathering, int64_t size) {
+    int64_t listed = (int64_t)gathering->listed;
+    return listed < size && listed + (int64_t)gathering->newcomers >= size;
+}
+
+bool rendezvous_gathering_holds(const struct rendezvous_gathering *gathering,
+    const struct rendezvous_state *seen, const struct rendezvous_settings *settings,
+    struct instant now) {
+    if (gathering->newcomers == 0 || gathering->is_urgent || seen->is_closed ||
+        gathering->listed < LISTED_LEAST || moment_has_come(&gathering->end, now)) {
+        return false;
+    }
+    bool are_few = gathering->newcomers < gathering->listed / 2 ||
+                   (gathering->soon.is_set && !moment_has_come(&gathering->soon, now));
+    return seen->is_complete || (are_few && !would_reach(gathering, settings->minimum_nodes) &&
+                                    !would_reach(gathering, settings->maximum_nodes) &&
+                                    !would_reach(gathering, seen->wanted));
+}
+
+bool rendezvous_gathering_end(struct rendezvous_gathering *gathering, struct instant now) {
+    bool has_waited = moment_has_come(&gathering->end, now);
+    gathering->newcomers = 0;
+    gathering->is_urgent = false;
+    moment_clear(&gathering->soon);
+    moment_clear(&gathering->end);
+    return has_waited;
+}
+
+void rendezvous_gathering_wake(
+    const struct rendezvous_gathering *gathering, struct instant now, struct moment *next) {
+    moment_wake(&gathering->soon, now, next);
+    moment_wake(&gathering->end, now, next);
+}
+
+/* Ranking. */
+
+void rendezvous_ranking_clear(struct rendezvous_ranking *ranking) {
+    free(ranking->items);
+    *ranking = (struct rendezvous_ranking){0};
+}
+
+static bool are_known(const struct node_role *roles, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (roles[i].role == NULL) {
+            return false;
+        }
+    }
+    return count > 0;
+}
+
+bool rendezvous_ranking_compute(struct rendezvous_ranking *ranking, int64_t round,
+    const struct node_role *roles, size_t count) {
+    rendezvous_ranking_clear(ranking);
+    if (!are_known(roles, count)) {
+        return false;
+    }
+    struct rank_assignment *items = memory_allocate(count * sizeof *items);
+    if (rank_assignment_compute(roles, count, items) != FAILURE_NONE) {
+        free(items);
+        return false;
+    }
+    *ranking = (struct rendezvous_ranking){.round = round, .count = count, .items = items};
+    return true;
+}
+
+struct rank_assignment rendezvous_ranking_of(
+    const struct rendezvous_ranking *ranking, int64_t round, int64_t group_rank) {
+    bool is_known = ranking->items != NULL && ranking->round == round && group_rank >= 0 &&
+                    (uint64_t)group_rank < ranking->count;
+    return is_known ? ranking->items[group_rank] : (struct rank_assignment){0};
+}
+
+/* Delegates. */
 
 /* A signal to all nodes does not come to all at once. And while a host that alone is told to end
  * stays for so long, the others begin their next round at its store. */
