@@ -83,6 +83,16 @@
 #include "core/round/round_key.h"
 #include "core/workers/rank_assignment.h"
 
+struct round_exchange;
+struct round_step;
+
+/* A part of the round exchange: the exit barrier, in which a node whose workers are done waits for
+ * the other nodes. Matches barrier() in torch/distributed/elastic/utils/store.py, as
+ * SimpleElasticAgent calls it. */
+
+/* Answers: ADD, WAIT of LAST_MEMBER, and the timer. */
+void round_barrier_take_waited(struct round_step *step);
+
 /* The version that a node writes into its role info. It is raised when the exchange changes
  * incompatibly. */
 #define ROUND_EXCHANGE_MUSTER_VERSION 1
