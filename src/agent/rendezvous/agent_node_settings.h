@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
-#include "core/standby/standby_choice.h"
+#include "core/standby/standby_plan.h"
 
 /* Owns the address, the name of the store and the claim; the rest is borrowed from what it was made
  * of. */

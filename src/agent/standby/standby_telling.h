@@ -4,7 +4,6 @@
 #define MUSTER_AGENT_STANDBY_STANDBY_TELLING_H
 
 #include "base/log.h"
-#include "core/standby/standby_choice.h"
 #include "core/standby/standby_plan.h"
 
 /* One of the TELL effects. */
