@@ -11,7 +11,7 @@
 #include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
 #include "core/rendezvous/rendezvous_step.h"
-#include "core/store/store_descriptors.h"
+#include "core/store/store_limits.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/network/health_endpoint.h"

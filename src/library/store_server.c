@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/store/store_memory.h"
+#include "core/store/store_limits.h"
 #include "host/loop/embedded_loop.h"
 #include "host/machine/memory_limit.h"
 #include "host/network/tcp_listener.h"

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "core/store/store_descriptors.h"
+#include "core/store/store_limits.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/network/local_listener.h"
 #include "host/network/tcp_listener.h"

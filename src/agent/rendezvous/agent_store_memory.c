@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/rendezvous/agent_store_memory.h"
 
-#include "core/store/store_memory.h"
+#include "core/store/store_limits.h"
 #include "host/machine/memory_limit.h"
 
 struct store_limits agent_store_memory_limits(

@@ -6,7 +6,7 @@
 #include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_store_memory.h"
 #include "base/memory.h"
-#include "core/store/store_descriptors.h"
+#include "core/store/store_limits.h"
 #include "host/store/store_thread.h"
 
 struct agent_worker_store {

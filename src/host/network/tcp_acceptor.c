@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "core/store/store_descriptors.h"
+#include "core/store/store_limits.h"
 #include "host/loop/descriptor_limit.h"
 
 /* The most clients accepted per turn, so that many new clients do not delay the existing ones. */

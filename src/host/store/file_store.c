@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "core/store/file_store_answer.h"
+#include "core/store/file_store_contents.h"
 #include "host/loop/random_seed.h"
 #include "host/store/file_change_watch.h"
 #include "host/store/file_store_file.h"

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/store/connection_calm.h"
 #include "core/store/connection_silence.h"
 #include "host/loop/errands.h"
 #include "host/network/tcp_stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/store_room.h"
 
-#include "core/store/store_memory.h"
+#include "core/store/store_limits.h"
 
 #define PART_KEPT_FREE 16
 #define MODEST_BYTES ((size_t)1 << 20)
