@@ -10,7 +10,7 @@
 #include "core/rendezvous/endpoint_match.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
-#include "core/succession/succession_step.h"
+#include "core/succession/succession_machine.h"
 #include "host/network/local_address.h"
 #include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
