@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/telling/metric_stream.h"
+#include "core/telling/job_metrics.h"
 #include "wire/json/json_document.h"
 #include "wire/telling/agent_line.h"
 
