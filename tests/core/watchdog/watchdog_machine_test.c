@@ -2,7 +2,7 @@
 #include "core/watchdog_fixture.h"
 
 #include "base/log.h"
-#include "core/watchdog/known_processes.h"
+#include "core/watchdog/watchdog_machine.h"
 
 static const struct watchdog_settings plain = {.maximum_ancestors = 4};
 
