@@ -12,7 +12,7 @@
 #include "agent/workers/agent_workers.h"
 #include "base/bytes.h"
 #include "core/failure/failure_report.h"
-#include "core/workers/worker_environment.h"
+#include "core/workers/worker_command.h"
 #include "core/workers/worker_group.h"
 
 struct agent_finding {

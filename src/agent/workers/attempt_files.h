@@ -9,7 +9,7 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/workers/log_tree.h"
+#include "core/workers/log_plan.h"
 #include "host/log/log_directory.h"
 #include "host/log/log_filter.h"
 #include "host/log/log_stream.h"

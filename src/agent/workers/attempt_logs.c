@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "core/workers/log_plan.h"
-#include "core/workers/log_tree.h"
 
 static const struct {
     int plan;

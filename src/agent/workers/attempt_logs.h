@@ -14,7 +14,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
-#include "core/workers/log_tree.h"
+#include "core/workers/log_plan.h"
 #include "host/log/log_thread.h"
 
 struct attempt_logs_settings {

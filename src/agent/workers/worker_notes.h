@@ -5,7 +5,7 @@
 #define MUSTER_AGENT_WORKERS_WORKER_NOTES_H
 
 #include "base/text.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 /* A zeroed struct has no notes. */
 struct worker_notes {

@@ -7,7 +7,7 @@
 #include "agent/workers/agent_workers.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/workers/worker_environment.h"
+#include "core/workers/worker_command.h"
 #include "host/process/process_spawn.h"
 
 /* The environment of a worker; the caller clears it. `error_file` and `timer_file` may be NULL. */

@@ -44,7 +44,6 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/workers/process_exit.h"
 #include "core/workers/worker_group.h"
 
 /* The restarts that a job may use: each restart of the worker group uses one of --max-restarts,

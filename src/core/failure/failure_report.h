@@ -14,7 +14,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 /* What a node knows about one failed worker. The report uses it, and the node tells it to the other
  * nodes when the job fails or restarts because of this worker (wire/failure_json spells it). This

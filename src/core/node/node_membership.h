@@ -28,7 +28,7 @@
 #include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
-#include "core/workers/worker_environment.h"
+#include "core/workers/worker_command.h"
 
 enum membership_kind {
     MEMBERSHIP_ALONE,

@@ -48,7 +48,7 @@
 
 #include "base/duration.h"
 #include "core/launch/launch_config.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 /* What may go wrong with standby workers, and how often, until there are none any more: they die,
  * or have imported modules that nobody may import before the program runs. */

@@ -8,7 +8,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "core/workers/log_tree.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/errands.h"
 #include "host/loop/owned_tree.h"
 

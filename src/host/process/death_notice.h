@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "base/failure.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
 
 /* The page is the first that many bytes of a file in memory … */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 /* False when that process (the one with this start time, see kernel_text_read_stat) is not ending
  * or is gone, when it ends with success, when only its first thread ends, and when the kernel does

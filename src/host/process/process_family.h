@@ -24,7 +24,7 @@
 #include <sys/types.h>
 
 #include "base/failure.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
