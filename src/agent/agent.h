@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
+#include "agent/telling/agent_audience.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "agent/telling/agent_audience.h"
 #include "core/launch/launch_config.h"
 #include "host/log/log_sink.h"
 #include "host/process/process_spawn.h"

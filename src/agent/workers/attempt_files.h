@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "core/workers/log_plan.h"
 #include "host/log/log_directory.h"
-#include "host/log/log_filter.h"
 #include "host/log/log_stream.h"
 
 enum attempt_stream {

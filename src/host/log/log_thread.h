@@ -22,7 +22,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "host/log/log_router.h"
+#include "host/log/log_stream.h"
 #include "host/loop/event_loop.h"
 
 struct log_thread;
