@@ -36,7 +36,6 @@
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/signal_watch.h"
 #include "host/loop/tally.h"
 
 struct agent {

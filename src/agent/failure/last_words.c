@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "core/failure/last_lines.h"
 #include "host/loop/errands.h"
-#include "host/loop/file_end.h"
+#include "host/loop/whole_file.h"
 
 /* How long a disk that does not answer may hold up the report: until what the workers wrote is in
  * their files, and until the end of one is read. */

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "core/standby/standby_environment.h"
 #include "core/standby/standby_plan.h"
-#include "host/loop/temporary_directory.h"
+#include "host/loop/owned_tree.h"
 #include "host/machine/memory_limit.h"
 #include "host/standby/hook_directory.h"
 

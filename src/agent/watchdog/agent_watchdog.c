@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/python_repr.h"
 #include "core/workers/signal_name.h"
+#include "host/loop/owned_tree.h"
 #include "host/loop/random_seed.h"
-#include "host/loop/temporary_directory.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"
 

@@ -9,11 +9,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/empty_directory.h"
 #include "host/loop/errands.h"
+#include "host/loop/owned_tree.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/shared_place.h"
-#include "host/loop/temporary_directory.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */

@@ -4,10 +4,73 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#define WALK_DESCRIPTORS 8
+
+static int stop_at_file(const char *path, const struct stat *status, int kind, struct FTW *place) {
+    (void)path;
+    (void)status;
+    (void)place;
+    return kind == FTW_D ? 0 : 1;
+}
+
+/* rmdir() refuses what is not empty, so a file that appears meanwhile is safe. */
+static int empty_directory_remove_directory(
+    const char *path, const struct stat *status, int kind, struct FTW *place) {
+    (void)status;
+    (void)kind;
+    (void)place;
+    return rmdir(path);
+}
+
+bool empty_directory_remove(const char *path) {
+    return nftw(path, stop_at_file, WALK_DESCRIPTORS, FTW_PHYS) == 0 &&
+           nftw(path, empty_directory_remove_directory, WALK_DESCRIPTORS, FTW_PHYS | FTW_DEPTH) ==
+               0;
+}
+
+/* Temporary directory. */
+
+#define DEFAULT_PLACE "/tmp"
+#define WORKING_DIRECTORY "."
+
+static const char *const variables[] = {"TMPDIR", "TEMP", "TMP"};
+static const char *const places[] = {DEFAULT_PLACE, "/var/tmp", "/usr/tmp", WORKING_DIRECTORY};
+
+static const char *variable(const struct text_list *environment, const char *name) {
+    const char *value = environment == NULL ? getenv(name) : text_list_variable(environment, name);
+    return value == NULL || *value == '\0' ? NULL : value;
+}
+
+const char *temporary_directory_candidate(const struct text_list *environment, size_t index) {
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = variable(environment, variables[i]);
+        if (value != NULL && index == 0) {
+            return value;
+        }
+        index -= value != NULL ? 1 : 0;
+    }
+    return index < sizeof places / sizeof *places ? places[index] : NULL;
+}
+
+const char *temporary_directory_usable(const struct text_list *environment) {
+    const char *path;
+    for (size_t i = 0; (path = temporary_directory_candidate(environment, i)) != NULL; i++) {
+        if (strcmp(path, WORKING_DIRECTORY) != 0 && access(path, W_OK | X_OK) == 0) {
+            return path;
+        }
+    }
+    return DEFAULT_PLACE;
+}
+
+/* Owned tree. */
+
+#define OWNED_TREE_ENTRIES_MAXIMUM (1u << 24)
 
 /* Over the whole tree: somebody may add to a directory while it is emptied. */
 #define PASSES 3

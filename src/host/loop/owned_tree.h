@@ -7,11 +7,30 @@
 #define MUSTER_HOST_LOOP_OWNED_TREE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "base/text.h"
+
+/* Removes a directory in which nobody has left anything but directories. It waits for the disk. */
+
+/* Removes `path` and the directories below it, if there is nothing else. Links are not followed.
+ * Returns whether it is gone. */
+bool empty_directory_remove(const char *path);
+
+/* Where temporary files go, in the order in which Python's tempfile looks: $TMPDIR, $TEMP, $TMP,
+ * /tmp, /var/tmp, /usr/tmp and the working directory. Makes nothing. */
+
+/* The place with this index; NULL: there are no more. Variables that are not set are left out.
+ * `environment` is an environment, or NULL for this process's own. Does not look at the disk. */
+const char *temporary_directory_candidate(const struct text_list *environment, size_t index);
+
+/* The first of these places in which this process may make a file; /tmp where there is none. It is
+ * for paths that others are told, so the working directory does not count. Looks at the disk. */
+const char *temporary_directory_usable(const struct text_list *environment);
 
 /* Directories in each other, and what is in all of them together, that one call removes. */
 #define OWNED_TREE_DEPTH_MAXIMUM 256
-#define OWNED_TREE_ENTRIES_MAXIMUM (1u << 24)
 
 struct owned_tree {
     uint64_t device;

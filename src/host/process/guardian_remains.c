@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/empty_directory.h"
+#include "host/loop/owned_tree.h"
 
 void guardian_remains_add(
     struct guardian_remains *remains, enum guardian_remains_kind kind, const char *path) {

@@ -17,7 +17,6 @@
 #include "base/memory.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/signal_watch.h"
 #include "host/process/guardian.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"

@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 #include "host/loop/event_loop.h"
+#include "host/network/tcp_address.h"
 #include "host/store/store_seeds.h"
 #include "host/store/store_server_settings.h"
-#include "host/network/tcp_address.h"
 
 struct client_log;
 struct store_peers;
