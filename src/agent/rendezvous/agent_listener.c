@@ -5,7 +5,6 @@
 
 #include "core/store/store_limits.h"
 #include "host/loop/descriptor_limit.h"
-#include "host/network/local_listener.h"
 #include "host/network/tcp_listener.h"
 
 enum failure_code agent_listener_open(const struct launch_config *config, const char *name,

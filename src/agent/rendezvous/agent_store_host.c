@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "core/rendezvous/endpoint_match.h"
 #include "host/loop/random_seed.h"
-#include "host/network/endpoint_owner.h"
 #include "host/network/local_address.h"
 
 /* A store on this machine has answered by then. */

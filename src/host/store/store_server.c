@@ -11,10 +11,10 @@
 
 #include "base/memory.h"
 #include "core/store/connection_silence.h"
-#include "host/network/address_list.h"
+#include "host/network/local_address.h"
 #include "host/network/socket_owner.h"
-#include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
+#include "host/network/tcp_listener.h"
 #include "host/network/tcp_silence.h"
 #include "host/store/client_log.h"
 #include "host/store/store_lookout.h"

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "core/store/store_limits.h"
 #include "host/loop/tally.h"
-#include "host/network/local_listener.h"
+#include "host/network/tcp_listener.h"
 #include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
 
