@@ -13,7 +13,7 @@
 #include "host/failure/process_evidence.h"
 #include "host/loop/errands.h"
 #include "host/process/process_family.h"
-#include "host/process/spawn_crew.h"
+#include "host/process/process_spawn.h"
 
 struct agent_worker {
     pid_t pid;      /* 0: not started */

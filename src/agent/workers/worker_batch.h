@@ -6,7 +6,7 @@
 #define MUSTER_AGENT_WORKERS_WORKER_BATCH_H
 
 #include "agent/workers/attempt_logs.h"
-#include "host/process/spawn_crew.h"
+#include "host/process/process_spawn.h"
 
 /* More workers are started batch by batch, so that few descriptors are open at a time. */
 #define WORKER_BATCH_MAXIMUM ((size_t)32)
