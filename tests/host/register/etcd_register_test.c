@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/register/curl_library.h"
 #include "host/register/etcd_register.h"
+#include "host/register/http_client.h"
 
 struct fixture {
     struct event_loop *loop;
