@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "host/network/tcp_listener.h"
-#include "host/rendezvous/rendezvous_lanes.h"
+#include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 
 struct fixture {
