@@ -16,7 +16,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
-#include "host/store/store_seeds.h"
+#include "host/store/store_server.h"
 #include "wire/store/store_proof.h"
 
 struct agent_hosted_store;

@@ -7,7 +7,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
-#include "host/store/store_server_settings.h"
+#include "host/store/store_server.h"
 
 /* `name` is the one by which the store is found; `port` 0 is any free one. Completes `settings`:
  * where the job is local, and the name is this machine's alone, with what makes the store local,

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "host/store/job_token.h"
-#include "host/store/munge_identity.h"
+#include "host/store/munge.h"
 
 /* munge's library itself gives up after some seconds. */
 #define MUNGE_PATIENCE_SECONDS 15
