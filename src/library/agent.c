@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent_job.h"
+#include "agent/agent.h"
+#include "agent/rendezvous/agent_program.h"
 #include "agent/workers/worker_value.h"
 #include "base/memory.h"
 #include "core/telling/run_result.h"

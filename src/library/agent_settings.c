@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_job.h"
+#include "agent/agent.h"
 #include "base/memory.h"
 #include "library/library_failure.h"
 #include "library/library_settings.h"

@@ -2,7 +2,7 @@
 /* The two reserves of an agent. */
 #include "unit.h"
 
-#include "agent/agent_memory.h"
+#include "agent/agent_events.h"
 #include "base/memory.h"
 
 struct scene {
