@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/failure/agent_findings.h"
+#include "agent/failure/agent_report.h"
 #include "base/memory.h"
 #include "core/agent/agent_transcript.h"
 #include "core/standby/standby_transcript.h"

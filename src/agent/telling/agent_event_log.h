@@ -6,7 +6,7 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_EVENT_LOG_H
 #define MUSTER_AGENT_TELLING_AGENT_EVENT_LOG_H
 
-#include "agent/failure/agent_findings.h"
+#include "agent/failure/agent_report.h"
 #include "agent/telling/agent_audience.h"
 #include "base/duration.h"
 #include "base/failure.h"
