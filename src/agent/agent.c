@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
-#include "agent/rendezvous/agent_program.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/standby/standby_telling.h"
 #include "base/failure.h"
 #include "base/memory.h"

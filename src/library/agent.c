@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/rendezvous/agent_program.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/workers/worker_value.h"
 #include "base/memory.h"
 #include "core/telling/run_result.h"

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/rendezvous/agent_fixed_nodes.h"
-#include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
-#include "agent/rendezvous/agent_store_memory.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_hosted_store.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
 #include "site_fixture.h"
