@@ -13,7 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/rendezvous/agent_joining.h"
-#include "agent/workers/worker_value.h"
+#include "agent/workers/agent_workers.h"
 #include "base/memory.h"
 #include "core/telling/run_result.h"
 #include "host/failure/error_file.h"
