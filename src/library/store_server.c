@@ -14,9 +14,6 @@
 #include "host/store/job_token.h"
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"
-#include "library/library_failure.h"
-#include "library/library_memory.h"
-#include "library/library_server.h"
 #include "library/library_settings.h"
 
 #define HOST_MAXIMUM 1024
