@@ -3,8 +3,8 @@
  * grammar. A refused text must have a reason; an accepted value must be within its bounds. */
 #include <stdlib.h>
 
+#include "options/argparse/option_result.h"
 #include "options/launch/endpoint.h"
-#include "options/argparse/option_conversion.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_conf.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "options/argparse/option_parser.h"
-#include "options/argparse/option_suggestion.h"
 #include "options/launch/config_builder.h"
 #include "options/launch/launch_table.h"
 

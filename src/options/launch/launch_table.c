@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/launch/launch_table.h"
 
-#include "options/argparse/option_completion.h"
+#include "options/argparse/option_help.h"
 
 static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};
 static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core-complex", NULL};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/launch/secret_setting.h"
-#include "options/argparse/option_suggestion.h"
+#include "options/argparse/option_parser.h"
 #include "options/launch/option_values.h"
 
 enum setting_kind {

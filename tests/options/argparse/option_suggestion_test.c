@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_suggestion.h"
+#include "options/argparse/option_parser.h"
 #include "options/launch/launch_table.h"
 
 static void expect(const char *argument, const char *name) {
