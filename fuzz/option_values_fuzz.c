@@ -6,7 +6,7 @@
 #include "options/argparse/option_result.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
-#include "options/launch/rendezvous_conf.h"
+#include "options/launch/rendezvous_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include "core/register/register_entry.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/whole_file.h"
-#include "options/launch/endpoint_list.h"
+#include "options/launch/endpoint.h"
 #include "wire/register/etcd_message.h"
 
 static bool is_out_of_space(const struct grpc_result *result) {

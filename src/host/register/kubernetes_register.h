@@ -21,7 +21,7 @@
 #include "host/loop/event_loop.h"
 #include "host/register/http_client.h"
 #include "host/register/register.h"
-#include "options/launch/kubernetes_place.h"
+#include "options/launch/rendezvous_options.h"
 #include "wire/register/kubernetes_object.h"
 
 /* Where the API server of Kubernetes is that keeps a job's register, and how it is asked. In a pod

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "options/argparse/option_parser.h"
-#include "options/launch/launch_table.h"
+#include "options/launch/launch_options.h"
 
 static void expect(const char *argument, const char *name) {
     const char *found = option_suggest(&launch_table, argument);

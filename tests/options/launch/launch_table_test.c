@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "options/argparse/option_parser.h"
-#include "options/launch/launch_table.h"
+#include "options/launch/launch_options.h"
 
 static void every_entry_is_explained(void **state) {
     (void)state;
