@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_waiting.h"
-#include "options/slurm/hostlist.h"
+#include "options/slurm/slurm_step.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* A shorter wait is not worth a word. */
