@@ -22,8 +22,7 @@
 #include "host/process/pidfd.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
-#include "wire/failure/memory_map.h"
-#include "wire/failure/py_spy_dump.h"
+#include "wire/failure/python_dump.h"
 #include "wire/failure/python_stack.h"
 #include "wire/failure/socket_table.h"
 
