@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "wire/pickle/pickle_datetime.h"
 #include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 #include "wire/pickle/pickle_writer.h"

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "wire/pickle/pickle_datetime.h"
+#include "wire/pickle/pickle_document.h"
 
 struct reader {
     const struct pickle_document *document;
