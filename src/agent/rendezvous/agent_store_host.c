@@ -21,10 +21,9 @@
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 #include "wire/rendezvous/delegation_text.h"
-#include "wire/rendezvous/handover_word.h"
+#include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
-#include "wire/rendezvous/torchrun_refusal.h"
 
 enum failure_code agent_listener_open(const struct launch_config *config, const char *name,
     int port, struct store_server_settings *settings, int *out_fd, struct failure *failure) {

@@ -24,7 +24,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/event_loop.h"
 #include "host/store/store_access.h"
-#include "wire/rendezvous/record_effects.h"
+#include "wire/rendezvous/rendezvous_record_store.h"
 
 /* The connections (lanes) of one node to the store that keeps its job's record. One carries
  * requests that the store answers at once, one waits until the record changes, one waits for keys

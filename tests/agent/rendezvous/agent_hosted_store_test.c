@@ -5,7 +5,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
 #include "site_fixture.h"
-#include "wire/rendezvous/torchrun_refusal.h"
+#include "wire/rendezvous/protocol_version.h"
 #include "wire/store/store_proof.h"
 
 #define HOST_KEY "/torch.rendezvous.job/muster/host"
