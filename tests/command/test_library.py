@@ -134,7 +134,7 @@ def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fi
 @pytest.mark.parametrize("name, included, complaint", [
     ("wire/register/etcd_message.c", "wire/register/etcd.pb-c.h", None),
     ("wire/register/etcd_message.h", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
-    ("wire/round/rank_json.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
+    ("wire/round/round_exchange_store.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
     ("host/register/etcd_register.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
     ("wire/register/etcd_message.c", "wire/register/consul.pb-c.h", "does not exist"),
 ])  # fmt: skip

@@ -9,7 +9,6 @@
 #include "core/store/store_limits.h"
 #include "host/network/local_address.h"
 #include "host/store/store_client.h"
-#include "wire/round/rank_json.h"
 #include "wire/round/round_exchange_store.h"
 
 struct agent_worker_store {
