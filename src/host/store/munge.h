@@ -11,7 +11,7 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "host/loop/errands.h"
-#include "wire/store/store_credential.h"
+#include "wire/store/store_proof.h"
 
 /* The part of libmunge's stable binary interface that is used here; its header is often not
  * installed. Never unloaded: a thread that hangs in it may be left behind. */
