@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
-#include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_state.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/duration.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 /* What one node can do to the record: the actions of torchrun, under torchrun's names, and how each

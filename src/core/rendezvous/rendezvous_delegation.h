@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/rank_assignment.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/duration.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_member.h"
 #include "core/rendezvous/rendezvous_state.h"
 

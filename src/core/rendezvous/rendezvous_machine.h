@@ -92,7 +92,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_delegation.h"
 #include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_state.h"

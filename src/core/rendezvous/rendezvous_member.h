@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_delegation.h"
 #include "core/rendezvous/rendezvous_state.h"

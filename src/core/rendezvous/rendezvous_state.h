@@ -16,7 +16,7 @@
 #include "base/duration.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 
 /* The name of a node in the shared record. It is the triple by which torchrun names its nodes, and
  * where a register decides who hosts the job's store, the process behind it: containers of one

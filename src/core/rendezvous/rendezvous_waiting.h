@@ -9,7 +9,6 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 /* What a node that waits beside a job is told about it: whether it is a spare of this job, or a job

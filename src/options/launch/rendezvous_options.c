@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/launch/secret_setting.h"
+#include "core/launch/launch_config.h"
 #include "options/argparse/option_parser.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
