@@ -184,12 +184,6 @@ const struct rendezvous_machine *node_machine_rendezvous(const struct node_machi
     return machine->rendezvous;
 }
 
-/* Who hosts the store, where that may be another node; else NULL. */
-static const struct succession_machine *node_machine_succession(
-    const struct node_machine *machine) {
-    return machine->succession;
-}
-
 const struct standby_plan *node_machine_standby(const struct node_machine *machine) {
     return machine->standby;
 }
