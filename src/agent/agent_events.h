@@ -38,7 +38,7 @@
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 
-/* The agent's memory: two reserves (base/spare_memory). The first is what the agent lives on when
+/* The agent's memory: two reserves (base/memory). The first is what the agent lives on when
  * the system has no more. It then has some seconds in which it may come back. After them, or when
  * the second is needed, too, the agent is told to end, for which it has what is left. */
 

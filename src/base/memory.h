@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that cannot fail: an allocation succeeds, if need be from the reserves of
- * base/spare_memory, or ends the process. Sizes that a peer controls are checked against a ceiling
- * before they reach this module, and whoever may fail asks base/spare_memory for them first. */
+/* Memory that cannot fail: an allocation succeeds, if need be from the reserves, or ends
+ * the process. Sizes that a peer controls are checked against a ceiling
+ * before they reach this module, and whoever may fail asks for them first. */
 #ifndef MUSTER_BASE_MEMORY_H
 #define MUSTER_BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is asked before memory is taken that base/memory has no failure for. A function that may
- * fail first keeps a reserve, which base/memory gives up when the system has no more: so what that
+/* What is asked before memory is taken that has no failure. A function that may
+ * fail first keeps a reserve, which is given up when the system has no more: so what that
  * function then takes in small pieces is there. Memory whose size a peer or a user says is asked
  * for by its size. */
 

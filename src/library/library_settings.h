@@ -25,7 +25,7 @@ enum muster_error library_pass_on(
     struct muster_failure *out_failure, const struct failure *failure);
 
 /* What a function of the library asks before it works, so that it fails where there is no memory.
- * Small things have no failure in the house: see base/spare_memory.h. */
+ * Small things have no failure in the house: see base/memory.h. */
 
 /* MUSTER_ERROR_MEMORY where there is not enough for the small things of one step. */
 enum muster_error library_memory_check(struct muster_failure *out_failure);

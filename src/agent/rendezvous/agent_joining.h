@@ -48,9 +48,9 @@ bool agent_admission_look(struct agent_admission *admission);
 void agent_admission_describe(const struct agent_admission *admission, struct text *out);
 
 /* Tells the other nodes what this one runs, and finds out whether a node that waits beside a job is
- * of that job at all (core/rendezvous/rendezvous_spare has the rules). The store holds what the job
- * runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and nothing
- * waits for an answer. */
+ * of that job at all (core/rendezvous/rendezvous_waiting has the rules). The store holds what the
+ * job runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and
+ * nothing waits for an answer. */
 
 struct agent_program;
 

@@ -48,8 +48,8 @@ struct agent_rendezvous_settings {
      * where the configuration asks for it; the caller leaves it NULL. */
     struct store_admission *admission;
     struct agent_mailbox mailbox; /* copied */
-    /* What the rendezvous records of itself, see core/rendezvous/rendezvous_diary; NULL: nobody
-     * wants it. Fixed nodes record nothing, as in torchrun. */
+    /* What the rendezvous records of itself, see core/rendezvous/rendezvous_transcript; NULL:
+     * nobody wants it. Fixed nodes record nothing, as in torchrun. */
     void (*recorded)(void *context, const struct event_rendezvous *record);
     void *recorded_context;
     /* This node would join a running world, whose workers have imported what `text` lists;

@@ -37,7 +37,7 @@ void agent_register_free(struct agent_register *reg);
 /* Whether there is nothing to be kept of the record. */
 bool agent_register_is_empty(const struct rendezvous_state *record);
 
-/* How a host of the job's store leaves, as core/succession/succession_handover wants it: the
+/* How a host of the job's store leaves, as core/succession/succession_machine wants it: the
  * successor is told, then the others; the store stays until they have left it; and nothing that is
  * being appended to the register is left behind. */
 

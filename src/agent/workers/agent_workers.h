@@ -250,7 +250,7 @@ __attribute__((warn_unused_result)) enum failure_code worker_start_process(
 
 /* Workers that are started beside each other, as processes of their own. Each is made ready and
  * added; then all of them are started. A batch holds what they are started with until it is
- * cleared. This is a part of agent_workers and is not used elsewhere. */
+ * cleared. */
 
 /* More workers are started batch by batch, so that few descriptors are open at a time. */
 #define WORKER_BATCH_MAXIMUM ((size_t)32)

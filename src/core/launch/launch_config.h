@@ -49,7 +49,7 @@ struct rendezvous_settings {
     /* Muster's own */
     struct duration silence_timeout; /* silence_timeout, 3 s: for a machine that does not answer */
     /* calm_after, 600 s: in a job that delegates, after how long without a lost packet a connection
-     * needs no signs of life (core/store/connection_calm). A network that loses one packet in a
+     * needs no signs of life (core/store/connection_silence). A network that loses one packet in a
      * hundred is found out by then, but for one connection in a hundred thousand. */
     struct duration calm_after;
     /* host_timeout, 30 s: how long a node that has lost the store looks for it again */
@@ -268,7 +268,7 @@ struct launch_config {
     enum launch_auth auth;
     char *munge_socket; /* of munge's daemon; NULL: where it listens unless told otherwise */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
-     * 0: the default of core/store/store_memory. */
+     * 0: the default of core/store/store_limits. */
     uint64_t store_memory_bytes;
     int store_memory_percent;
     /* Of the directory in memory for what workers keep between restarts; 0: none. */

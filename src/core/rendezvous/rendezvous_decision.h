@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node does next by torchrun's rules. An operation looks at the record and names an action
- * (core/rendezvous_action); the caller carries it out and writes the changed record. The code can
- * be compared line by line with _RendezvousExitOp, _RendezvousJoinOp, _RendezvousCloseOp,
- * _RendezvousKeepAliveOp and _DistributedRendezvousOpExecutor in
+/* What a node does next by torchrun's rules. An operation looks at the record and names an action;
+ * the caller carries it out and writes the changed record.
+ * The code can be compared line by line with _RendezvousExitOp, _RendezvousJoinOp,
+ * _RendezvousCloseOp, _RendezvousKeepAliveOp and _DistributedRendezvousOpExecutor in
  * torch/distributed/elastic/rendezvous/dynamic_rendezvous.py. This module compares no clocks: the
  * caller says which deadlines have passed and what is due. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_DECISION_H

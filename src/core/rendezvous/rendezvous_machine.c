@@ -187,7 +187,7 @@ static void rendezvous_wishing_say(struct rendezvous_step *step) {
 /* What a connection to the store, and its loss, mean for a node: under which name it goes on,
  * whether its world goes on, and what it still believes. Without a register the record ends for the
  * node with its connection. With one the job goes on at another host: the node keeps its name and a
- * world that is committed. This is a part of rendezvous_machine. */
+ * world that is committed. */
 
 /* After a new connection the node has a new name. Where no host serves presence, only this node
  * knows that the node of its old name is gone. A host may be told so before it is connected. */

@@ -134,8 +134,9 @@ void rendezvous_place_explain_end(const struct rendezvous_place *place,
     const struct rendezvous_view *view, char *out, size_t size);
 
 /* What a rendezvous knows of finished workers: whether the workers of this node are done, and how
- * many nodes are in the exit barrier of the round seen. The barrier itself is core/round_barrier.
- * The struct is one part of a rendezvous machine. Only this module changes it; others read it. */
+ * many nodes are in the exit barrier of the round seen. The barrier itself is
+ * core/round/round_exchange. The struct is one part of a rendezvous machine. Only this module
+ * changes it; others read it. */
 
 /* A zeroed struct is valid: no node is known to be done. */
 struct rendezvous_finish {

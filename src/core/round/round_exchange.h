@@ -49,7 +49,7 @@
  * assumes that torchrun's node shares its store.)
  *
  * The ranks and the store of fixed nodes are known beforehand. They have one round for the whole
- * run, and no record. Each node claims its rank (core/round/round_claim), counts itself in `init/`
+ * run, and no record. Each node claims its rank (core/round/round_fixed), counts itself in `init/`
  * and writes its role info, and every node but rank 0 waits only for its ranks. BEGIN comes again
  * for every attempt. When all nodes are Muster's, they also coordinate: a restart on one node
  * restarts all nodes. See core/round/round_fixed, docs/static-rendezvous.md, and
@@ -311,7 +311,7 @@ struct round_settings {
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
     /* Fixed nodes: the text form of the identity by which this node claims its rank
-     * (core/round/round_claim); borrowed for as long. NULL: it claims none. */
+     * (core/round/round_fixed); borrowed for as long. NULL: it claims none. */
     const char *claim;
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it
      * is the time to BARRIER_LATE: the host waits as long as other nodes need the store. */

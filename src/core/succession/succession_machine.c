@@ -463,7 +463,7 @@ static void succession_arm_timer(struct succession_step *step) {
 
 /* How the place of a host that leaves goes over to the node that it names, and how the others learn
  * of it. The successor claims as any node does, so that the register decides: the host only saves
- * it the suspicion, and the others their turns. This is a part of succession_machine. */
+ * it the suspicion, and the others their turns. */
 
 /* The host. */
 
@@ -609,7 +609,7 @@ static void succession_take_moved(struct succession_step *step) {
 
 /* What a succession machine does as the host of a term: it begins and ends to host, makes rounds
  * that are whole entries of its term, and renews it. When its most nodes are missing it does
- * neither for a while. This is a part of succession_machine. */
+ * neither for a while. */
 
 /* Whether what this host writes there is taken; told where it has changed. */
 static void succession_tell_register(struct succession_step *step, bool is_stuck) {

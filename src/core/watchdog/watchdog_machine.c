@@ -263,7 +263,7 @@ static void try_again_later(
     go_on(machine, out);
 }
 
-/* Workers usually hang together; see core/joint_ending. */
+/* Workers usually hang together. */
 static void look_first(struct watchdog_machine *machine, const struct watchdog_event *event,
     struct watchdog_effects *out) {
     struct watchdog_ending *ending = machine->endings.current;

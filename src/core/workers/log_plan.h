@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans where each stream of each worker goes, and its prefix. The plan depends only on the launch
  * configuration, so that no file is opened for a job whose settings contradict each other.
- * core/log_tree has the paths, and host/log_thread opens and writes the files. Matches
+ * host/log/log_thread opens and writes the files. Matches
  * torch/distributed/elastic/multiprocessing/api.py DefaultLogsSpecs.reify and
  * torch/distributed/elastic/agent/server/local_elastic_agent.py (log line prefixes). */
 #ifndef MUSTER_CORE_WORKERS_LOG_PLAN_H

@@ -3,7 +3,7 @@
  * may be slow, stopped or closed. It never blocks and never changes the flags of the descriptor,
  * which the workers and the shell share. Lines stay whole: a line that fits into PIPE_BUF is
  * written in one piece. Log files are not known here. A caller whose line is refused reads it again
- * later (host/console_feed). */
+ * later: that is the feed, below. */
 #ifndef MUSTER_HOST_LOG_CONSOLE_H
 #define MUSTER_HOST_LOG_CONSOLE_H
 

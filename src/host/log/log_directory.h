@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the directories of a job's logs and error files (names: core/log_tree.h); opens and writes
- * no log. Made when the first workers start, kept for all attempts, never emptied. */
+/* Makes the directories of a job's logs and error files (names: core/workers/log_plan.h); opens and
+ * writes no log. Made when the first workers start, kept for all attempts, never emptied. */
 #ifndef MUSTER_HOST_LOG_LOG_DIRECTORY_H
 #define MUSTER_HOST_LOG_LOG_DIRECTORY_H
 

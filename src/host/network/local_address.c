@@ -149,7 +149,7 @@ void address_list_put_outgoing_first(struct address_list *list) {
 
 /* Local address. */
 
-/* The facts from which core/address_choice chooses. */
+/* The facts from which core/rendezvous/endpoint_match chooses. */
 struct names_and_addresses {
     char *host_name;
     char *qualified_name;

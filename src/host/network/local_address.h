@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names and addresses of this machine. The resolver is called directly (no thread is started)
  * and may wait for a name server; this happens once, before the first workers start.
- * core/address_choice chooses between the answers. */
+ * core/rendezvous/endpoint_match chooses between the answers. */
 #ifndef MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 #define MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine `dir` of a job's register: a directory that all nodes share. Each request is an
- * errand (host/loop/errands.h) on host/register/register_directory.h: a file server that hangs
+ * errand (host/loop/errands.h): a file server that hangs
  * holds up a thread, and the request ends at its deadline. */
 #ifndef MUSTER_HOST_REGISTER_DIR_REGISTER_H
 #define MUSTER_HOST_REGISTER_DIR_REGISTER_H
@@ -32,7 +32,7 @@ void directory_kind_describe(int fd, const char *path, struct text *out);
 
 /* A visit to a job's own directory inside a directory that nodes share: it is made for this user
  * alone when it is missing, and opened anew for each visit. What others have put in its place is
- * refused. Blocking calls; what the files mean is host/register/register_directory.c's. */
+ * refused. Blocking calls; what the files mean stands in the .c. */
 
 /* Room for the names that are made up here. */
 #define DIRECTORY_NAME_SIZE 32

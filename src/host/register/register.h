@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A job's register: the sequence of entries of core/register/register_entry.h, kept by something
- * that outlives every node, the engine (host/register/register_engine.h). Nothing here blocks: each
+ * that outlives every node, the engine. Nothing here blocks: each
  * request is answered later by one event, on the thread that runs the loop, and never from inside a
  * call of this module. Requests may overlap; each has a number and a deadline.
  *

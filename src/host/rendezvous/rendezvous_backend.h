@@ -31,8 +31,7 @@
  * of other nodes; those two may be opened when they are needed. If one connection is lost, all are
  * dropped. Whether the store's machine is silent is judged by the first one alone, over which a
  * sign of life goes every second: TCP sends data again until it is acknowledged, while of its own
- * probes the first ones that are lost count. Where the connection is calm, no sign need go. This is
- * a part of rendezvous_backend and is not used elsewhere. */
+ * probes the first ones that are lost count. Where the connection is calm, no sign need go. */
 
 struct rendezvous_lanes {
     struct event_loop *loop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loads munge's client library, and asks its daemon through it. The calls block on the daemon's
- * socket, for seconds where the daemon hangs, so they are for threads of their own
- * (host/store/munge_identity). Linking the library would make every machine need it. */
+ * socket, for seconds where the daemon hangs, so they are for threads of their own.
+ * Linking the library would make every machine need it. */
 #ifndef MUSTER_HOST_STORE_MUNGE_H
 #define MUSTER_HOST_STORE_MUNGE_H
 
@@ -46,7 +46,7 @@ enum store_credential_verdict munge_library_decode(const struct munge_library *l
 
 /* Who this node is to munge: the library, the daemon's socket, the user as whom the daemon knows
  * this process (in a container that may be another number than geteuid's), and the job. Asks the
- * daemon for the credentials of a proof (wire/store/store_credential), on threads. */
+ * daemon for the credentials of a proof (wire/store/store_proof), on threads. */
 
 struct munge_identity;
 

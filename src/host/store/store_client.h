@@ -43,7 +43,7 @@ struct store_client_settings {
      * times silence_timeout. */
     bool is_watched;
     /* Where is_watched: after how long without a lost packet the connection is calm, and needs no
-     * signs of life (core/store/connection_calm). Zero: never. */
+     * signs of life (core/store/connection_silence). Zero: never. */
     struct duration calm_after;
     /* The job's token, see wire/store/store_proof; outlives the client. NULL: there is none. */
     const struct store_key *key;

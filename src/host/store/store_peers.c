@@ -396,8 +396,7 @@ static void store_probation_end(struct store_peer *peer) {
 }
 
 /* Whose buffers are given up when the memory of a store is needed: those of the clients that hold
- * most, with unfinished requests or unread replies. host/store/store_room has the numbers. This is
- * a part of store_peers. */
+ * most, with unfinished requests or unread replies. */
 
 /* The bytes of the client being served that count for nobody: what the table takes leaves its input
  * buffer. */
@@ -600,8 +599,7 @@ struct duration store_lookout_look(struct store_peers *peers) {
 }
 
 /* What a store server makes of the bytes of its clients: it carries out their requests, collects
- * the replies, and keeps presence. In one turn of the loop a client gets a share. This is a part of
- * store_peers. */
+ * the replies, and keeps presence. In one turn of the loop a client gets a share. */
 
 /* What one client may get in one turn of the loop. */
 #define TURN_REPLY_BYTES ((size_t)262144)

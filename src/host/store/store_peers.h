@@ -174,16 +174,15 @@ struct store_peer {
 /* The clients of a store server that have not proved themselves yet, where a proof is wanted for
  * everything. Each has ten seconds. They are not many: when there is no room, the one that came
  * first makes way for the next, and none of one address' may take more than half of the room. So
- * whoever only connects, however often, keeps no node from coming in, and costs few descriptors.
- * This is a part of store_peers and is not used elsewhere. */
+ * whoever only connects, however often, keeps no node from coming in, and costs few descriptors. */
 
 #define STORE_PROBATION_SECONDS 10
 
 /* The clients of a store server whose machines it looks at every second: those that hold a presence
  * key. It judges their silence (core/store/connection_silence), and answers the signs of life that
  * they have left in its kernel. Of a client whose connection is calm no signs come any more
- * (core/store/connection_calm); its silence is left to the kernel until one comes again, and
- * nothing is done for it meanwhile. This is a part of store_peers and is not used elsewhere. */
+ * (core/store/connection_silence); its silence is left to the kernel until one comes again, and
+ * nothing is done for it meanwhile. */
 
 /* Closes the clients whose machines are gone. Returns after how long to look again. */
 struct duration store_lookout_look(struct store_peers *peers);

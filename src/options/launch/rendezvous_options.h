@@ -22,7 +22,7 @@
 
 /* Adds KEY=VALUE entries; blanks around keys and values are ignored. A later entry replaces an
  * earlier one with the same key. FAILURE_INVALID with a reason appended, which has no password
- * in it (core/launch/secret_setting); `out_settings` is then unchanged. */
+ * in it (core/launch/launch_config); `out_settings` is then unchanged. */
 __attribute__((warn_unused_result)) enum failure_code rendezvous_conf_parse(
     const char *text, struct text_list *out_settings, struct text *out_reason);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What Slurm's variables say about the step that this process is a task of: which nodes it has, and
  * how many tasks run on each. They are read, not judged: what a job makes of them is up to
- * options/launch/slurm_options. */
+ * options/launch/config_builder. */
 #ifndef MUSTER_OPTIONS_SLURM_SLURM_STEP_H
 #define MUSTER_OPTIONS_SLURM_SLURM_STEP_H
 

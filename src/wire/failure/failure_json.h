@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a node describes a worker's failure to the other nodes: a core/failure_account as JSON. The
- * format is Muster's own; no other launcher reads it. */
+/* How a node describes a worker's failure to the other nodes: a core/failure/failure_report as
+ * JSON. The format is Muster's own; no other launcher reads it. */
 #ifndef MUSTER_WIRE_FAILURE_FAILURE_JSON_H
 #define MUSTER_WIRE_FAILURE_FAILURE_JSON_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads into a wire/pickle_document the part of Python's pickle format (protocols 2 to 5) that a
  * rendezvous record needs. Nothing is ever imported, called or constructed. Opcodes that would call
- * something in Python make inert values here, and only for the classes in wire/pickle_class. Every
- * other class, function and opcode is refused, and the reason names it. Matches Lib/pickle.py class
- * _Unpickler for what it accepts. Like pickle.loads it ignores bytes after the end. */
+ * something in Python make inert values here, and only for the classes in
+ * wire/pickle/pickle_document. Every other class, function and opcode is refused, and the reason
+ * names it. Matches Lib/pickle.py class _Unpickler for what it accepts. Like pickle.loads it
+ * ignores bytes after the end. */
 #ifndef MUSTER_WIRE_PICKLE_PICKLE_READER_H
 #define MUSTER_WIRE_PICKLE_PICKLE_READER_H
 

@@ -288,9 +288,8 @@ void record_effects_tell(struct record_effects *effects, const struct rendezvous
 }
 
 /* What follows from the store's replies: the next question, an event for the machine, or the end
- * when the content of the store cannot be used. This is a part of rendezvous_record_store and is
- * not used elsewhere. Other programs may have written what a reply contains, so it is not
- * trusted. */
+ * when the content of the store cannot be used. Other programs may have written what a reply
+ * contains, so it is not trusted. */
 
 /* The keys of older changes are deleted: a node that reads the counter now never waits for them. */
 #define CHANGES_KEPT 256

@@ -18,8 +18,7 @@
  * token. HELLO and PROOF are sent only to a server that said WANTED. Nothing is encrypted, and what
  * follows the proof carries no codes. The host computes and draws.
  *
- * The two sides may use credentials of munge instead of a token, after the same challenge:
- * wire/store/store_credential. */
+ * The two sides may use credentials of munge instead of a token, after the same challenge. */
 #ifndef MUSTER_WIRE_STORE_STORE_PROOF_H
 #define MUSTER_WIRE_STORE_STORE_PROOF_H
 
