@@ -99,7 +99,7 @@ struct endpoint_facts {
 bool endpoint_matches_machine(const struct endpoint_facts *facts);
 
 /* Appends the addresses of a host which is this machine that are not this machine's, as far as it
- * is known, with commas between them; at most ENDPOINT_OTHERS_LISTED. The name of all machines of a
+ * is known, with commas between them; the first few. The name of all machines of a
  * service is such a host, and each of them takes it for its own. Returns how many there are. */
 size_t endpoint_list_others(const struct endpoint_facts *facts, struct text *out);
 

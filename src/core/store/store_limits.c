@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_limits.h"
 
+/* Without a wish a store takes this part of the memory, but not more than the limit of
+ * STORE_LIMITS_DEFAULT. Workers need most of the memory for themselves. */
 #define STORE_MEMORY_DEFAULT_PERCENT 25
 
 #define LEAST_REQUEST_BYTES ((size_t)16 << 20) /* a value of the default limit fits, twice */

@@ -35,8 +35,7 @@ struct store_limits {
 /* How much memory a store may take: what the user has asked for, or a part of what there is. Values
  * only; host/machine/memory_limit knows how much there is. */
 
-/* Without a wish a store takes this part of the memory, but not more than the limit of
- * STORE_LIMITS_DEFAULT. Workers need most of the memory for themselves. */
+/* The smallest store that one may wish. */
 #define STORE_MEMORY_LEAST ((uint64_t)1 << 20)
 
 /* What the user has asked for. A zeroed struct: nothing. */

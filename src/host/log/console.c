@@ -266,6 +266,7 @@ bool console_add_record(struct console *console, struct slice record) {
 
 /* Console feed. */
 
+/* The bytes of records that may wait for ended streams. */
 #define CONSOLE_FEED_TEXT_CEILING ((size_t)256 * 1024)
 
 /* The bytes that are read again at once; larger than the longest line with its newline. */

@@ -17,8 +17,7 @@
 #include "core/workers/line_splitter.h"
 #include "host/loop/event_loop.h"
 
-/* The bytes that may wait. Workers' lines can be read again from their file; the agent's records
- * cannot, so they get more room. */
+/* The bytes of workers' lines that may wait; these can be read again from their file. */
 #define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
 
 enum console_kind {
@@ -68,8 +67,8 @@ bool console_is_same(const struct console *console, int fd);
  * its queue is full. A closed console accepts and discards everything. */
 __attribute__((warn_unused_result)) bool console_add_line(
     struct console *console, struct slice header, struct slice line);
-/* As console_add_line, for a record of the agent, which may fill the queue up to
- * CONSOLE_RECORD_CEILING. */
+/* As console_add_line, for a record of the agent, which cannot be read again, and so
+ * has more room. */
 __attribute__((warn_unused_result)) bool console_add_record(
     struct console *console, struct slice record);
 
@@ -89,8 +88,7 @@ bool console_is_closed(const struct console *console);
  * has caught up. So a slow console costs neither lines nor memory. The lines of one stream stay in
  * order. A record waits for streams that had ended before it, and for no others. */
 
-/* The maximum number of ended streams and records that may wait for the console, and the maximum
- * bytes of those records. */
+/* The maximum number of ended streams and records that may wait for the console. */
 #define CONSOLE_FEED_ITEM_CEILING 1024
 
 /* The `from` of a line that is missing in its file and cannot be read again. */

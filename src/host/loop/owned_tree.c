@@ -70,6 +70,7 @@ const char *temporary_directory_usable(const struct text_list *environment) {
 
 /* Owned tree. */
 
+/* What is in all directories together that one call removes. */
 #define OWNED_TREE_ENTRIES_MAXIMUM (1u << 24)
 
 /* Over the whole tree: somebody may add to a directory while it is emptied. */

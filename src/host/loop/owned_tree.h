@@ -29,7 +29,7 @@ const char *temporary_directory_candidate(const struct text_list *environment, s
  * for paths that others are told, so the working directory does not count. Looks at the disk. */
 const char *temporary_directory_usable(const struct text_list *environment);
 
-/* Directories in each other, and what is in all of them together, that one call removes. */
+/* The directories in each other that one call removes. */
 #define OWNED_TREE_DEPTH_MAXIMUM 256
 
 struct owned_tree {

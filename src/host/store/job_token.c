@@ -59,6 +59,7 @@ void crypto_library_unload(struct crypto_library *library) {
 
 /* Job token. */
 
+/* Shorter ones could be guessed by whoever has heard one proof. */
 #define JOB_TOKEN_SHORTEST ((size_t)16)
 
 struct job_token {

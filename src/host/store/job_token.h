@@ -31,7 +31,7 @@ __attribute__((warn_unused_result)) enum failure_code crypto_library_load(
 
 void crypto_library_unload(struct crypto_library *library);
 
-/* Shorter ones could be guessed by whoever has heard one proof. */
+/* The longest token that is read. */
 #define JOB_TOKEN_LONGEST ((size_t)4096)
 
 struct job_token;

@@ -7,9 +7,7 @@
 #include "base/memory.h"
 
 #define HOSTLIST_MAXIMUM_LENGTH (1 << 20)
-
 #define HOSTLIST_MAXIMUM_DIGITS 9
-
 #define HOSTLIST_MAXIMUM_BRACKETS 8
 
 /* One walk over a list. The names of an item with brackets are made one after the other: each

@@ -14,7 +14,7 @@
  * letters as digits) are not. Nothing is asked of Slurm, so this works where its programs are
  * missing, as in a container. */
 
-/* The longest list, name and number that are read, and the most brackets in one name. */
+/* The longest list and the longest name that are read. */
 #define HOSTLIST_MAXIMUM_HOSTS 65536
 #define HOSTLIST_MAXIMUM_NAME 253
 

@@ -766,6 +766,7 @@ static void record_answer_take_excess(struct rendezvous_record_store *store,
 
 /* Record store. */
 
+/* The value of a running node's presence key. */
 #define RENDEZVOUS_PRESENCE_RUNNING "running"
 
 /* How often a file is opened when each time it fails before the node is connected. No network is

@@ -157,7 +157,7 @@ struct record_effect *record_effects_add(
 /* Adds a TELL effect and copies what the event points to. */
 void record_effects_tell(struct record_effects *effects, const struct rendezvous_event *event);
 
-/* The value of a running node's presence key. */
+/* The value of a node's presence key when its part in the job is over. */
 #define RENDEZVOUS_PRESENCE_FINISHED "finished"
 
 struct rendezvous_record_store;
