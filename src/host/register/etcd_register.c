@@ -236,7 +236,7 @@ struct work {
     struct register_request *request;
     struct grpc_call *call;
     struct grpc_call *look;    /* of a watch that goes on: whether the entry was there before */
-    struct event_timer *timer; /* between two rounds over all members */
+    struct event_timer *timer; /* between two rounds over all members; until a watch is there */
     struct bytes message;
     size_t attempts;
     size_t member; /* that is being asked */
@@ -403,6 +403,14 @@ static void write_place(const struct etcd_reply *reply, struct text *out) {
     text_append_bytes(out, (const char *)reply->key.data, reply->key.length);
 }
 
+/* Patience with one member. */
+
+static struct duration patience_of(const struct work *work) {
+    size_t rounds = work->attempts / work->state->settings.endpoints.count + 1;
+    rounds = rounds > MEMBER_PATIENCE_ROUNDS ? MEMBER_PATIENCE_ROUNDS : rounds;
+    return duration_from_milliseconds((int64_t)rounds * MEMBER_PATIENCE_MILLISECONDS);
+}
+
 /* Watching. */
 
 static bool is_later(const struct work *work, const struct etcd_reply *reply) {
@@ -418,19 +426,7 @@ static void answer_later(struct work *work, const struct etcd_reply *reply) {
     text_clear(&place);
 }
 
-/* Without an answer, the watch alone is left. */
-static void looked(void *context, const struct grpc_result *result) {
-    struct work *work = context;
-    struct etcd_reply reply = {0};
-    bool is_answered = result->is_answered && result->status == GRPC_OK;
-    work->look = NULL;
-    if (is_answered && etcd_read_range(result->message, &reply) == FAILURE_NONE) {
-        if (is_later(work, &reply)) {
-            answer_later(work, &reply);
-        }
-        etcd_reply_clear(&reply);
-    }
-}
+static void looked(void *context, const struct grpc_result *result);
 
 /* What was put before the watch was there is not told. */
 static void look(struct work *work) {
@@ -442,7 +438,7 @@ static void look(struct work *work) {
         .path = "/etcdserverpb.KV/Range",
         .message = bytes_slice(&message),
         .token = state->token,
-        .patience = duration_from_milliseconds(MEMBER_PATIENCE_MILLISECONDS),
+        .patience = patience_of(work),
         .done = looked,
         .context = work,
     };
@@ -473,6 +469,7 @@ static bool take_event(void *context, struct slice message) {
     } else if (!goes_on) {
         answer_later(work, &reply);
     } else if (reply.is_created) {
+        event_timer_stop(work->timer);
         look(work);
     }
     etcd_reply_clear(&reply);
@@ -524,10 +521,6 @@ static void answer_reply(struct work *work, struct slice message) {
 
 static void ask(struct work *work);
 
-static void ask_again(void *context) {
-    ask(context);
-}
-
 /* The next member at once; after the last one, all of them again in a moment. */
 static void ask_next(struct work *work) {
     struct etcd_register *state = work->state;
@@ -545,6 +538,8 @@ static void ask_next(struct work *work) {
 static void take_failure(struct work *work, const struct grpc_result *result) {
     struct etcd_register *state = work->state;
     struct failure failure;
+    stop(&work->call);
+    stop(&work->look);
     failure_set(&failure, result->why->code, "etcd (%s): %s%s",
         state->settings.endpoints.items[work->member], result->why->message,
         etcd_failure_advice(result));
@@ -562,6 +557,35 @@ static void take_failure(struct work *work, const struct grpc_result *result) {
             work->request->kind == REGISTER_REQUEST_APPEND && !work->is_logging_in;
         ask_next(work);
     }
+}
+
+/* Without an answer nobody knows whether the entry was there before: the watch begins anew. */
+static void looked(void *context, const struct grpc_result *result) {
+    struct work *work = context;
+    struct etcd_reply reply = {0};
+    work->look = NULL;
+    if (!result->is_answered || result->status != GRPC_OK) {
+        take_failure(work, result);
+        return;
+    }
+    enum failure_code code = etcd_read_range(result->message, &reply);
+    if (code != FAILURE_NONE) {
+        answer_unreadable(work, code);
+    } else if (is_later(work, &reply)) {
+        answer_later(work, &reply);
+    }
+    etcd_reply_clear(&reply);
+}
+
+static void timer_fired(void *context) {
+    struct work *work = context;
+    struct failure failure;
+    if (work->call == NULL) { /* the next round */
+        ask(work);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it has not begun to tell of new entries in time");
+    take_failure(work, &(struct grpc_result){.why = &failure});
 }
 
 static void take_token(struct work *work, struct slice message) {
@@ -595,18 +619,12 @@ static void done(void *context, const struct grpc_result *result) {
     }
 }
 
-static struct duration patience_of(const struct work *work) {
-    size_t rounds = work->attempts / work->state->settings.endpoints.count + 1;
-    rounds = rounds > MEMBER_PATIENCE_ROUNDS ? MEMBER_PATIENCE_ROUNDS : rounds;
-    return duration_from_milliseconds((int64_t)rounds * MEMBER_PATIENCE_MILLISECONDS);
-}
-
 static void ask(struct work *work) {
     struct etcd_register *state = work->state;
     struct bytes login = {0};
+    struct instant now = event_loop_now(state->loop);
     struct duration patience = patience_of(work);
     work->is_logging_in = state->settings.user != NULL && state->token == NULL;
-    stop(&work->look);
     work->member = state->current;
     work->attempts++;
     bool is_stream = work->request->kind == REGISTER_REQUEST_WATCH && !work->is_logging_in;
@@ -618,12 +636,15 @@ static void ask(struct work *work) {
         .path = path_of(work),
         .message = bytes_slice(work->is_logging_in ? &login : &work->message),
         .token = work->is_logging_in ? NULL : state->token,
-        .patience = is_stream ? instant_until(event_loop_now(state->loop), work->request->deadline)
-                              : patience,
+        .patience = is_stream ? instant_until(now, work->request->deadline) : patience,
         .heard = is_stream ? take_event : NULL,
         .done = done,
         .context = work,
     };
+    event_timer_stop(work->timer);
+    if (is_stream) {
+        event_timer_set(work->timer, instant_after(now, patience));
+    }
     work->call = grpc_call_start(state->client, &question);
     bytes_clear(&login);
 }
@@ -669,7 +690,7 @@ static void etcd_begin(void *context, struct register_request *request) {
     struct work *work = memory_allocate(sizeof *work);
     work->state = context;
     work->request = request;
-    work->timer = event_timer_new(work->state->loop, ask_again, work);
+    work->timer = event_timer_new(work->state->loop, timer_fired, work);
     request->work = work;
     write_message(work);
     ask(work);
