@@ -259,13 +259,32 @@ static void learn_cause(struct job_metrics *metrics, const struct agent_event *e
     metrics->restarts_paid = event->joined.restarts;
 }
 
+/* Whether the worker was known to fail before it was gone. */
+static bool was_ending(const struct worker_group *workers, const struct agent_event *event) {
+    for (size_t i = 0; i < workers->failure_count; i++) {
+        const struct worker_failure *failure = &workers->failures[i];
+        if (failure->local_rank == event->worker_exited.local_rank) {
+            return failure->observed.nanoseconds < event->worker_exited.observed.nanoseconds;
+        }
+    }
+    return false;
+}
+
+/* What ends while the agent stops all workers is a consequence of that, whatever its exit status.
+ */
+static uint64_t *counter_of_exit(struct job_metrics *metrics, enum agent_phase before,
+    const struct worker_group *workers, const struct agent_event *event) {
+    if (!event->worker_exited.exit.is_signal && event->worker_exited.exit.value == 0) {
+        return &metrics->succeeded_workers;
+    }
+    bool is_stopped = before == AGENT_STOPPING && !was_ending(workers, event);
+    return is_stopped ? &metrics->stopped_workers : &metrics->failed_workers;
+}
+
 void job_metrics_step(struct job_metrics *metrics, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event) {
     if (event->kind == AGENT_EVENT_WORKER_EXITED) {
-        bool is_success =
-            !event->worker_exited.exit.is_signal && event->worker_exited.exit.value == 0;
-        metrics->succeeded_workers += is_success ? 1 : 0;
-        metrics->failed_workers += is_success ? 0 : 1;
+        *counter_of_exit(metrics, before, &machine->workers, event) += 1;
     }
     if (machine->phase != before) {
         change_phase(metrics, before, machine, event);

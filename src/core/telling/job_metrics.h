@@ -87,7 +87,8 @@ struct job_metrics {
     struct job_times activities[JOB_ACTIVITY_COUNT];
     uint64_t restarts[JOB_RESTART_COUNT];
     uint64_t succeeded_workers; /* workers that exited with 0, in all attempts */
-    uint64_t failed_workers;
+    uint64_t failed_workers;    /* by themselves */
+    uint64_t stopped_workers;   /* by the agent, since another one failed or the world changed */
     uint64_t expired_timers;
     struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
     struct instant since;   /* the beginning of the present phase */
