@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/loop/errands.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/shared_place.h"
 
@@ -121,7 +121,7 @@ enum failure_code log_directory_open(const char *log_dir, const char *run_id,
         log_directory_clear(&directory);
         return code;
     }
-    (void)!owned_tree_note(directory.run_path, &directory.run);
+    (void)!directory_tree_note(directory.run_path, &directory.run);
     *out_directory = directory;
     return FAILURE_NONE;
 }
@@ -134,11 +134,11 @@ void log_directory_copy(const struct log_directory *directory, struct log_direct
 
 /* Where a server knows this user by another number, it is not known which directory was made. */
 static bool is_there(const struct log_directory *directory) {
-    struct owned_tree now;
+    struct directory_tree now;
     if (directory->run.inode == 0) {
         return access(directory->run_path, F_OK) == 0;
     }
-    return owned_tree_note(directory->run_path, &now) && now.inode == directory->run.inode &&
+    return directory_tree_note(directory->run_path, &now) && now.inode == directory->run.inode &&
            now.device == directory->run.device;
 }
 

@@ -10,14 +10,14 @@
 #include "base/failure.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/errands.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 /* A job's directory on this node. Zeroed, and with --log-dir /dev/null: no directory at all. */
 struct log_directory {
-    char *base_path;       /* absolute; NULL: none */
-    char *run_path;        /* base_path/<run id>_<random>; NULL: none */
-    bool is_temporary;     /* base_path was made here because none was given */
-    struct owned_tree run; /* which directory run_path is */
+    char *base_path;           /* absolute; NULL: none */
+    char *run_path;            /* base_path/<run id>_<random>; NULL: none */
+    bool is_temporary;         /* base_path was made here because none was given */
+    struct directory_tree run; /* which directory run_path is */
 };
 
 /* These wait for the disk, which may be dead: call them from a thread that nothing depends on

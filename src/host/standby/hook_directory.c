@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/loop/errands.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/shared_place.h"
 #include "host/standby/hook_files.h"
 
@@ -159,7 +159,7 @@ enum failure_code hook_directory_open(const char *program, const char *temporary
         return code;
     }
     struct hook_directory directory = {.path = path, .is_private = true};
-    (void)!owned_tree_note(path, &directory.tree);
+    (void)!directory_tree_note(path, &directory.tree);
     enum failure_code code = write_hook(path, failure);
     if (code != FAILURE_NONE) {
         hook_directory_close(&directory);
@@ -171,7 +171,7 @@ enum failure_code hook_directory_open(const char *program, const char *temporary
 
 void hook_directory_close(struct hook_directory *directory) {
     if (directory->is_private) {
-        (void)owned_tree_remove(directory->path, &directory->tree, NULL);
+        (void)directory_tree_remove(directory->path, &directory->tree, NULL);
     }
     free(directory->path);
     *directory = (struct hook_directory){0};
@@ -221,11 +221,12 @@ static void run_renew(void *subject) {
     if (is_whole(directory->path)) {
         return;
     }
-    (void)owned_tree_remove(directory->path, &directory->tree, NULL); /* half of it may be left */
+    (void)directory_tree_remove(
+        directory->path, &directory->tree, NULL); /* half of it may be left */
     errand->is_renewed = true;
     errand->code = shared_place_make_private(directory->path, &errand->failure);
     if (errand->code == FAILURE_NONE) {
-        (void)!owned_tree_note(directory->path, &directory->tree);
+        (void)!directory_tree_note(directory->path, &directory->tree);
         errand->code = write_hook(directory->path, &errand->failure);
     }
 }
