@@ -10,7 +10,7 @@
 #include "core/workers/log_plan.h"
 #include "host/failure/error_file.h"
 #include "host/loop/clock.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/whole_file.h"
 #include "wire/failure/error_file_json.h"
 
@@ -63,8 +63,8 @@ char *last_words_read(struct agent_workers *workers, const char *path, const str
     }
     struct reading *reading = memory_allocate(sizeof *reading);
     reading->path = memory_duplicate_string(path);
-    const struct errand_task task = {run_reading, free_reading, reading};
-    enum failure_code code = errand_run_within(&task, patience, NULL, &failure);
+    const struct blocking_task task = {run_reading, free_reading, reading};
+    enum failure_code code = blocking_task_run_within(&task, patience, NULL, &failure);
     if (code != FAILURE_NONE) {
         log_warning(log, "the report is without the last lines of %s: %s", path, failure.message);
         return NULL;
@@ -85,8 +85,8 @@ struct last_words {
     struct event_loop *loop;
     struct agent_workers *workers;
     const struct log *log;
-    struct errands *errands; /* NULL until there is something to read */
-    char *path;              /* of the worker that has failed; NULL: nothing is expected */
+    struct blocking_pool *pool; /* NULL until there is something to read */
+    char *path;                 /* of the worker that has failed; NULL: nothing is expected */
     int local_rank;
 };
 
@@ -135,9 +135,9 @@ static void was_read(void *context, void *subject) {
 static void logs_are_complete(void *context) {
     struct last_words *words = context;
     struct failure failure = {0};
-    struct errand *errand;
-    if (words->errands == NULL &&
-        errands_new(words->loop, &words->errands, &failure) != FAILURE_NONE) {
+    struct blocking_call *call;
+    if (words->pool == NULL &&
+        blocking_pool_new(words->loop, &words->pool, &failure) != FAILURE_NONE) {
         log_warning(words->log, "the log of local_rank %d, which failed, is %s", words->local_rank,
             words->path);
         return;
@@ -145,9 +145,9 @@ static void logs_are_complete(void *context) {
     struct reading *reading = memory_allocate(sizeof *reading);
     reading->path = words->path;
     words->path = NULL;
-    const struct errand_task task = {run_reading, free_reading, reading};
-    const struct errand_answer answer = {was_read, words};
-    if (errands_send(words->errands, &task, &answer, &errand, &failure) != FAILURE_NONE) {
+    const struct blocking_task task = {run_reading, free_reading, reading};
+    const struct blocking_answer answer = {was_read, words};
+    if (blocking_pool_send(words->pool, &task, &answer, &call, &failure) != FAILURE_NONE) {
         log_warning(words->log, "what local_rank %d, which failed, wrote last is not known: %s",
             words->local_rank, failure.message);
     }
@@ -162,7 +162,7 @@ struct last_words *last_words_new(
 void last_words_free(struct last_words *words) {
     if (words != NULL) {
         agent_workers_notify_of_logs(words->workers, NULL, NULL);
-        errands_free(words->errands);
+        blocking_pool_free(words->pool);
         free(words->path);
         free(words);
     }
@@ -288,9 +288,9 @@ static void write_to_parent(
     struct writing *writing = memory_allocate(sizeof *writing);
     writing->path = memory_duplicate_string(parent_error_file);
     writing->content = memory_duplicate_string(text_string(document));
-    const struct errand_task task = {run_writing, free_writing, writing};
-    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &failure) !=
-        FAILURE_NONE) {
+    const struct blocking_task task = {run_writing, free_writing, writing};
+    if (blocking_task_run_within(
+            &task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &failure) != FAILURE_NONE) {
         log_warning(log, "TORCHELASTIC_ERROR_FILE: cannot write the error file %s: %s",
             parent_error_file, failure.message);
         return;

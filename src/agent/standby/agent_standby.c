@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/standby/standby_environment.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 #include "host/machine/memory_limit.h"
 #include "host/standby/hook_directory.h"
 #include "host/standby/memory_file.h"

@@ -10,7 +10,7 @@
 #include "core/standby/standby_environment.h"
 #include "core/telling/run_result.h"
 #include "host/failure/process_evidence.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/standby/memory_file.h"
 
 void awaited_place_keep(struct awaited_place *place, const struct text_list *environment,
@@ -210,14 +210,14 @@ struct agent_workers {
     struct process_family *family;
     struct spawn_crew *crew;
     struct process_evidence *evidence;
-    struct errands *errands;
+    struct blocking_pool *pool;
     struct worker_errors *errors;
     struct event_loop *loop;
     struct event_timer *impatience;             /* of a start */
     struct attempt_logs_settings logs_settings; /* of the last start */
     const struct node_placement *placement;     /* the same */
-    struct errand *making;      /* its files are being made; NULL: no start is under way */
-    struct agent_worker *items; /* by local rank */
+    struct blocking_call *making; /* its files are being made; NULL: no start is under way */
+    struct agent_worker *items;   /* by local rank */
     size_t count;
     char *log_directory; /* of the attempt; NULL: none */
     char *timer_file;    /* for all workers; NULL: whatever they inherit */
@@ -761,7 +761,7 @@ static void disk_is_late(void *context) {
                                                      : "the log files",
         DISK_PATIENCE_SECONDS);
     if (workers->has_started) {
-        errands_drop(workers->errands, workers->making);
+        blocking_pool_drop(workers->pool, workers->making);
         finish_start(workers, NULL, reason);
     } else {
         log_warning(settings->log, "the workers wait for their log directory: %s", reason);
@@ -806,9 +806,9 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
     prepare_logs(workers);
     struct attempt_files *files = attempt_logs_plan(&workers->logs_settings);
     files->timer_file = memory_duplicate_string(workers->timer_file);
-    const struct errand_task task = {attempt_files_make, attempt_files_free, files};
-    const struct errand_answer answer = {files_were_made, workers};
-    if (errands_send(workers->errands, &task, &answer, &workers->making, &failure) !=
+    const struct blocking_task task = {attempt_files_make, attempt_files_free, files};
+    const struct blocking_answer answer = {files_were_made, workers};
+    if (blocking_pool_send(workers->pool, &task, &answer, &workers->making, &failure) !=
         FAILURE_NONE) {
         fail_start(workers, 0, failure.message);
         return;
@@ -866,11 +866,11 @@ static enum failure_code open_parts(
         const struct agent_standby_starter starter = {workers->family, start_spare,
             foresee_environment, start_probe, place_settled, worker_ending, workers};
         agent_standby_attach(workers->settings.standby, &starter);
-        code = errands_new(loop, &workers->errands, failure);
+        code = blocking_pool_new(loop, &workers->pool, failure);
     }
     if (code == FAILURE_NONE) {
         struct worker_errors_settings settings = {
-            .loop = loop, .errands = workers->errands, .worker_count = workers->count};
+            .loop = loop, .pool = workers->pool, .worker_count = workers->count};
         workers->errors = worker_errors_new(&settings);
     }
     return code;
@@ -910,7 +910,7 @@ void agent_workers_free(struct agent_workers *workers) {
     spawn_crew_free(workers->crew);
     worker_errors_free(workers->errors);
     event_timer_free(workers->impatience);
-    errands_free(workers->errands);
+    blocking_pool_free(workers->pool);
     process_evidence_free(workers->evidence);
     forget_attempt(workers);
     free(workers->timer_file);
@@ -930,7 +930,7 @@ void agent_workers_set_timer_file(
 /* Whoever is to be ended does not start. */
 static void end_start(struct agent_workers *workers) {
     if (workers->making != NULL) {
-        errands_drop(workers->errands, workers->making);
+        blocking_pool_drop(workers->pool, workers->making);
         workers->making = NULL;
         event_timer_stop(workers->impatience);
         attempt_is_over(workers);

@@ -20,8 +20,8 @@
 #include "host/log/log_thread.h"
 
 /* The directories and log files of one attempt, made in one go on a thread that a dead disk may
- * hold up (host/loop/errands). So this owns everything that it works with. attempt_logs decides
- * which files are wanted, and uses them. */
+ * hold up (host/loop/blocking_pool). So this owns everything that it works with. attempt_logs
+ * decides which files are wanted, and uses them. */
 
 enum attempt_stream {
     ATTEMPT_STDOUT,

@@ -85,7 +85,8 @@ void guardian_remains_add(
         remains->items, &remains->capacity, remains->count + 1, sizeof *remains->items);
     struct guardian_remainder item = {.kind = kind, .path = memory_duplicate_string(path)};
     if (kind == GUARDIAN_REMAINS_TREE) {
-        (void)owned_tree_note(path, &item.tree); /* one that is not there is not removed later */
+        (void)directory_tree_note(
+            path, &item.tree); /* one that is not there is not removed later */
     }
     remains->items[remains->count++] = item;
 }
@@ -160,7 +161,7 @@ void guardian_remains_remove(const struct guardian_remains *remains) {
             (void)empty_directory_remove(item->path);
             break;
         case GUARDIAN_REMAINS_TREE:
-            (void)owned_tree_remove(item->path, &item->tree, NULL);
+            (void)directory_tree_remove(item->path, &item->tree, NULL);
             break;
         }
     }

@@ -30,7 +30,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 /* How long an agent has not spoken to its guardian, and whether that is long enough to end its
  * workers. Only time in which the guardian itself was looking counts: so a machine that was
@@ -72,8 +72,8 @@ enum guardian_remains_kind {
 
 struct guardian_remainder {
     enum guardian_remains_kind kind;
-    char *path;             /* absolute */
-    struct owned_tree tree; /* GUARDIAN_REMAINS_TREE */
+    char *path;                 /* absolute */
+    struct directory_tree tree; /* GUARDIAN_REMAINS_TREE */
 };
 
 /* A zeroed struct is a valid empty list. */

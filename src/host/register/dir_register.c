@@ -16,7 +16,7 @@
 
 #include "base/memory.h"
 #include "core/register/register_entry.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/random_seed.h"
 #include "wire/register/register_entry_text.h"
 
@@ -679,7 +679,7 @@ void register_finding_clear(struct register_finding *finding) {
 /* Dir register. */
 
 struct dir_register {
-    struct errands *errands;
+    struct blocking_pool *pool;
     struct register_directory directory;
     uint64_t renewal_seed; /* tells the renewals of this process from those of others */
     uint64_t renewal_count;
@@ -707,7 +707,7 @@ static enum failure_code dir_open(struct event_loop *loop, const struct register
     enum failure_code code = register_directory_init(
         &state->directory, settings->endpoint, settings->run_id, settings->node_name, failure);
     if (code == FAILURE_NONE) {
-        code = errands_new(loop, &state->errands, failure);
+        code = blocking_pool_new(loop, &state->pool, failure);
     }
     if (code == FAILURE_NONE) {
         *out_state = state;
@@ -720,7 +720,7 @@ static enum failure_code dir_open(struct event_loop *loop, const struct register
 
 static void dir_close(void *context) {
     struct dir_register *state = context;
-    errands_free(state->errands);
+    blocking_pool_free(state->pool);
     register_directory_clear(&state->directory);
     free(state);
 }
@@ -781,11 +781,11 @@ static void forget_tidying(void *context, void *subject) {
 /* Nobody waits for it. */
 static void send_tidying(struct dir_register *state, const struct register_request *request) {
     struct work *work = work_new(state, request);
-    struct errand *errand;
+    struct blocking_call *call;
     work->is_tidying = true;
     enum failure_code code =
-        errands_send(state->errands, &(struct errand_task){work_run, work_free, work},
-            &(struct errand_answer){forget_tidying, NULL}, &errand, NULL);
+        blocking_pool_send(state->pool, &(struct blocking_task){work_run, work_free, work},
+            &(struct blocking_answer){forget_tidying, NULL}, &call, NULL);
     (void)code; /* the next one tidies */
 }
 
@@ -819,7 +819,7 @@ static void work_done(void *context, void *subject) {
 static void dir_begin(void *context, struct register_request *request) {
     struct dir_register *state = context;
     struct work *work = work_new(state, request);
-    struct errand *errand = NULL;
+    struct blocking_call *call = NULL;
     struct failure failure;
     if (request->kind == REGISTER_REQUEST_RENEW) {
         work->text = text_format(
@@ -828,9 +828,9 @@ static void dir_begin(void *context, struct register_request *request) {
         work->text = memory_duplicate_string((const char *)request->text.data);
     }
     enum failure_code code =
-        errands_send(state->errands, &(struct errand_task){work_run, work_free, work},
-            &(struct errand_answer){work_done, request}, &errand, &failure);
-    request->work = errand;
+        blocking_pool_send(state->pool, &(struct blocking_task){work_run, work_free, work},
+            &(struct blocking_answer){work_done, request}, &call, &failure);
+    request->work = call;
     if (code != FAILURE_NONE) {
         register_request_answer(request,
             &(struct register_result){
@@ -840,7 +840,7 @@ static void dir_begin(void *context, struct register_request *request) {
 
 static void dir_cancel(void *context, struct register_request *request) {
     struct dir_register *state = context;
-    errands_drop(state->errands, request->work);
+    blocking_pool_drop(state->pool, request->work);
 }
 
 const struct register_engine dir_register_engine = {

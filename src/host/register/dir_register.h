@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine `dir` of a job's register: a directory that all nodes share. Each request is an
- * errand (host/loop/errands.h): a file server that hangs
+ * blocking call (host/loop/blocking_pool.h): a file server that hangs
  * holds up a thread, and the request ends at its deadline. */
 #ifndef MUSTER_HOST_REGISTER_DIR_REGISTER_H
 #define MUSTER_HOST_REGISTER_DIR_REGISTER_H

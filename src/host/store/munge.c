@@ -275,8 +275,9 @@ static enum failure_code visit_first(struct munge_identity *identity,
     struct slice job = slice_from_string(identity->job);
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->own);
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->expected);
-    const struct errand_task task = {run_first_visit, visit_free, visit};
-    enum failure_code code = errand_run_within(&task, settings->patience, settings->watch, failure);
+    const struct blocking_task task = {run_first_visit, visit_free, visit};
+    enum failure_code code =
+        blocking_task_run_within(&task, settings->patience, settings->watch, failure);
     if (code != FAILURE_NONE) {
         return failure_wrap(failure, "munge's daemon at %s", identity->socket);
     }
@@ -362,8 +363,9 @@ static void done(void *context, void *subject) {
     visit->answered(visit->context, &answer, visit->failure.message);
 }
 
-enum failure_code munge_identity_ask(struct errands *errands, const struct munge_question *question,
-    munge_answered *answered, void *context, struct errand **out_errand, struct failure *failure) {
+enum failure_code munge_identity_ask(struct blocking_pool *pool,
+    const struct munge_question *question, munge_answered *answered, void *context,
+    struct blocking_call **out_call, struct failure *failure) {
     const struct munge_identity *identity = question->key->context;
     struct visit *visit = visit_new(identity);
     struct slice job = slice_from_string(identity->job);
@@ -380,6 +382,7 @@ enum failure_code munge_identity_ask(struct errands *errands, const struct munge
     if (question->makes_own) {
         store_credential_payload(question->proof, job, question->side, &visit->own);
     }
-    const struct errand_task task = {run_visit, visit_free, visit};
-    return errands_send(errands, &task, &(struct errand_answer){done, NULL}, out_errand, failure);
+    const struct blocking_task task = {run_visit, visit_free, visit};
+    return blocking_pool_send(
+        pool, &task, &(struct blocking_answer){done, NULL}, out_call, failure);
 }

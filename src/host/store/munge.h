@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "wire/store/store_proof.h"
 
 /* The part of libmunge's stable binary interface that is used here; its header is often not
@@ -51,17 +51,17 @@ enum store_credential_verdict munge_library_decode(const struct munge_library *l
 struct munge_identity;
 
 struct munge_identity_settings {
-    const char *library;              /* a file for tests; NULL: libmunge.so.2 */
-    const char *socket;               /* the daemon's; NULL: MUNGE_LIBRARY_SOCKET */
-    const char *job;                  /* as all its nodes call it */
-    struct duration persistence;      /* how long a daemon is asked again that does not serve */
-    struct duration patience;         /* how long one is waited for that does not answer */
-    const struct errand_watch *watch; /* as errand_run_within */
+    const char *library;                /* a file for tests; NULL: libmunge.so.2 */
+    const char *socket;                 /* the daemon's; NULL: MUNGE_LIBRARY_SOCKET */
+    const char *job;                    /* as all its nodes call it */
+    struct duration persistence;        /* how long a daemon is asked again that does not serve */
+    struct duration patience;           /* how long one is waited for that does not answer */
+    const struct blocking_watch *watch; /* as blocking_task_run_within */
 };
 
 /* Has munge make a credential and check it. FAILURE_MISSING when there is no socket,
  * FAILURE_UNSUPPORTED when there is no library for it, or it cannot be looked at; else there is a
- * daemon's socket: FAILURE_SYSTEM with munge's words, or as errand_run_within. */
+ * daemon's socket: FAILURE_SYSTEM with munge's words, or as blocking_task_run_within. */
 __attribute__((warn_unused_result)) enum failure_code munge_identity_open(
     const struct munge_identity_settings *settings, struct munge_identity **out_identity,
     struct failure *failure);
@@ -80,13 +80,14 @@ struct munge_question {
     enum store_credential_side side; /* that asks */
 };
 
-/* Called on the loop of the errands. munge's words are of what failed, or empty. */
+/* Called on the loop of the blocking calls. munge's words are of what failed, or empty. */
 typedef void munge_answered(
     void *context, const struct store_credential_answer *answer, const char *words);
 
-/* As errands_send; the question is copied. The answer comes once, unless the errand is dropped. */
-__attribute__((warn_unused_result)) enum failure_code munge_identity_ask(struct errands *errands,
+/* As blocking_pool_send; the question is copied. The answer comes once, unless the blocking call is
+ * dropped. */
+__attribute__((warn_unused_result)) enum failure_code munge_identity_ask(struct blocking_pool *pool,
     const struct munge_question *question, munge_answered *answered, void *context,
-    struct errand **out_errand, struct failure *failure);
+    struct blocking_call **out_call, struct failure *failure);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "core/store/connection_silence.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"
@@ -40,9 +40,9 @@ struct store_link {
     const struct store_key *key; /* or NULL */
     struct store_proof proof;
     struct event_loop *loop;
-    struct errands *errands; /* NULL until munge is asked */
-    struct errand *errand;   /* munge is being asked; else NULL */
-    bool is_proving;         /* what comes is a part of the proof */
+    struct blocking_pool *blocking; /* NULL until munge is asked */
+    struct blocking_call *call;     /* munge is being asked; else NULL */
+    bool is_proving;                /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
     struct connection_silence silence;
@@ -70,9 +70,9 @@ static void store_link_become_ready(struct store_link *link);
 
 /* munge need not answer any more. */
 static void store_link_drop_question(struct store_link *link) {
-    if (link->errand != NULL) {
-        errands_drop(link->errands, link->errand);
-        link->errand = NULL;
+    if (link->call != NULL) {
+        blocking_pool_drop(link->blocking, link->call);
+        link->call = NULL;
     }
 }
 
@@ -91,7 +91,7 @@ static void munge_has_answered(
     void *context, const struct store_credential_answer *answer, const char *words) {
     struct store_link *link = context;
     struct bytes reply = {0};
-    link->errand = NULL;
+    link->call = NULL;
     struct store_proof_step step = store_credential_answered(&link->proof, answer, &reply);
     if (step.outcome == STORE_PROOF_FAILED) {
         end_proof(link, &step, words);
@@ -112,11 +112,12 @@ static void ask_munge(struct store_link *link, struct slice presented) {
         .makes_own = presented.length == 0,
         .side = STORE_CREDENTIAL_OF_CLIENT,
     };
-    enum failure_code code =
-        link->errands != NULL ? FAILURE_NONE : errands_new(link->loop, &link->errands, &failure);
+    enum failure_code code = link->blocking != NULL
+                                 ? FAILURE_NONE
+                                 : blocking_pool_new(link->loop, &link->blocking, &failure);
     if (code == FAILURE_NONE) {
         code = munge_identity_ask(
-            link->errands, &question, munge_has_answered, link, &link->errand, &failure);
+            link->blocking, &question, munge_has_answered, link, &link->call, &failure);
     }
     if (code != FAILURE_NONE) {
         store_link_end(link, code, failure.message);
@@ -411,7 +412,7 @@ static void clear(struct store_link *link) {
     store_reply_decoder_clear(&link->decoder);
     store_reply_decoder_clear(&link->items);
     tcp_stream_pool_clear(&link->pool);
-    errands_free(link->errands); /* not sooner: the link may end in an answer of theirs */
+    blocking_pool_free(link->blocking); /* not sooner: the link may end in an answer of theirs */
     free(link);
 }
 

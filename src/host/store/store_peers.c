@@ -213,9 +213,9 @@ static void store_peers_report_connections(struct store_peers *peers) {
 /* Removes a client whose stream has closed from the table and from presence. */
 static void store_peer_forget(struct store_peer *peer) {
     struct store_peers *peers = peer->peers;
-    if (peer->errand != NULL) {
-        errands_drop(peers->errands, peer->errand);
-        peer->errand = NULL;
+    if (peer->call != NULL) {
+        blocking_pool_drop(peers->blocking, peer->call);
+        peer->call = NULL;
     }
     store_probation_end(peer);
     store_table_disconnect(peers->table, &peer->connection);
@@ -782,7 +782,7 @@ static void munge_has_answered(
     void *context, const struct store_credential_answer *answer, const char *words) {
     struct store_peer *peer = context;
     struct bytes reply = {0};
-    peer->errand = NULL;
+    peer->call = NULL;
     struct store_proof_step step =
         store_credential_verdict_given(&peer->reader.proof, answer, &reply);
     store_probation_note(peer);
@@ -807,11 +807,12 @@ static void ask_munge(struct store_peer *peer, struct slice presented) {
         .makes_own = true,
         .side = STORE_CREDENTIAL_OF_SERVER,
     };
-    enum failure_code code =
-        peers->errands != NULL ? FAILURE_NONE : errands_new(peers->loop, &peers->errands, &failure);
+    enum failure_code code = peers->blocking != NULL
+                                 ? FAILURE_NONE
+                                 : blocking_pool_new(peers->loop, &peers->blocking, &failure);
     if (code == FAILURE_NONE) {
         code = munge_identity_ask(
-            peers->errands, &question, munge_has_answered, peer, &peer->errand, &failure);
+            peers->blocking, &question, munge_has_answered, peer, &peer->call, &failure);
     }
     if (code != FAILURE_NONE) {
         store_peer_dismiss(peer, failure.message);
@@ -1009,7 +1010,7 @@ void store_peers_free(struct store_peers *peers) {
     peers->observer = (struct store_server_observer){0};
     store_peers_close_all(peers);
     store_probation_clear(peers);
-    errands_free(peers->errands);
+    blocking_pool_free(peers->blocking);
     store_room_clear(&peers->room);
     store_table_free(peers->table);
     store_presence_free(peers->presence);

@@ -16,7 +16,7 @@
 #include "core/store/store_effects.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_stream.h"
@@ -120,7 +120,7 @@ struct store_peers {
     bool is_standing_by;   /* only that key may be asked for */
     char *own_prefix;      /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
-    struct errands *errands; /* what munge is asked; NULL until it is */
+    struct blocking_pool *blocking; /* what munge is asked; NULL until it is */
     struct duration silence_timeout;
     struct tcp_stream_pool pool;
     struct store_peer *first;
@@ -167,7 +167,7 @@ struct store_peer {
     bool leaves_signs;                 /* a single one stays in the kernel until the next look */
     bool is_calm;                      /* it gives none any more */
     struct store_reader reader;
-    struct errand *errand; /* munge is being asked about it; else NULL */
+    struct blocking_call *call; /* munge is being asked about it; else NULL */
     union tcp_address address;
 };
 

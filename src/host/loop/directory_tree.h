@@ -3,8 +3,8 @@
  * knows the directory by its inode, so that what has come to the same path since is left alone.
  * Links are not followed, other file systems are not entered, and there is an end however fast
  * somebody fills the directory meanwhile. It waits for the disk. */
-#ifndef MUSTER_HOST_LOOP_OWNED_TREE_H
-#define MUSTER_HOST_LOOP_OWNED_TREE_H
+#ifndef MUSTER_HOST_LOOP_DIRECTORY_TREE_H
+#define MUSTER_HOST_LOOP_DIRECTORY_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,20 +30,21 @@ const char *temporary_directory_candidate(const struct text_list *environment, s
 const char *temporary_directory_usable(const struct text_list *environment);
 
 /* The directories in each other that one call removes. */
-#define OWNED_TREE_DEPTH_MAXIMUM 256
+#define DIRECTORY_TREE_DEPTH_MAXIMUM 256
 
-struct owned_tree {
+struct directory_tree {
     uint64_t device;
     uint64_t inode; /* 0: not known, nothing is removed */
 };
 
 /* Notes which directory is at `path` now. False, and an unknown tree, when it is none of this
  * user's. */
-bool owned_tree_note(const char *path, struct owned_tree *out_tree);
+bool directory_tree_note(const char *path, struct directory_tree *out_tree);
 
 /* Removes the tree, if it is still at `path`. Returns whether it is gone; errno says why
  * not. `out_bytes` is the memory
  * or disk space that its files took; it may be NULL. */
-bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes);
+bool directory_tree_remove(
+    const char *path, const struct directory_tree *tree, uint64_t *out_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -68,10 +68,10 @@ const char *temporary_directory_usable(const struct text_list *environment) {
     return DEFAULT_PLACE;
 }
 
-/* Owned tree. */
+/* Directory tree. */
 
 /* What is in all directories together that one call removes. */
-#define OWNED_TREE_ENTRIES_MAXIMUM (1u << 24)
+#define DIRECTORY_TREE_ENTRIES_MAXIMUM (1u << 24)
 
 /* Over the whole tree: somebody may add to a directory while it is emptied. */
 #define PASSES 3
@@ -112,7 +112,7 @@ static void note_error(struct removal *removal) {
 }
 
 static void remove_directory(struct removal *removal, int parent, const char *name, int depth) {
-    int fd = depth < OWNED_TREE_DEPTH_MAXIMUM ? open_directory(parent, name) : -1;
+    int fd = depth < DIRECTORY_TREE_DEPTH_MAXIMUM ? open_directory(parent, name) : -1;
     if (fd != -1) {
         empty(removal, fd, depth);
     }
@@ -158,23 +158,26 @@ static void empty(struct removal *removal, int fd, int depth) {
     closedir(directory);
 }
 
-bool owned_tree_note(const char *path, struct owned_tree *out_tree) {
+bool directory_tree_note(const char *path, struct directory_tree *out_tree) {
     struct stat status;
-    *out_tree = (struct owned_tree){0};
+    *out_tree = (struct directory_tree){0};
     if (lstat(path, &status) != 0 || !is_own_directory(&status)) {
         return false;
     }
-    *out_tree = (struct owned_tree){status.st_dev, status.st_ino};
+    *out_tree = (struct directory_tree){status.st_dev, status.st_ino};
     return true;
 }
 
-static bool is_there(const char *path, const struct owned_tree *tree) {
-    struct owned_tree now;
-    return owned_tree_note(path, &now) && now.device == tree->device && now.inode == tree->inode;
+static bool is_there(const char *path, const struct directory_tree *tree) {
+    struct directory_tree now;
+    return directory_tree_note(path, &now) && now.device == tree->device &&
+           now.inode == tree->inode;
 }
 
-bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes) {
-    struct removal removal = {.device = tree->device, .entries_left = OWNED_TREE_ENTRIES_MAXIMUM};
+bool directory_tree_remove(
+    const char *path, const struct directory_tree *tree, uint64_t *out_bytes) {
+    struct removal removal = {
+        .device = tree->device, .entries_left = DIRECTORY_TREE_ENTRIES_MAXIMUM};
     for (int pass = 0; pass < PASSES && is_there(path, tree); pass++) {
         removal.error = 0;
         remove_directory(&removal, AT_FDCWD, path, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,40 +11,40 @@
 #include "host/loop/clock.h"
 #include "host/loop/quiet_thread.h"
 
-static const char thread_name[] = "muster-errands";
+static const char thread_name[] = "muster-blocking";
 
-enum errand_phase {
-    ERRAND_WAITING,
-    ERRAND_TAKEN, /* by a thread */
-    ERRAND_FINISHED,
+enum call_phase {
+    CALL_WAITING,
+    CALL_TAKEN, /* by a thread */
+    CALL_FINISHED,
 };
 
-struct errand {
-    struct errand_task task;     /* unchanging */
-    struct errand_answer answer; /* the loop's */
+struct blocking_call {
+    struct blocking_task task;     /* unchanging */
+    struct blocking_answer answer; /* the loop's */
     /* Under the desk's mutex. */
-    struct errand *next;
-    enum errand_phase phase;
+    struct blocking_call *next;
+    enum call_phase phase;
     bool is_dropped; /* the thread that has taken it frees it */
 };
 
 /* What the threads and the loop share, freed by the last who uses it. */
 struct desk {
-    pthread_mutex_t mutex;   /* over all that follows */
-    struct errand *first;    /* all that have not been dropped or answered, in order */
-    struct event_wake *wake; /* for errands that have not been dropped: there is a loop then */
+    pthread_mutex_t mutex;       /* over all that follows */
+    struct blocking_call *first; /* all that have not been dropped or answered, in order */
+    struct event_wake *wake;     /* for calls that have not been dropped: there is a loop then */
     size_t user_count;
     size_t thread_count;
 };
 
-struct errands {
+struct blocking_pool {
     struct event_wake *wake;
     struct desk *desk;
 };
 
-static void free_errand(struct errand *errand) {
-    errand->task.free(errand->task.subject);
-    free(errand);
+static void free_call(struct blocking_call *call) {
+    call->task.free(call->task.subject);
+    free(call);
 }
 
 static void release_desk(struct desk *desk) {
@@ -59,74 +59,74 @@ static void release_desk(struct desk *desk) {
 
 /* Under the mutex. */
 
-static struct errand *find(const struct desk *desk, enum errand_phase phase) {
-    struct errand *errand = desk->first;
-    while (errand != NULL && errand->phase != phase) {
-        errand = errand->next;
+static struct blocking_call *find(const struct desk *desk, enum call_phase phase) {
+    struct blocking_call *call = desk->first;
+    while (call != NULL && call->phase != phase) {
+        call = call->next;
     }
-    return errand;
+    return call;
 }
 
-static void append(struct desk *desk, struct errand *errand) {
-    struct errand **link = &desk->first;
+static void append(struct desk *desk, struct blocking_call *call) {
+    struct blocking_call **link = &desk->first;
     while (*link != NULL) {
         link = &(*link)->next;
     }
-    *link = errand;
+    *link = call;
 }
 
-static void remove_from(struct desk *desk, const struct errand *errand) {
-    struct errand **link = &desk->first;
-    while (*link != errand) {
+static void remove_from(struct desk *desk, const struct blocking_call *call) {
+    struct blocking_call **link = &desk->first;
+    while (*link != call) {
         link = &(*link)->next;
     }
-    *link = errand->next;
+    *link = call->next;
 }
 
 /* The threads. */
 
-static struct errand *take(struct desk *desk) {
+static struct blocking_call *take(struct desk *desk) {
     pthread_mutex_lock(&desk->mutex);
-    struct errand *errand = find(desk, ERRAND_WAITING);
-    if (errand != NULL) {
-        errand->phase = ERRAND_TAKEN;
+    struct blocking_call *call = find(desk, CALL_WAITING);
+    if (call != NULL) {
+        call->phase = CALL_TAKEN;
     } else {
         desk->thread_count--;
     }
     pthread_mutex_unlock(&desk->mutex);
-    return errand;
+    return call;
 }
 
-static void hand_in(struct desk *desk, struct errand *errand) {
+static void hand_in(struct desk *desk, struct blocking_call *call) {
     pthread_mutex_lock(&desk->mutex);
-    bool is_dropped = errand->is_dropped;
-    errand->phase = ERRAND_FINISHED;
+    bool is_dropped = call->is_dropped;
+    call->phase = CALL_FINISHED;
     if (!is_dropped) {
         event_wake_send(desk->wake);
     }
     pthread_mutex_unlock(&desk->mutex);
     if (is_dropped) {
-        free_errand(errand);
+        free_call(call);
     }
 }
 
 static void *run(void *context) {
     struct desk *desk = context;
-    struct errand *errand;
-    while ((errand = take(desk)) != NULL) {
-        errand->task.run(errand->task.subject);
-        hand_in(desk, errand);
+    struct blocking_call *call;
+    while ((call = take(desk)) != NULL) {
+        call->task.run(call->task.subject);
+        hand_in(desk, call);
     }
     release_desk(desk);
     return NULL;
 }
 
-/* A thread for the errand that was sent last, if there may be one more; those there are take it
- * otherwise. */
+/* A thread for the blocking call that was sent last, if there may be one more; those there are take
+ * it otherwise. */
 static enum failure_code start_thread(struct desk *desk, struct failure *failure) {
     pthread_t thread;
     pthread_mutex_lock(&desk->mutex);
-    bool is_allowed = desk->thread_count < ERRANDS_MAXIMUM_THREADS;
+    bool is_allowed = desk->thread_count < BLOCKING_POOL_MAXIMUM_THREADS;
     desk->thread_count += is_allowed ? 1 : 0;
     desk->user_count += is_allowed ? 1 : 0;
     pthread_mutex_unlock(&desk->mutex);
@@ -147,100 +147,100 @@ static enum failure_code start_thread(struct desk *desk, struct failure *failure
 
 /* The loop. */
 
-static struct errand *take_finished(struct desk *desk) {
+static struct blocking_call *take_finished(struct desk *desk) {
     pthread_mutex_lock(&desk->mutex);
-    struct errand *errand = find(desk, ERRAND_FINISHED);
-    if (errand != NULL) {
-        remove_from(desk, errand);
+    struct blocking_call *call = find(desk, CALL_FINISHED);
+    if (call != NULL) {
+        remove_from(desk, call);
     }
     pthread_mutex_unlock(&desk->mutex);
-    return errand;
+    return call;
 }
 
-void errands_answer_finished(struct errands *errands) {
-    struct errand *errand;
-    while ((errand = take_finished(errands->desk)) != NULL) {
-        errand->answer.done(errand->answer.context, errand->task.subject);
-        free_errand(errand);
+void blocking_pool_answer_finished(struct blocking_pool *pool) {
+    struct blocking_call *call;
+    while ((call = take_finished(pool->desk)) != NULL) {
+        call->answer.done(call->answer.context, call->task.subject);
+        free_call(call);
     }
 }
 
 static void some_are_finished(void *context) {
-    errands_answer_finished(context);
+    blocking_pool_answer_finished(context);
 }
 
-enum failure_code errands_new(
-    struct event_loop *loop, struct errands **out_errands, struct failure *failure) {
-    struct errands *errands = memory_allocate(sizeof *errands);
-    enum failure_code code =
-        event_wake_new(loop, some_are_finished, errands, &errands->wake, failure);
+enum failure_code blocking_pool_new(
+    struct event_loop *loop, struct blocking_pool **out_pool, struct failure *failure) {
+    struct blocking_pool *pool = memory_allocate(sizeof *pool);
+    enum failure_code code = event_wake_new(loop, some_are_finished, pool, &pool->wake, failure);
     if (code != FAILURE_NONE) {
-        free(errands);
+        free(pool);
         return code;
     }
-    errands->desk = memory_allocate(sizeof *errands->desk);
-    pthread_mutex_init(&errands->desk->mutex, NULL);
-    errands->desk->wake = errands->wake;
-    errands->desk->user_count = 1;
-    *out_errands = errands;
+    pool->desk = memory_allocate(sizeof *pool->desk);
+    pthread_mutex_init(&pool->desk->mutex, NULL);
+    pool->desk->wake = pool->wake;
+    pool->desk->user_count = 1;
+    *out_pool = pool;
     return FAILURE_NONE;
 }
 
-enum failure_code errands_send(struct errands *errands, const struct errand_task *task,
-    const struct errand_answer *answer, struct errand **out_errand, struct failure *failure) {
-    struct errand *errand = memory_allocate(sizeof *errand);
-    errand->task = *task;
-    errand->answer = *answer;
-    pthread_mutex_lock(&errands->desk->mutex);
-    append(errands->desk, errand);
-    pthread_mutex_unlock(&errands->desk->mutex);
-    enum failure_code code = start_thread(errands->desk, failure);
+enum failure_code blocking_pool_send(struct blocking_pool *pool, const struct blocking_task *task,
+    const struct blocking_answer *answer, struct blocking_call **out_call,
+    struct failure *failure) {
+    struct blocking_call *call = memory_allocate(sizeof *call);
+    call->task = *task;
+    call->answer = *answer;
+    pthread_mutex_lock(&pool->desk->mutex);
+    append(pool->desk, call);
+    pthread_mutex_unlock(&pool->desk->mutex);
+    enum failure_code code = start_thread(pool->desk, failure);
     if (code == FAILURE_NONE) {
-        *out_errand = errand;
+        *out_call = call;
     } else {
-        errands_drop(errands, errand);
+        blocking_pool_drop(pool, call);
     }
     return code;
 }
 
-void errands_drop(struct errands *errands, struct errand *errand) {
-    struct desk *desk = errands->desk;
+void blocking_pool_drop(struct blocking_pool *pool, struct blocking_call *call) {
+    struct desk *desk = pool->desk;
     pthread_mutex_lock(&desk->mutex);
-    bool is_taken = errand->phase == ERRAND_TAKEN;
-    remove_from(desk, errand);
-    errand->is_dropped = true;
+    bool is_taken = call->phase == CALL_TAKEN;
+    remove_from(desk, call);
+    call->is_dropped = true;
     pthread_mutex_unlock(&desk->mutex);
     if (!is_taken) {
-        free_errand(errand);
+        free_call(call);
     }
 }
 
-void errands_free(struct errands *errands) {
-    if (errands == NULL) {
+void blocking_pool_free(struct blocking_pool *pool) {
+    if (pool == NULL) {
         return;
     }
-    struct errand *errand;
+    struct blocking_call *call;
     /* the loop alone adds and removes */
-    while ((errand = errands->desk->first) != NULL) {
-        errands_drop(errands, errand);
+    while ((call = pool->desk->first) != NULL) {
+        blocking_pool_drop(pool, call);
     }
-    event_wake_free(errands->wake);
-    release_desk(errands->desk);
-    free(errands);
+    event_wake_free(pool->wake);
+    release_desk(pool->desk);
+    free(pool);
 }
 
 /* For a caller that waits. */
 
 struct wait {
-    struct errand_task task; /* unchanging */
-    pthread_mutex_t mutex;   /* over all that follows */
+    struct blocking_task task; /* unchanging */
+    pthread_mutex_t mutex;     /* over all that follows */
     pthread_cond_t changed;
     struct event_wake *wake; /* NULL: nobody's loop is to be woken */
     bool is_done;
     bool is_left; /* the thread frees it */
 };
 
-static struct wait *wait_new(const struct errand_task *task) {
+static struct wait *wait_new(const struct blocking_task *task) {
     struct wait *wait = memory_allocate(sizeof *wait);
     pthread_condattr_t attributes;
     wait->task = *task;
@@ -321,7 +321,7 @@ static void patience_ends(void *context) {
 }
 
 static enum failure_code wait_with_loop(struct wait *wait, struct duration patience,
-    const struct errand_watch *watch, struct failure *failure) {
+    const struct blocking_watch *watch, struct failure *failure) {
     struct watched_wait watched = {.loop = watch->loop};
     struct instant now = event_loop_now(watch->loop);
     struct event_timer *end = event_timer_new(watch->loop, patience_ends, &watched);
@@ -350,8 +350,8 @@ static enum failure_code end_wait(struct wait *wait, enum failure_code code) {
     return is_done_late ? FAILURE_NONE : code;
 }
 
-enum failure_code errand_run_within(const struct errand_task *task, struct duration patience,
-    const struct errand_watch *watch, struct failure *failure) {
+enum failure_code blocking_task_run_within(const struct blocking_task *task,
+    struct duration patience, const struct blocking_watch *watch, struct failure *failure) {
     pthread_t thread;
     struct wait *wait = wait_new(task);
     struct event_wake *wake = NULL;

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 
-/* Where an errand waits until somebody lets it go on, as on a disk that hangs. */
+/* Where a blocking call waits until somebody lets it go on, as on a disk that hangs. */
 struct gate {
     int ends[2];
     atomic_int arrived_count;
@@ -25,7 +25,7 @@ struct subject {
 
 struct fixture {
     struct event_loop *loop;
-    struct errands *errands;
+    struct blocking_pool *pool;
     struct gate gate;
     atomic_int freed_count;
     struct text answers;
@@ -49,9 +49,9 @@ static void free_subject(void *context) {
     free(subject);
 }
 
-static void done(void *context, void *context_of_errand) {
+static void done(void *context, void *context_of_subject) {
     struct fixture *fixture = context;
-    const struct subject *subject = context_of_errand;
+    const struct subject *subject = context_of_subject;
     assert_true(subject->is_done);
     text_append_format(&fixture->answers, "%d ", subject->number);
     fixture->answer_count++;
@@ -64,23 +64,23 @@ static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     assert_int_equal(pipe2(fixture->gate.ends, O_CLOEXEC), 0);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
+    assert_int_equal(blocking_pool_new(fixture->loop, &fixture->pool, NULL), FAILURE_NONE);
 }
 
-static struct errand_task make_task(struct fixture *fixture, int number, struct gate *gate) {
+static struct blocking_task make_task(struct fixture *fixture, int number, struct gate *gate) {
     struct subject *subject = memory_allocate(sizeof *subject);
     *subject =
         (struct subject){.gate = gate, .freed_count = &fixture->freed_count, .number = number};
-    return (struct errand_task){run_subject, free_subject, subject};
+    return (struct blocking_task){run_subject, free_subject, subject};
 }
 
-static struct errand *send_errand(struct fixture *fixture, int number, struct gate *gate) {
-    struct errand *errand = NULL;
-    struct errand_task task = make_task(fixture, number, gate);
-    struct errand_answer answer = {done, fixture};
+static struct blocking_call *send_call(struct fixture *fixture, int number, struct gate *gate) {
+    struct blocking_call *call = NULL;
+    struct blocking_task task = make_task(fixture, number, gate);
+    struct blocking_answer answer = {done, fixture};
     fixture->wanted++;
-    assert_int_equal(errands_send(fixture->errands, &task, &answer, &errand, NULL), FAILURE_NONE);
-    return errand;
+    assert_int_equal(blocking_pool_send(fixture->pool, &task, &answer, &call, NULL), FAILURE_NONE);
+    return call;
 }
 
 static void open_gate(struct fixture *fixture, int count) {
@@ -97,7 +97,7 @@ static void await_count(atomic_int *count, int wanted) {
 
 /* `freed_count` are those that have been freed in the end. */
 static void tear_down(struct fixture *fixture, int freed_count) {
-    errands_free(fixture->errands);
+    blocking_pool_free(fixture->pool);
     assert_true(event_loop_free(fixture->loop));
     await_count(&fixture->freed_count, freed_count);
     text_clear(&fixture->answers);
@@ -105,13 +105,13 @@ static void tear_down(struct fixture *fixture, int freed_count) {
     close(fixture->gate.ends[1]);
 }
 
-static void each_errand_is_answered_once_by_the_loop(void **state) {
+static void each_call_is_answered_once_by_the_loop(void **state) {
     (void)state;
     enum { COUNT = 50 };
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < COUNT; i++) {
-        send_errand(&fixture, i, NULL);
+        send_call(&fixture, i, NULL);
     }
     assert_int_equal(fixture.answer_count, 0); /* never from inside the call */
     event_loop_run(fixture.loop);
@@ -120,17 +120,17 @@ static void each_errand_is_answered_once_by_the_loop(void **state) {
     tear_down(&fixture, COUNT);
 }
 
-static void errands_that_hang_hold_up_no_other(void **state) {
+static void calls_that_hang_hold_up_no_other(void **state) {
     (void)state;
-    enum { HANGING = ERRANDS_MAXIMUM_THREADS - 1 };
+    enum { HANGING = BLOCKING_POOL_MAXIMUM_THREADS - 1 };
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < HANGING; i++) {
-        send_errand(&fixture, 0, &fixture.gate);
+        send_call(&fixture, 0, &fixture.gate);
     }
     await_count(&fixture.gate.arrived_count, HANGING);
     fixture.wanted = 0;
-    send_errand(&fixture, 1, NULL);
+    send_call(&fixture, 1, NULL);
     event_loop_run(fixture.loop);
     assert_string_equal(text_string(&fixture.answers), "1 ");
     fixture.wanted = HANGING + 1;
@@ -144,56 +144,57 @@ static void those_that_find_no_thread_wait_for_one(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    for (int i = 0; i < ERRANDS_MAXIMUM_THREADS; i++) {
-        send_errand(&fixture, 0, &fixture.gate);
+    for (int i = 0; i < BLOCKING_POOL_MAXIMUM_THREADS; i++) {
+        send_call(&fixture, 0, &fixture.gate);
     }
-    await_count(&fixture.gate.arrived_count, ERRANDS_MAXIMUM_THREADS);
-    send_errand(&fixture, 1, NULL);
+    await_count(&fixture.gate.arrived_count, BLOCKING_POOL_MAXIMUM_THREADS);
+    send_call(&fixture, 1, NULL);
     event_loop_run_ready(fixture.loop);
     assert_int_equal(fixture.answer_count, 0);
-    open_gate(&fixture, ERRANDS_MAXIMUM_THREADS);
+    open_gate(&fixture, BLOCKING_POOL_MAXIMUM_THREADS);
     event_loop_run(fixture.loop);
-    assert_int_equal(fixture.answer_count, ERRANDS_MAXIMUM_THREADS + 1);
-    tear_down(&fixture, ERRANDS_MAXIMUM_THREADS + 1);
+    assert_int_equal(fixture.answer_count, BLOCKING_POOL_MAXIMUM_THREADS + 1);
+    tear_down(&fixture, BLOCKING_POOL_MAXIMUM_THREADS + 1);
 }
 
 static void what_is_dropped_is_not_answered(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    struct errand *hanging = send_errand(&fixture, 0, &fixture.gate);
+    struct blocking_call *hanging = send_call(&fixture, 0, &fixture.gate);
     await_count(&fixture.gate.arrived_count, 1);
-    errands_drop(fixture.errands, hanging);
-    errands_drop(fixture.errands, send_errand(&fixture, 1, NULL)); /* in whatever phase it is */
+    blocking_pool_drop(fixture.pool, hanging);
+    blocking_pool_drop(fixture.pool, send_call(&fixture, 1, NULL)); /* in whatever phase it is */
     fixture.wanted = 0;
-    send_errand(&fixture, 2, NULL);
+    send_call(&fixture, 2, NULL);
     event_loop_run(fixture.loop);
     assert_string_equal(text_string(&fixture.answers), "2 ");
     open_gate(&fixture, 1);
     tear_down(&fixture, 3);
 }
 
-static void errands_may_hang_when_the_loop_goes(void **state) {
+static void calls_may_hang_when_the_loop_goes(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    for (int i = 0; i < ERRANDS_MAXIMUM_THREADS + 1; i++) {
-        send_errand(&fixture, 0, &fixture.gate);
+    for (int i = 0; i < BLOCKING_POOL_MAXIMUM_THREADS + 1; i++) {
+        send_call(&fixture, 0, &fixture.gate);
     }
-    await_count(&fixture.gate.arrived_count, ERRANDS_MAXIMUM_THREADS);
-    errands_free(fixture.errands);
-    fixture.errands = NULL;
+    await_count(&fixture.gate.arrived_count, BLOCKING_POOL_MAXIMUM_THREADS);
+    blocking_pool_free(fixture.pool);
+    fixture.pool = NULL;
     assert_int_equal(atomic_load(&fixture.freed_count), 1); /* what no thread had taken */
-    open_gate(&fixture, ERRANDS_MAXIMUM_THREADS);
-    tear_down(&fixture, ERRANDS_MAXIMUM_THREADS + 1);
+    open_gate(&fixture, BLOCKING_POOL_MAXIMUM_THREADS);
+    tear_down(&fixture, BLOCKING_POOL_MAXIMUM_THREADS + 1);
 }
 
 static void without_a_loop_the_subject_comes_back(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    struct errand_task task = make_task(&fixture, 0, NULL);
-    assert_int_equal(errand_run_within(&task, duration_from_seconds(60), NULL, NULL), FAILURE_NONE);
+    struct blocking_task task = make_task(&fixture, 0, NULL);
+    assert_int_equal(
+        blocking_task_run_within(&task, duration_from_seconds(60), NULL, NULL), FAILURE_NONE);
     assert_true(((struct subject *)task.subject)->is_done);
     assert_int_equal(atomic_load(&fixture.freed_count), 0);
     free_subject(task.subject);
@@ -205,9 +206,10 @@ static void without_a_loop_what_hangs_is_left_behind(void **state) {
     struct fixture fixture;
     struct failure failure = {0};
     set_up(&fixture);
-    struct errand_task task = make_task(&fixture, 0, &fixture.gate);
+    struct blocking_task task = make_task(&fixture, 0, &fixture.gate);
     assert_int_equal(
-        errand_run_within(&task, duration_from_milliseconds(20), NULL, &failure), FAILURE_TIMEOUT);
+        blocking_task_run_within(&task, duration_from_milliseconds(20), NULL, &failure),
+        FAILURE_TIMEOUT);
     assert_string_equal(failure.message, "no answer within 0.02 s");
     open_gate(&fixture, 1);
     tear_down(&fixture, 1);
@@ -222,10 +224,11 @@ static void who_waits_hears_of_the_silence_and_may_give_up(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    const struct errand_watch watch = {fixture.loop, duration_from_milliseconds(1), stop, &fixture};
-    struct errand_task task = make_task(&fixture, 0, &fixture.gate);
-    assert_int_equal(
-        errand_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_CANCELLED);
+    const struct blocking_watch watch = {
+        fixture.loop, duration_from_milliseconds(1), stop, &fixture};
+    struct blocking_task task = make_task(&fixture, 0, &fixture.gate);
+    assert_int_equal(blocking_task_run_within(&task, duration_from_seconds(60), &watch, NULL),
+        FAILURE_CANCELLED);
     open_gate(&fixture, 1);
     tear_down(&fixture, 1);
 }
@@ -239,15 +242,16 @@ static void a_loop_that_waits_is_told_of_the_end(void **state) {
     struct fixture fixture;
     struct failure failure = {0};
     set_up(&fixture);
-    const struct errand_watch watch = {
+    const struct blocking_watch watch = {
         fixture.loop, duration_from_seconds(60), do_nothing, &fixture};
-    struct errand_task task = make_task(&fixture, 0, NULL);
+    struct blocking_task task = make_task(&fixture, 0, NULL);
     assert_int_equal(
-        errand_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_NONE);
+        blocking_task_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_NONE);
     assert_true(((struct subject *)task.subject)->is_done);
     free_subject(task.subject);
     task = make_task(&fixture, 1, &fixture.gate);
-    assert_int_equal(errand_run_within(&task, duration_from_milliseconds(20), &watch, &failure),
+    assert_int_equal(
+        blocking_task_run_within(&task, duration_from_milliseconds(20), &watch, &failure),
         FAILURE_TIMEOUT);
     assert_string_equal(failure.message, "no answer within 0.02 s");
     open_gate(&fixture, 1);
@@ -255,11 +259,11 @@ static void a_loop_that_waits_is_told_of_the_end(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_errand_is_answered_once_by_the_loop),
-    cmocka_unit_test(errands_that_hang_hold_up_no_other),
+    cmocka_unit_test(each_call_is_answered_once_by_the_loop),
+    cmocka_unit_test(calls_that_hang_hold_up_no_other),
     cmocka_unit_test(those_that_find_no_thread_wait_for_one),
     cmocka_unit_test(what_is_dropped_is_not_answered),
-    cmocka_unit_test(errands_may_hang_when_the_loop_goes),
+    cmocka_unit_test(calls_may_hang_when_the_loop_goes),
     cmocka_unit_test(without_a_loop_the_subject_comes_back),
     cmocka_unit_test(without_a_loop_what_hangs_is_left_behind),
     cmocka_unit_test(who_waits_hears_of_the_silence_and_may_give_up),

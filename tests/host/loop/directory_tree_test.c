@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 #define FILE_BYTES 10000
 
 struct fixture {
     char outside[32]; /* what must stay */
     char path[64];
-    struct owned_tree tree;
+    struct directory_tree tree;
 };
 
 static void write_file(const char *directory, const char *name) {
@@ -35,11 +35,11 @@ static char *make_directory(const char *directory, const char *name) {
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.outside = "/tmp/owned_tree_XXXXXX"};
+    *fixture = (struct fixture){.outside = "/tmp/directory_tree_XXXXXX"};
     assert_non_null(mkdtemp(fixture->outside));
     snprintf(fixture->path, sizeof fixture->path, "%s/tree", fixture->outside);
     assert_int_equal(mkdir(fixture->path, 0700), 0);
-    assert_true(owned_tree_note(fixture->path, &fixture->tree));
+    assert_true(directory_tree_note(fixture->path, &fixture->tree));
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -55,10 +55,10 @@ static void everything_goes_and_is_counted(void **state) {
     char *deepest = make_directory(below, "deepest");
     write_file(fixture.path, "file");
     write_file(deepest, "file");
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, &bytes));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, &bytes));
     assert_int_equal(access(fixture.path, F_OK), -1);
     assert_in_range(bytes, 2 * FILE_BYTES, 20 * FILE_BYTES);
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     free(deepest);
     free(below);
     tear_down(&fixture);
@@ -72,7 +72,7 @@ static void links_are_removed_and_not_followed(void **state) {
     char *link = text_format("%s/link", fixture.path);
     write_file(beside, "file");
     assert_int_equal(symlink(beside, link), 0);
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     char *file = text_format("%s/file", beside);
     assert_int_equal(unlink(file), 0);
     assert_int_equal(rmdir(beside), 0);
@@ -90,9 +90,9 @@ static void link_in_its_place_is_not_followed(void **state) {
     assert_int_equal(rename(fixture.path, moved), 0);
     write_file(moved, "file");
     assert_int_equal(symlink(moved, fixture.path), 0);
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     assert_int_equal(unlink(fixture.path), 0);
-    assert_true(owned_tree_remove(moved, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(moved, &fixture.tree, NULL));
     assert_int_equal(access(moved, F_OK), -1);
     free(moved);
     tear_down(&fixture);
@@ -106,11 +106,11 @@ static void another_directory_in_its_place_stays(void **state) {
     assert_int_equal(rename(fixture.path, moved), 0);
     assert_int_equal(mkdir(fixture.path, 0700), 0);
     write_file(fixture.path, "file");
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     assert_int_equal(access(fixture.path, F_OK), 0);
-    struct owned_tree other;
-    assert_true(owned_tree_note(fixture.path, &other));
-    assert_true(owned_tree_remove(fixture.path, &other, NULL));
+    struct directory_tree other;
+    assert_true(directory_tree_note(fixture.path, &other));
+    assert_true(directory_tree_remove(fixture.path, &other, NULL));
     assert_int_equal(rmdir(moved), 0);
     free(moved);
     tear_down(&fixture);
@@ -124,7 +124,7 @@ static void closed_directories_go_as_well(void **state) {
     write_file(below, "file");
     assert_int_equal(chmod(below, 0), 0);
     assert_int_equal(chmod(fixture.path, 0500), 0);
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     assert_int_equal(access(fixture.path, F_OK), -1);
     free(below);
     tear_down(&fixture);
@@ -152,15 +152,15 @@ static void depth_has_an_end(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    nest(&fixture, OWNED_TREE_DEPTH_MAXIMUM + 1);
+    nest(&fixture, DIRECTORY_TREE_DEPTH_MAXIMUM + 1);
     errno = 0;
-    assert_false(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_false(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     assert_int_equal(errno, ENOTEMPTY);
     char *inner = text_format("%s/inner", fixture.path);
-    struct owned_tree below;
-    assert_true(owned_tree_note(inner, &below));
-    assert_true(owned_tree_remove(inner, &below, NULL));
-    assert_true(owned_tree_remove(fixture.path, &fixture.tree, NULL));
+    struct directory_tree below;
+    assert_true(directory_tree_note(inner, &below));
+    assert_true(directory_tree_remove(inner, &below, NULL));
+    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
     assert_int_equal(access(fixture.path, F_OK), -1);
     free(inner);
     tear_down(&fixture);
@@ -168,10 +168,10 @@ static void depth_has_an_end(void **state) {
 
 static void what_is_no_own_directory_is_not_known(void **state) {
     (void)state;
-    struct owned_tree tree = {1, 1};
-    assert_false(owned_tree_note("/tmp/there is no such directory", &tree));
+    struct directory_tree tree = {1, 1};
+    assert_false(directory_tree_note("/tmp/there is no such directory", &tree));
     assert_int_equal(tree.inode, 0);
-    assert_false(owned_tree_note("/dev/null", &tree));
+    assert_false(directory_tree_note("/dev/null", &tree));
 }
 
 static const struct CMUnitTest tests[] = {
