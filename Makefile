@@ -1,19 +1,20 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench soak install uninstall portable wheel packages dist clean
+.PHONY: help build demo test peers check ci-all bench soak install uninstall portable wheel packages dist clean
 
 BUILD ?= build
 prefix ?= /usr/local
 DESTDIR ?=
 MINUTES ?= 10
 SWEEP ?= --all
+STAGES ?= meson,command,interop
 # Debian's own interpreter: the one its pytest and hypothesis packages belong to.
 PYTHON ?= /usr/bin/python3
 export BUILD PYTHON
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 build: ## install build dependencies if missing, compile into $(BUILD)
 	@tools/install-dependencies build
@@ -25,7 +26,7 @@ demo: build ## a real elastic job through a failure: train, lose a worker, resum
 test: ## install, build, run every test; the last line is the count
 	@tools/install-dependencies build tests
 	@tools/build $(BUILD)
-	@$(PYTHON) tools/run_tests.py --build $(BUILD)
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --only $(STAGES)
 
 peers: ## install what the interop tests and the bench compare with: PyTorch, Slurm, Kubernetes' schemas
 	@tools/install-dependencies peers
@@ -35,6 +36,9 @@ check: ## the source checks: formatting, floors, symbols, sizes
 	@tools/install-dependencies build tests checks
 	@tools/build $(BUILD)
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --only checks,format,sizes
+
+ci-all: ## all parts of what continuous integration plays in turns (.ci/run)
+	@.ci/run --all
 
 bench: ## the figures, side by side with torchrun, into docs/performance.md
 	@tools/install-dependencies build tests

@@ -6,8 +6,8 @@ ends with `N passed, N failed, N skipped`.
     tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION] [--part K/N]
 
 A stage is a meson run (unit, simulation, fuzz corpora, source checks; `meson:SUITE+SUITE` runs only
-those suites), the unit tests of whole floors (`floors:FLOOR+FLOOR`, each in one process), a pytest run or a check
-program. --wrapper is put before every meson test and every floor (valgrind), --marks chooses among the pytest tests,
+those suites), the unit tests of whole floors (`floors:FLOOR+FLOOR`, each in one process), a pytest run (`interop:core` runs only
+what tools/ci_parts.py names of it) or a check program. --wrapper is put before every meson test and every floor (valgrind), --marks chooses among the pytest tests,
 and --part takes the K-th (from 0) of N parts of them, of about the same size.
 
 Tests of real processes are played beside each other, on machines that may be slow. Where a few of a stage fail,
@@ -170,16 +170,17 @@ def failures_of_suite(suite):
     return failures
 
 
-def run_pytest(options, folder, is_parallel=True, more=0):
-    """Runs one folder of pytest tests against the binary of the given build."""
+def run_pytest(options, folder, tests=()):
+    """Runs one folder of pytest tests, or those of its tests that are named, against the binary of the given build."""
+    more = PYTEST[folder].get("more", 0)
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()), MORE_TESTS=str(more))
     if options.part:
         environment["PART_OF_TESTS"] = options.part
     pytest = [sys.executable, "-m", "pytest", "-q", "-rfE", "--durations=12", "--durations-min=20"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
-        command = [*pytest, f"--junitxml={report}", folder]
-        command += beside_each_other(more) if is_parallel else []
+        command = [*pytest, f"--junitxml={report}", *(tests or [f"tests/{folder}"])]
+        command += beside_each_other(more) if PYTEST[folder].get("is_parallel", True) else []
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
@@ -200,12 +201,24 @@ def run_check(*command):
     return Counts(int(passed), int(not passed))
 
 
+def run_core(options, folder):
+    """Of a folder of pytest tests what is always played."""
+    from ci_parts import tests_in
+
+    tests = tests_in(folder)
+    print("\n".join(tests), flush=True)
+    return run_pytest(options, folder, tests=tests) if tests else Counts()
+
+
+# How the folders of pytest tests are played.
+PYTEST = {
+    "command": {"more": 5},
+    "interop": {},  # much of PyTorch's start; there is no room
+    "gpu": {"is_parallel": False},  # there is one, and some fill its memory
+    "packaging": {"is_parallel": False},
+}
 STAGES = {
     "meson": run_meson,
-    "command": lambda options: run_pytest(options, "tests/command", more=5),
-    "interop": lambda options: run_pytest(options, "tests/interop"),  # much of PyTorch's start; there is no room
-    "gpu": lambda options: run_pytest(options, "tests/gpu", is_parallel=False),  # there is one, and some fill its memory
-    "packaging": lambda options: run_pytest(options, "tests/packaging", is_parallel=False),
     "checks": lambda options: run_meson(options, ["checks"]),
     "format": lambda options: run_check("tools/check_format"),
     "sizes": lambda options: run_check(sys.executable, "tools/check_sizes.py"),
@@ -217,7 +230,9 @@ def run_stage(stage, options):
         return run_meson(options, stage.removeprefix("meson:").split("+"))
     if stage.startswith("floors:"):
         return run_floors(options, stage.removeprefix("floors:").split("+"))
-    return STAGES[stage](options)
+    if stage.endswith(":core"):
+        return run_core(options, stage.removesuffix(":core"))
+    return run_pytest(options, stage) if stage in PYTEST else STAGES[stage](options)
 
 
 def main():
