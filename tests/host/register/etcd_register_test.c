@@ -53,16 +53,14 @@ static bool has_curl(void) {
     return curl_library_load(CURL_LIBRARY_NAME, &library, NULL) == FAILURE_NONE;
 }
 
-static void endpoint_that_cannot_be_read_does_not_open(void **state) {
-    (void)state;
+TEST(endpoint_that_cannot_be_read_does_not_open) {
     struct fixture fixture;
     assert_int_equal(open_at(&fixture, "a:x"), FAILURE_INVALID);
     assert_non_null(strstr(fixture.failure.message, "--rdzv-endpoint"));
     tear_down(&fixture);
 }
 
-static void member_that_is_not_there_is_named_at_the_deadline(void **state) {
-    (void)state;
+TEST(member_that_is_not_there_is_named_at_the_deadline) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -78,8 +76,7 @@ static void member_that_is_not_there_is_named_at_the_deadline(void **state) {
     tear_down(&fixture);
 }
 
-static void append_that_nobody_hears_is_unknown(void **state) {
-    (void)state;
+TEST(append_that_nobody_hears_is_unknown) {
     struct fixture fixture;
     struct register_entry entry = {.number = 1,
         .term = 1,
@@ -101,8 +98,7 @@ static void append_that_nobody_hears_is_unknown(void **state) {
     tear_down(&fixture);
 }
 
-static void request_under_way_ends_with_the_register(void **state) {
-    (void)state;
+TEST(request_under_way_ends_with_the_register) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -189,8 +185,7 @@ static void end_server(struct server *server) {
     close(server->listening);
 }
 
-static void reply_that_cannot_be_read_is_a_failure(void **state) {
-    (void)state;
+TEST(reply_that_cannot_be_read_is_a_failure) {
     struct fixture fixture;
     struct server server;
     if (!has_curl()) {
@@ -209,8 +204,7 @@ static void reply_that_cannot_be_read_is_a_failure(void **state) {
 }
 
 /* etcd may have carried it out. It is asked again, until the deadline. */
-static void append_whose_reply_cannot_be_read_is_unknown(void **state) {
-    (void)state;
+TEST(append_whose_reply_cannot_be_read_is_unknown) {
     struct fixture fixture;
     struct server server;
     struct register_entry entry = {.number = 1,
@@ -233,14 +227,3 @@ static void append_whose_reply_cannot_be_read_is_unknown(void **state) {
     end_server(&server);
     register_entry_clear(&entry);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(endpoint_that_cannot_be_read_does_not_open),
-    cmocka_unit_test(member_that_is_not_there_is_named_at_the_deadline),
-    cmocka_unit_test(append_that_nobody_hears_is_unknown),
-    cmocka_unit_test(request_under_way_ends_with_the_register),
-    cmocka_unit_test(reply_that_cannot_be_read_is_a_failure),
-    cmocka_unit_test(append_whose_reply_cannot_be_read_is_unknown),
-};
-
-UNIT_TESTS(tests)
