@@ -21,26 +21,49 @@
         skip();                                                                                    \
     } while (false)
 
-/* The tests of one file, in a program that holds several (unit_program.c). */
-struct unit_test_file {
+/* A test, in a program that holds those of several files (unit_program.c). */
+struct unit_test {
+    struct CMUnitTest test;
     const char *path; /* as the compiler was told */
-    int (*run)(void); /* the number of tests that failed */
-    struct unit_test_file *next;
+    int line;
+    struct unit_test *next;
 };
 
-void unit_test_file_add(struct unit_test_file *file);
+void unit_test_add(struct unit_test *test);
 
-/* Ends each test file, with its `static const struct CMUnitTest tests[]`. */
-#define UNIT_TESTS(tests) UNIT_TESTS_WITHIN(tests, NULL, NULL)
+/* Functions around all tests of a file; either may be NULL. */
+struct unit_test_surroundings {
+    const char *path;
+    CMFixtureFunction set_up;
+    CMFixtureFunction tear_down;
+    struct unit_test_surroundings *next;
+};
 
-/* The same, with functions that are called before and after all of them, or NULL. */
-#define UNIT_TESTS_WITHIN(tests, set_up, tear_down)                                                \
-    static int run_the_tests(void) {                                                               \
-        return cmocka_run_group_tests(tests, set_up, tear_down);                                   \
-    }                                                                                              \
-    __attribute__((constructor)) static void add_the_tests(void) {                                 \
-        static struct unit_test_file file = {.path = __FILE__, .run = run_the_tests};              \
-        unit_test_file_add(&file);                                                                 \
+void unit_test_surround(struct unit_test_surroundings *surroundings);
+
+/* A test is written `TEST(its_name) { … }`. It plays as its_name, in the order of the file's lines.
+ * `state` is cmocka's. */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+
+/* The same, with functions that are called before and after it, or NULL. */
+#define TEST_WITH(name, set_up, tear_down)                                                         \
+    static void name(void **state);                                                                \
+    TEST_AGAIN(name, name, set_up, tear_down, NULL)                                                \
+    static void name(__attribute__((unused)) void **state)
+
+/* Plays a function as one more test, with a state that it begins with. */
+#define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \
+    __attribute__((constructor)) static void unit_test_add_##name(void) {                          \
+        static struct unit_test test = {                                                           \
+            {#name, function, set_up, tear_down, state}, __FILE__, __LINE__, NULL};                \
+        unit_test_add(&test);                                                                      \
+    }
+
+/* Calls functions before and after all tests of this file. */
+#define TESTS_WITHIN(set_up, tear_down)                                                            \
+    __attribute__((constructor)) static void surround_the_tests(void) {                            \
+        static struct unit_test_surroundings around = {__FILE__, set_up, tear_down, NULL};         \
+        unit_test_surround(&around);                                                               \
     }
 
 #endif

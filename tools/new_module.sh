@@ -35,16 +35,9 @@ $spdx
 
 #include "$place/$name.h"
 
-static void ${name}_does_nothing_yet(void **state) {
-    (void)state;
+TEST(${name}_does_nothing_yet) {
     fail_msg("say here, as a sentence, what $name does");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(${name}_does_nothing_yet),
-};
-
-UNIT_TESTS(tests)
 END
 # the list stays sorted
 entry=$name

@@ -54,8 +54,7 @@ static void assert_error_file_holds(const struct fixture *fixture, const char *w
     close(fd);
 }
 
-static void signal_is_said_and_gives_the_status_that_was_asked_for(void **state) {
-    (void)state;
+TEST(signal_is_said_and_gives_the_status_that_was_asked_for) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.outcome =
@@ -69,8 +68,7 @@ static void signal_is_said_and_gives_the_status_that_was_asked_for(void **state)
     tear_down(&fixture);
 }
 
-static void what_kept_the_agent_from_going_on_is_said_to_people_and_to_the_parent(void **state) {
-    (void)state;
+TEST(what_kept_the_agent_from_going_on_is_said_to_people_and_to_the_parent) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(agent_end_of_itself(&fixture.agent, "OSError", "no disk is left"), 1);
@@ -79,8 +77,7 @@ static void what_kept_the_agent_from_going_on_is_said_to_people_and_to_the_paren
     tear_down(&fixture);
 }
 
-static void empty_name_of_an_error_file_is_none(void **state) {
-    (void)state;
+TEST(empty_name_of_an_error_file_is_none) {
     struct fixture fixture;
     set_up(&fixture);
     text_list_set_variable(&fixture.job.environment, "TORCHELASTIC_ERROR_FILE", "");
@@ -88,11 +85,3 @@ static void empty_name_of_an_error_file_is_none(void **state) {
     assert_int_equal(access(fixture.error_file, F_OK), -1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(signal_is_said_and_gives_the_status_that_was_asked_for),
-    cmocka_unit_test(what_kept_the_agent_from_going_on_is_said_to_people_and_to_the_parent),
-    cmocka_unit_test(empty_name_of_an_error_file_is_none),
-};
-
-UNIT_TESTS(tests)

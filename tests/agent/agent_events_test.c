@@ -8,8 +8,7 @@
 
 #include "events_fixture.h"
 
-static void what_follows_at_once_is_done_before_the_event_is(void **state) {
-    (void)state;
+TEST(what_follows_at_once_is_done_before_the_event_is) {
     struct fixture fixture;
     set_up(&fixture, "exit 0");
     start(&fixture);
@@ -21,8 +20,7 @@ static void what_follows_at_once_is_done_before_the_event_is(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_becomes_the_outcome(void **state) {
-    (void)state;
+TEST(signal_becomes_the_outcome) {
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
     start_workers(&fixture);
@@ -34,8 +32,7 @@ static void signal_becomes_the_outcome(void **state) {
 }
 
 /* Their files are being made, which may never end. */
-static void signal_ends_a_start_that_waits_for_its_files(void **state) {
-    (void)state;
+TEST(signal_ends_a_start_that_waits_for_its_files) {
     struct fixture fixture;
     set_up(&fixture, "touch $DIR/started");
     start(&fixture);
@@ -48,8 +45,7 @@ static void signal_ends_a_start_that_waits_for_its_files(void **state) {
 }
 
 /* The workers forget it at once. */
-static void reason_of_a_failed_start_reaches_the_worker_group(void **state) {
-    (void)state;
+TEST(reason_of_a_failed_start_reaches_the_worker_group) {
     struct fixture fixture;
     set_up(&fixture, "");
     free(fixture.job.config.script);
@@ -79,8 +75,7 @@ static void post_agent(struct fixture *fixture, struct agent_event event) {
 }
 
 /* The second start of the workers ends well. */
-static void new_round_starts_the_workers_anew_at_no_cost(void **state) {
-    (void)state;
+TEST(new_round_starts_the_workers_anew_at_no_cost) {
     struct fixture fixture;
     set_up(&fixture, "mkdir $DIR/$RANK 2>/dev/null || exit 0; echo >$DIR/running; exec sleep 1000");
     int running = open_fifo(&fixture.job, "running");
@@ -120,8 +115,7 @@ static size_t position_of(const struct fixture *fixture, const char *words) {
     return (size_t)(found - all);
 }
 
-static void all_that_is_posted_from_inside_a_step_is_taken_in_order(void **state) {
-    (void)state;
+TEST(all_that_is_posted_from_inside_a_step_is_taken_in_order) {
     struct fixture fixture;
     set_up(&fixture, "exit 0");
     fixture.cue = "joining -> join ticket=1 attempt=0";
@@ -143,8 +137,7 @@ static void signal_agent(struct fixture *fixture) {
 }
 
 /* A signal that comes while two effects of a step are carried out waits for the second. */
-static void what_comes_between_two_effects_waits_for_the_second(void **state) {
-    (void)state;
+TEST(what_comes_between_two_effects_waits_for_the_second) {
     struct fixture fixture;
     set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
     fixture.cue = "stopping -> signal_workers 15";
@@ -157,8 +150,7 @@ static void what_comes_between_two_effects_waits_for_the_second(void **state) {
 }
 
 /* Hosting the store is told when the rendezvous is opened. */
-static void what_comes_before_the_start_waits_for_it(void **state) {
-    (void)state;
+TEST(what_comes_before_the_start_waits_for_it) {
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
     open_agent(&fixture);
@@ -173,8 +165,7 @@ static void what_comes_before_the_start_waits_for_it(void **state) {
     tear_down(&fixture);
 }
 
-static void what_comes_after_the_end_is_not_heard(void **state) {
-    (void)state;
+TEST(what_comes_after_the_end_is_not_heard) {
     struct fixture fixture;
     set_up(&fixture, "exit 0");
     start(&fixture);
@@ -189,8 +180,7 @@ static void what_comes_after_the_end_is_not_heard(void **state) {
 /* What is done with effects. */
 
 /* The answer is posted with its account, before anything that follows. */
-static void who_is_to_blame_is_told_with_the_failure(void **state) {
-    (void)state;
+TEST(who_is_to_blame_is_told_with_the_failure) {
     struct fixture fixture;
     set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
     struct launch_config *config = &fixture.job.config;
@@ -211,8 +201,7 @@ static void who_is_to_blame_is_told_with_the_failure(void **state) {
     tear_down(&fixture);
 }
 
-static void a_restart_is_said_with_what_is_left_of_them(void **state) {
-    (void)state;
+TEST(a_restart_is_said_with_what_is_left_of_them) {
     struct fixture fixture;
     set_up(&fixture, "test $TORCHELASTIC_RESTART_COUNT = 1");
     fixture.job.config.max_restarts = 2;
@@ -223,8 +212,7 @@ static void a_restart_is_said_with_what_is_left_of_them(void **state) {
     tear_down(&fixture);
 }
 
-static void a_deadline_that_passes_kills_the_workers(void **state) {
-    (void)state;
+TEST(a_deadline_that_passes_kills_the_workers) {
     struct fixture fixture;
     set_up(&fixture, "trap '' TERM; echo >$DIR/running; while :; do sleep 1000; done");
     fixture.job.config.shutdown_timeout = duration_from_milliseconds(1);
@@ -247,8 +235,7 @@ static void never(void *context) {
 }
 
 /* It is done, and stays for other nodes: an impatient user must not wait for them. */
-static void a_signal_after_the_end_ends_the_waiting(void **state) {
-    (void)state;
+TEST(a_signal_after_the_end_ends_the_waiting) {
     struct fixture fixture;
     set_up(&fixture, "exit 0");
     start(&fixture);
@@ -263,21 +250,3 @@ static void a_signal_after_the_end_ends_the_waiting(void **state) {
     event_timer_free(timer);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_follows_at_once_is_done_before_the_event_is),
-    cmocka_unit_test(signal_becomes_the_outcome),
-    cmocka_unit_test(signal_ends_a_start_that_waits_for_its_files),
-    cmocka_unit_test(reason_of_a_failed_start_reaches_the_worker_group),
-    cmocka_unit_test(new_round_starts_the_workers_anew_at_no_cost),
-    cmocka_unit_test(all_that_is_posted_from_inside_a_step_is_taken_in_order),
-    cmocka_unit_test(what_comes_between_two_effects_waits_for_the_second),
-    cmocka_unit_test(what_comes_before_the_start_waits_for_it),
-    cmocka_unit_test(what_comes_after_the_end_is_not_heard),
-    cmocka_unit_test(who_is_to_blame_is_told_with_the_failure),
-    cmocka_unit_test(a_restart_is_said_with_what_is_left_of_them),
-    cmocka_unit_test(a_deadline_that_passes_kills_the_workers),
-    cmocka_unit_test(a_signal_after_the_end_ends_the_waiting),
-};
-
-UNIT_TESTS(tests)

@@ -6,7 +6,7 @@
 #include "agent/agent.h"
 #include "agent_fixture.h"
 
-static void workers_inherit_all_but_the_token(void **state) {
+TEST(workers_inherit_all_but_the_token) {
     struct agent_fixture fixture;
     (void)state;
     agent_fixture_init(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\" && test \"$OTHER\" = kept");
@@ -18,9 +18,3 @@ static void workers_inherit_all_but_the_token(void **state) {
     text_list_clear(&inherited);
     agent_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(workers_inherit_all_but_the_token),
-};
-
-UNIT_TESTS(tests)

@@ -31,7 +31,7 @@ static void close_scene(struct scene *scene) {
     }
 }
 
-static void memory_that_comes_back_is_kept_again(void **state) {
+TEST(memory_that_comes_back_is_kept_again) {
     struct scene scene;
     (void)state;
     open_scene(&scene);
@@ -43,9 +43,3 @@ static void memory_that_comes_back_is_kept_again(void **state) {
     assert_int_equal(scene.exhausted, 0);
     close_scene(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(memory_that_comes_back_is_kept_again),
-};
-
-UNIT_TESTS(tests)

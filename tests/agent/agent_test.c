@@ -34,18 +34,15 @@ static int run_command(int worker_count, const char *command) {
     return status;
 }
 
-static void job_of_succeeding_workers_succeeds(void **state) {
-    (void)state;
+TEST(job_of_succeeding_workers_succeeds) {
     assert_int_equal(run_command(2, "exit 0"), 0);
 }
 
-static void failing_worker_fails_the_job_with_1(void **state) {
-    (void)state;
+TEST(failing_worker_fails_the_job_with_1) {
     assert_int_equal(run_command(2, "exit $((RANK * 7))"), 1);
 }
 
-static void every_worker_learns_its_place(void **state) {
-    (void)state;
+TEST(every_worker_learns_its_place) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 3, "touch $DIR/$RANK-$LOCAL_RANK-$WORLD_SIZE-$GROUP_RANK");
     assert_int_equal(run(&fixture, NULL), 0);
@@ -55,8 +52,7 @@ static void every_worker_learns_its_place(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void failed_group_is_restarted_while_restarts_are_left(void **state) {
-    (void)state;
+TEST(failed_group_is_restarted_while_restarts_are_left) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 2,
         "touch $DIR/$RANK-$TORCHELASTIC_RESTART_COUNT; "
@@ -69,8 +65,7 @@ static void failed_group_is_restarted_while_restarts_are_left(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void exit_code_of_the_root_cause_can_be_asked_for(void **state) {
-    (void)state;
+TEST(exit_code_of_the_root_cause_can_be_asked_for) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 2, "test $RANK = 0 && exit 7; exec sleep 100");
     fixture.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
@@ -82,8 +77,7 @@ static void exit_code_of_the_root_cause_can_be_asked_for(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void report_names_the_root_cause_first(void **state) {
-    (void)state;
+TEST(report_names_the_root_cause_first) {
     struct agent_fixture fixture;
     char *output;
     agent_fixture_init(&fixture, 2, "test $RANK = 1 && exit 7; exec sleep 100");
@@ -99,8 +93,7 @@ static void report_names_the_root_cause_first(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void program_that_cannot_be_executed_is_told_as_such(void **state) {
-    (void)state;
+TEST(program_that_cannot_be_executed_is_told_as_such) {
     struct agent_fixture fixture;
     char *output;
     agent_fixture_init(&fixture, 2, "");
@@ -114,8 +107,7 @@ static void program_that_cannot_be_executed_is_told_as_such(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void grandchildren_do_not_outlive_the_job(void **state) {
-    (void)state;
+TEST(grandchildren_do_not_outlive_the_job) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 1,
         "setsid sh -c 'echo $$$$ > $DIR/pid; exec sleep 1000' & "
@@ -131,16 +123,3 @@ static void grandchildren_do_not_outlive_the_job(void **state) {
     assert_int_equal(kill(pid, 0), -1);
     agent_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(job_of_succeeding_workers_succeeds),
-    cmocka_unit_test(failing_worker_fails_the_job_with_1),
-    cmocka_unit_test(every_worker_learns_its_place),
-    cmocka_unit_test(failed_group_is_restarted_while_restarts_are_left),
-    cmocka_unit_test(exit_code_of_the_root_cause_can_be_asked_for),
-    cmocka_unit_test(report_names_the_root_cause_first),
-    cmocka_unit_test(program_that_cannot_be_executed_is_told_as_such),
-    cmocka_unit_test(grandchildren_do_not_outlive_the_job),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static void tell_ending(struct fixture *fixture, struct process_exit how) {
     observer.ending(observer.context, 0, how);
 }
 
-static void the_others_are_signalled_before_a_worker_has_ended(void **state) {
-    (void)state;
+TEST(the_others_are_signalled_before_a_worker_has_ended) {
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
     fixture.job.config.max_restarts = 0;
@@ -45,8 +44,7 @@ static void the_others_are_signalled_before_a_worker_has_ended(void **state) {
     tear_down(&fixture);
 }
 
-static void a_node_that_is_to_be_replaced_leaves_at_once(void **state) {
-    (void)state;
+TEST(a_node_that_is_to_be_replaced_leaves_at_once) {
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
     fixture.job.config.max_restarts = 3;
@@ -60,10 +58,3 @@ static void a_node_that_is_to_be_replaced_leaves_at_once(void **state) {
     assert_int_equal(count(&fixture, "restarting the workers"), 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_others_are_signalled_before_a_worker_has_ended),
-    cmocka_unit_test(a_node_that_is_to_be_replaced_leaves_at_once),
-};
-
-UNIT_TESTS(tests)

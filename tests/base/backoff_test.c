@@ -7,8 +7,7 @@ static double next_milliseconds(struct backoff *backoff) {
     return duration_seconds(backoff_next(backoff)) * 1000;
 }
 
-static void first_delays_are_short(void **state) {
-    (void)state;
+TEST(first_delays_are_short) {
     for (uint64_t seed = 0; seed < 100; seed++) {
         struct backoff backoff;
         backoff_init(&backoff, seed);
@@ -19,8 +18,7 @@ static void first_delays_are_short(void **state) {
     }
 }
 
-static void delays_grow_to_the_ceiling_and_no_further(void **state) {
-    (void)state;
+TEST(delays_grow_to_the_ceiling_and_no_further) {
     struct backoff backoff;
     backoff_init(&backoff, 7);
     for (int i = 0; i < 20; i++) {
@@ -33,8 +31,7 @@ static void delays_grow_to_the_ceiling_and_no_further(void **state) {
     }
 }
 
-static void who_gives_up_soon_tries_again_sooner(void **state) {
-    (void)state;
+TEST(who_gives_up_soon_tries_again_sooner) {
     static const struct {
         double patience;
         double shortest;
@@ -50,20 +47,10 @@ static void who_gives_up_soon_tries_again_sooner(void **state) {
     }
 }
 
-static void different_seeds_wait_differently(void **state) {
-    (void)state;
+TEST(different_seeds_wait_differently) {
     struct backoff left;
     struct backoff right;
     backoff_init(&left, 1);
     backoff_init(&right, 2);
     assert_true(next_milliseconds(&left) != next_milliseconds(&right));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(first_delays_are_short),
-    cmocka_unit_test(delays_grow_to_the_ceiling_and_no_further),
-    cmocka_unit_test(who_gives_up_soon_tries_again_sooner),
-    cmocka_unit_test(different_seeds_wait_differently),
-};
-
-UNIT_TESTS(tests)

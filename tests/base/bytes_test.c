@@ -3,8 +3,7 @@
 
 #include "base/bytes.h"
 
-static void append_beyond_the_ceiling_changes_nothing(void **state) {
-    (void)state;
+TEST(append_beyond_the_ceiling_changes_nothing) {
     struct bytes bytes;
     bytes_init(&bytes, 4);
     assert_int_equal(bytes_append(&bytes, "abc", 3), FAILURE_NONE);
@@ -13,16 +12,14 @@ static void append_beyond_the_ceiling_changes_nothing(void **state) {
     bytes_clear(&bytes);
 }
 
-static void absurd_length_is_refused_before_allocation(void **state) {
-    (void)state;
+TEST(absurd_length_is_refused_before_allocation) {
     struct bytes bytes;
     bytes_init(&bytes, 1 << 20);
     assert_int_equal(bytes_reserve(&bytes, SIZE_MAX), FAILURE_LIMIT);
     assert_null(bytes.data);
 }
 
-static void a_buffer_grows_to_a_capacity_and_never_shrinks(void **state) {
-    (void)state;
+TEST(a_buffer_grows_to_a_capacity_and_never_shrinks) {
     struct bytes bytes;
     bytes_init(&bytes, 10);
     assert_int_equal(bytes_grow(&bytes, 11), FAILURE_LIMIT);
@@ -34,8 +31,7 @@ static void a_buffer_grows_to_a_capacity_and_never_shrinks(void **state) {
     bytes_clear(&bytes);
 }
 
-static void consuming_keeps_the_rest(void **state) {
-    (void)state;
+TEST(consuming_keeps_the_rest) {
     struct bytes bytes = {0};
     assert_int_equal(bytes_append(&bytes, "hello", 5), FAILURE_NONE);
     bytes_consume(&bytes, 2);
@@ -45,26 +41,13 @@ static void consuming_keeps_the_rest(void **state) {
     bytes_clear(&bytes);
 }
 
-static void a_slice_starts_with_a_shorter_one(void **state) {
-    (void)state;
+TEST(a_slice_starts_with_a_shorter_one) {
     assert_true(slice_starts_with(slice_from_string("abc"), slice_from_string("ab")));
     assert_false(slice_starts_with(slice_from_string("a"), slice_from_string("ab")));
 }
 
-static void the_rest_of_a_slice_begins_where_it_is_told(void **state) {
-    (void)state;
+TEST(the_rest_of_a_slice_begins_where_it_is_told) {
     struct slice whole = slice_from_string("abc");
     assert_true(slice_equals(slice_from(whole, 1), slice_from_string("bc")));
     assert_int_equal(slice_from(whole, 3).length, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(append_beyond_the_ceiling_changes_nothing),
-    cmocka_unit_test(absurd_length_is_refused_before_allocation),
-    cmocka_unit_test(a_buffer_grows_to_a_capacity_and_never_shrinks),
-    cmocka_unit_test(consuming_keeps_the_rest),
-    cmocka_unit_test(a_slice_starts_with_a_shorter_one),
-    cmocka_unit_test(the_rest_of_a_slice_begins_where_it_is_told),
-};
-
-UNIT_TESTS(tests)

@@ -3,30 +3,25 @@
 
 #include "base/duration.h"
 
-static void fractions_of_a_second_are_kept(void **state) {
-    (void)state;
+TEST(fractions_of_a_second_are_kept) {
     assert_int_equal(duration_from_seconds(0.25).nanoseconds, 250000000);
 }
 
-static void negative_seconds_are_no_time(void **state) {
-    (void)state;
+TEST(negative_seconds_are_no_time) {
     assert_int_equal(duration_from_seconds(-1).nanoseconds, 0);
 }
 
-static void huge_durations_saturate(void **state) {
-    (void)state;
+TEST(huge_durations_saturate) {
     assert_int_equal(duration_from_seconds(1e30).nanoseconds, INT64_MAX);
     assert_int_equal(instant_after((struct instant){5}, DURATION_FOREVER).nanoseconds, INT64_MAX);
 }
 
-static void milliseconds_round_up_so_timers_are_never_early(void **state) {
-    (void)state;
+TEST(milliseconds_round_up_so_timers_are_never_early) {
     assert_int_equal(duration_milliseconds_ceiling((struct duration){1}), 1);
     assert_int_equal(duration_milliseconds_ceiling((struct duration){2000000}), 2);
 }
 
-static void what_is_left_of_a_timeout_is_told_as_it_was_chosen(void **state) {
-    (void)state;
+TEST(what_is_left_of_a_timeout_is_told_as_it_was_chosen) {
     assert_true(duration_seconds_told(duration_from_milliseconds(995)) == 1);
     assert_true(duration_seconds_told(duration_from_milliseconds(300000)) == 300);
     assert_true(duration_seconds_told(duration_from_milliseconds(1201)) == 1.3);
@@ -34,30 +29,16 @@ static void what_is_left_of_a_timeout_is_told_as_it_was_chosen(void **state) {
     assert_true(duration_seconds_told(DURATION_FOREVER) > 1e15);
 }
 
-static void nothing_remains_until_a_past_instant(void **state) {
-    (void)state;
+TEST(nothing_remains_until_a_past_instant) {
     struct instant earlier = {10};
     struct instant later = {30};
     assert_int_equal(instant_until(later, earlier).nanoseconds, 0);
     assert_int_equal(instant_until(earlier, later).nanoseconds, 20);
 }
 
-static void the_earlier_of_two_instants_is_found(void **state) {
-    (void)state;
+TEST(the_earlier_of_two_instants_is_found) {
     struct instant earlier = {10};
     struct instant later = {30};
     assert_int_equal(instant_earlier(later, earlier).nanoseconds, 10);
     assert_int_equal(instant_earlier(earlier, later).nanoseconds, 10);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(fractions_of_a_second_are_kept),
-    cmocka_unit_test(negative_seconds_are_no_time),
-    cmocka_unit_test(huge_durations_saturate),
-    cmocka_unit_test(milliseconds_round_up_so_timers_are_never_early),
-    cmocka_unit_test(what_is_left_of_a_timeout_is_told_as_it_was_chosen),
-    cmocka_unit_test(nothing_remains_until_a_past_instant),
-    cmocka_unit_test(the_earlier_of_two_instants_is_found),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static int64_t draw(uint32_t *state) {
     return (*state >> 8) % 300;
 }
 
-static void items_come_in_the_order_of_their_keys(void **state) {
-    (void)state;
+TEST(items_come_in_the_order_of_their_keys) {
     struct heap heap = {0};
     struct heap_item items[COUNT];
     uint32_t seed = 1;
@@ -35,8 +34,7 @@ static void items_come_in_the_order_of_their_keys(void **state) {
     heap_clear(&heap);
 }
 
-static void any_item_can_be_moved_or_taken_out(void **state) {
-    (void)state;
+TEST(any_item_can_be_moved_or_taken_out) {
     struct heap heap = {0};
     struct heap_item items[COUNT];
     uint32_t seed = 2;
@@ -56,8 +54,7 @@ static void any_item_can_be_moved_or_taken_out(void **state) {
     heap_clear(&heap);
 }
 
-static void there_is_room_for_one_more(void **state) {
-    (void)state;
+TEST(there_is_room_for_one_more) {
     static struct heap_item items[COUNT];
     struct heap heap = {0};
     for (int i = 0; i < COUNT; i++) {
@@ -66,11 +63,3 @@ static void there_is_room_for_one_more(void **state) {
     }
     heap_clear(&heap);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(there_is_room_for_one_more),
-    cmocka_unit_test(items_come_in_the_order_of_their_keys),
-    cmocka_unit_test(any_item_can_be_moved_or_taken_out),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "base/keyed_hash.h"
 
 /* The key 00 01 … 0f and the messages 00 01 02 … of the SipHash paper and its vectors. */
-static void hashes_are_those_of_the_paper(void **state) {
-    (void)state;
+TEST(hashes_are_those_of_the_paper) {
     const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
     static const struct {
         size_t length;
@@ -21,9 +20,3 @@ static void hashes_are_those_of_the_paper(void **state) {
         assert_true(keyed_hash(key, bytes) == vectors[i].hash);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(hashes_are_those_of_the_paper),
-};
-
-UNIT_TESTS(tests)

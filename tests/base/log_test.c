@@ -3,8 +3,7 @@
 
 #include "base/log.h"
 
-static void every_line_of_a_message_gets_the_prefix(void **state) {
-    (void)state;
+TEST(every_line_of_a_message_gets_the_prefix) {
     struct text out = {0};
     struct log_time time = {11, 20, 9, 5, 3, 42000};
     log_format(&out, LOG_LEVEL_WARNING, &time, 77, "../src/host/x.c:5", "one\ntwo");
@@ -21,8 +20,7 @@ static void keep_last(
     text_append(out, message);
 }
 
-static void records_below_the_threshold_are_dropped(void **state) {
-    (void)state;
+TEST(records_below_the_threshold_are_dropped) {
     struct text out = {0};
     struct log log = {LOG_LEVEL_WARNING, keep_last, &out};
     log_info(&log, "quiet");
@@ -32,8 +30,7 @@ static void records_below_the_threshold_are_dropped(void **state) {
     text_clear(&out);
 }
 
-static void levels_have_names_and_numbers(void **state) {
-    (void)state;
+TEST(levels_have_names_and_numbers) {
     enum log_level level;
     assert_int_equal(log_parse_level("INFO", &level), FAILURE_NONE);
     assert_int_equal(level, LOG_LEVEL_INFO);
@@ -41,11 +38,3 @@ static void levels_have_names_and_numbers(void **state) {
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_int_equal(log_parse_level("info", &level), FAILURE_MALFORMED);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_line_of_a_message_gets_the_prefix),
-    cmocka_unit_test(records_below_the_threshold_are_dropped),
-    cmocka_unit_test(levels_have_names_and_numbers),
-};
-
-UNIT_TESTS(tests)

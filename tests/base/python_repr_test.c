@@ -3,8 +3,7 @@
 
 #include "base/python_repr.h"
 
-static void strings_look_as_python_shows_them(void **state) {
-    (void)state;
+TEST(strings_look_as_python_shows_them) {
     static const struct {
         const char *string;
         const char *shown;
@@ -30,9 +29,3 @@ static void strings_look_as_python_shows_them(void **state) {
         text_clear(&out);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(strings_look_as_python_shows_them),
-};
-
-UNIT_TESTS(tests)

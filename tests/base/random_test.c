@@ -3,8 +3,7 @@
 
 #include "base/random.h"
 
-static void same_seed_gives_the_same_numbers(void **state) {
-    (void)state;
+TEST(same_seed_gives_the_same_numbers) {
     struct random left;
     struct random right;
     random_init(&left, 7);
@@ -14,8 +13,7 @@ static void same_seed_gives_the_same_numbers(void **state) {
     }
 }
 
-static void numbers_stay_below_their_bound(void **state) {
-    (void)state;
+TEST(numbers_stay_below_their_bound) {
     struct random random;
     random_init(&random, 1);
     for (int i = 0; i < 1000; i++) {
@@ -25,8 +23,7 @@ static void numbers_stay_below_their_bound(void **state) {
     }
 }
 
-static void names_use_only_file_name_letters(void **state) {
-    (void)state;
+TEST(names_use_only_file_name_letters) {
     struct random random;
     random_init(&random, 5);
     char name[9];
@@ -34,11 +31,3 @@ static void names_use_only_file_name_letters(void **state) {
     assert_int_equal(strlen(name), 8);
     assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_"), 8);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(same_seed_gives_the_same_numbers),
-    cmocka_unit_test(numbers_stay_below_their_bound),
-    cmocka_unit_test(names_use_only_file_name_letters),
-};
-
-UNIT_TESTS(tests)

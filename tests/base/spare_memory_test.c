@@ -6,8 +6,7 @@
 
 #define LARGEST_PIECE ((size_t)1 << 20)
 
-static void reserve_is_kept_until_it_is_given_up(void **state) {
-    (void)state;
+TEST(reserve_is_kept_until_it_is_given_up) {
     (void)spare_memory_give_up_reserve();
     assert_true(spare_memory_keep_reserve());
     assert_true(spare_memory_keep_reserve());
@@ -17,8 +16,7 @@ static void reserve_is_kept_until_it_is_given_up(void **state) {
     assert_true(spare_memory_give_up_reserve());
 }
 
-static void more_than_there_can_be_is_not_there(void **state) {
-    (void)state;
+TEST(more_than_there_can_be_is_not_there) {
     assert_true(spare_memory_is_there(100));
     assert_true(spare_memory_is_enough_for(100, 16));
     assert_true(spare_memory_has_room_for(100) && spare_memory_has_room_for(100000));
@@ -31,8 +29,7 @@ static void more_than_there_can_be_is_not_there(void **state) {
     (void)spare_memory_give_up_reserve();
 }
 
-static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
-    (void)state;
+TEST(reserve_is_what_is_left_when_there_is_nothing_else) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     assert_true(spare_memory_keep_reserve());
     struct rlimit before = taken_memory_begin();
@@ -54,7 +51,7 @@ static void count(void *context) {
     ++*(int *)context;
 }
 
-static void last_reserve_is_given_up_last_and_each_is_told(void **state) {
+TEST(last_reserve_is_given_up_last_and_each_is_told) {
     int told = 0;
     (void)state;
     while (spare_memory_give_up_reserve()) {
@@ -72,12 +69,3 @@ static void last_reserve_is_given_up_last_and_each_is_told(void **state) {
     assert_true(spare_memory_give_up_reserve());
     assert_int_equal(told, 2);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(last_reserve_is_given_up_last_and_each_is_told),
-    cmocka_unit_test(reserve_is_kept_until_it_is_given_up),
-    cmocka_unit_test(reserve_is_what_is_left_when_there_is_nothing_else),
-    cmocka_unit_test(more_than_there_can_be_is_not_there),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "base/table.h"
 
-static void replaced_and_removed_values_are_freed(void **state) {
-    (void)state;
+TEST(replaced_and_removed_values_are_freed) {
     struct table *table = table_new(free);
     table_put(table, slice_from_string("a"), memory_duplicate_string("1"));
     table_put(table, slice_from_string("a"), memory_duplicate_string("2"));
@@ -17,8 +16,7 @@ static void replaced_and_removed_values_are_freed(void **state) {
     table_free(table);
 }
 
-static void keys_may_hold_any_byte_and_be_empty(void **state) {
-    (void)state;
+TEST(keys_may_hold_any_byte_and_be_empty) {
     struct table *table = table_new(NULL);
     char value;
     table_put(table, (struct slice){(const uint8_t *)"a\0b", 3}, &value);
@@ -36,8 +34,7 @@ static bool collect(void *context, struct slice key, void *value) {
     return key.data[0] != 'b';
 }
 
-static void visits_follow_insertion_until_stopped(void **state) {
-    (void)state;
+TEST(visits_follow_insertion_until_stopped) {
     struct table *table = table_new(NULL);
     table_put(table, slice_from_string("c"), NULL);
     table_put(table, slice_from_string("a"), NULL);
@@ -49,8 +46,7 @@ static void visits_follow_insertion_until_stopped(void **state) {
     table_free(table);
 }
 
-static void the_copy_of_a_key_stays_while_the_table_grows(void **state) {
-    (void)state;
+TEST(the_copy_of_a_key_stays_while_the_table_grows) {
     struct table *table = table_new(NULL);
     char name[] = "key";
     struct slice copy = table_put(table, slice_from_string(name), NULL);
@@ -70,8 +66,7 @@ static bool is_long(void *context, struct slice key, void *value) {
     return key.length > 1;
 }
 
-static void unwanted_entries_are_removed_in_one_pass(void **state) {
-    (void)state;
+TEST(unwanted_entries_are_removed_in_one_pass) {
     struct table *table = table_new(free);
     const char *const keys[] = {"aa", "b", "cc", "dd", "e"};
     for (size_t i = 0; i < 5; i++) {
@@ -103,8 +98,7 @@ static void mix_without_key(uint32_t state[3], const uint32_t block[3]) {
 /* Whoever knows the hash chooses the second half of each key so that the state after it is always
  * the same. A table that walks over all earlier keys at each insertion needs many minutes for these
  * keys. */
-static void keys_chosen_to_collide_cost_no_more_than_others(void **state) {
-    (void)state;
+TEST(keys_chosen_to_collide_cost_no_more_than_others) {
     struct table *table = table_new(NULL);
     for (uint32_t i = 1; i <= 200000; i++) {
         uint32_t key[6] = {i};
@@ -120,14 +114,3 @@ static void keys_chosen_to_collide_cost_no_more_than_others(void **state) {
     assert_int_equal(table_count(table), 200000);
     table_free(table);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(replaced_and_removed_values_are_freed),
-    cmocka_unit_test(keys_may_hold_any_byte_and_be_empty),
-    cmocka_unit_test(visits_follow_insertion_until_stopped),
-    cmocka_unit_test(the_copy_of_a_key_stays_while_the_table_grows),
-    cmocka_unit_test(unwanted_entries_are_removed_in_one_pass),
-    cmocka_unit_test(keys_chosen_to_collide_cost_no_more_than_others),
-};
-
-UNIT_TESTS(tests)

@@ -95,8 +95,7 @@ static const struct {
     {"1é$_x$local_rank _x_x", "1é3 _x_x"},
 };
 
-static void substitution_agrees_with_python(void **state) {
-    (void)state;
+TEST(substitution_agrees_with_python) {
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         char *result = template_substitute(vectors[i].template, values, value_count);
         assert_string_equal(result, vectors[i].result);
@@ -104,23 +103,20 @@ static void substitution_agrees_with_python(void **state) {
     }
 }
 
-static void a_value_is_not_substituted_again(void **state) {
-    (void)state;
+TEST(a_value_is_not_substituted_again) {
     static const struct template_value circle[] = {{"a", "$b"}, {"b", "$a"}};
     char *result = template_substitute("$a$b", circle, 2);
     assert_string_equal(result, "$b$a");
     free(result);
 }
 
-static void without_values_only_doubled_dollars_change(void **state) {
-    (void)state;
+TEST(without_values_only_doubled_dollars_change) {
     char *result = template_substitute("$$foo ${rank}", NULL, 0);
     assert_string_equal(result, "$foo ${rank}");
     free(result);
 }
 
-static void unknown_names_are_listed_once_in_order(void **state) {
-    (void)state;
+TEST(unknown_names_are_listed_once_in_order) {
     struct text_list names = {0};
     template_unknown_names(
         "$zeta ${rank} ${alpha}$zeta $$not ${open $1 $alphabet", values, value_count, &names);
@@ -131,20 +127,9 @@ static void unknown_names_are_listed_once_in_order(void **state) {
     text_list_clear(&names);
 }
 
-static void a_template_of_known_names_has_no_unknown_ones(void **state) {
-    (void)state;
+TEST(a_template_of_known_names_has_no_unknown_ones) {
     struct text_list names = {0};
     template_unknown_names("[${role_name}${local_rank}]:", values, value_count, &names);
     assert_int_equal(names.count, 0);
     text_list_clear(&names);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(substitution_agrees_with_python),
-    cmocka_unit_test(a_value_is_not_substituted_again),
-    cmocka_unit_test(without_values_only_doubled_dollars_change),
-    cmocka_unit_test(unknown_names_are_listed_once_in_order),
-    cmocka_unit_test(a_template_of_known_names_has_no_unknown_ones),
-};
-
-UNIT_TESTS(tests)

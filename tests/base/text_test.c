@@ -3,8 +3,7 @@
 
 #include "base/text.h"
 
-static void appended_pieces_join(void **state) {
-    (void)state;
+TEST(appended_pieces_join) {
     struct text text = {0};
     assert_string_equal(text_string(&text), "");
     text_append(&text, "a");
@@ -16,8 +15,7 @@ static void appended_pieces_join(void **state) {
     free(taken);
 }
 
-static void lists_are_always_terminated(void **state) {
-    (void)state;
+TEST(lists_are_always_terminated) {
     struct text_list list = {0};
     for (int i = 0; i < 20; i++) {
         text_list_add(&list, "x");
@@ -26,8 +24,7 @@ static void lists_are_always_terminated(void **state) {
     text_list_clear(&list);
 }
 
-static void setting_a_variable_replaces_only_that_name(void **state) {
-    (void)state;
+TEST(setting_a_variable_replaces_only_that_name) {
     struct text_list list = {0};
     text_list_add(&list, "RANK_X=1");
     text_list_add(&list, "RANK=1");
@@ -41,8 +38,7 @@ static void setting_a_variable_replaces_only_that_name(void **state) {
     text_list_clear(&list);
 }
 
-static void integers_follow_python(void **state) {
-    (void)state;
+TEST(integers_follow_python) {
     static const struct {
         const char *text;
         int64_t value;
@@ -65,8 +61,7 @@ static void integers_follow_python(void **state) {
     assert_int_equal(value, 77);
 }
 
-static void floats_are_decimal_and_finite(void **state) {
-    (void)state;
+TEST(floats_are_decimal_and_finite) {
     double value;
     assert_int_equal(text_parse_float(" 0.1 ", &value), FAILURE_NONE);
     assert_true(value == 0.1);
@@ -77,13 +72,3 @@ static void floats_are_decimal_and_finite(void **state) {
         assert_int_equal(text_parse_float(bad[i], &value), FAILURE_MALFORMED);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(appended_pieces_join),
-    cmocka_unit_test(lists_are_always_terminated),
-    cmocka_unit_test(setting_a_variable_replaces_only_that_name),
-    cmocka_unit_test(integers_follow_python),
-    cmocka_unit_test(floats_are_decimal_and_finite),
-};
-
-UNIT_TESTS(tests)

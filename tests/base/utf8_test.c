@@ -8,8 +8,7 @@ static size_t length_of(const char *text) {
     return utf8_character_length(bytes.data, bytes.length);
 }
 
-static void characters_end_where_unicode_says(void **state) {
-    (void)state;
+TEST(characters_end_where_unicode_says) {
     assert_int_equal(length_of("a\303\251"), 1);
     assert_int_equal(length_of("\303\251a"), 2);
     assert_int_equal(length_of("\340\240\200"), 3);
@@ -19,8 +18,7 @@ static void characters_end_where_unicode_says(void **state) {
     assert_int_equal(length_of("\364\217\277\277"), 4);
 }
 
-static void what_is_no_character_has_no_length(void **state) {
-    (void)state;
+TEST(what_is_no_character_has_no_length) {
     static const char *const wrong[] = {"", "\200", "\301\277", "\303", "\303(", "\340\237\277",
         "\355\240\200", "\360\217\277\277", "\360\220\200", "\364\220\200\200", "\365\200\200\200",
         "\377"};
@@ -29,8 +27,7 @@ static void what_is_no_character_has_no_length(void **state) {
     }
 }
 
-static void python_text_may_hold_lone_surrogates(void **state) {
-    (void)state;
+TEST(python_text_may_hold_lone_surrogates) {
     assert_true(utf8_is_python_text(slice_from_string("")));
     assert_true(utf8_is_python_text(slice_from_string("n\303\266de \360\237\220\247")));
     assert_true(utf8_is_python_text(slice_from_string("a\355\240\200b\355\277\277")));
@@ -48,8 +45,7 @@ static void check_printable(const char *given, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void what_is_shown_does_nothing_to_a_terminal(void **state) {
-    (void)state;
+TEST(what_is_shown_does_nothing_to_a_terminal) {
     check_printable("", "");
     check_printable("n\303\266de\n\t\360\237\220\247", "n\303\266de\n\t\360\237\220\247");
     check_printable("\033[1;31mred\033[0m \033[m", "red ");
@@ -59,27 +55,14 @@ static void what_is_shown_does_nothing_to_a_terminal(void **state) {
     check_printable("\233m \303", "?m ?");
 }
 
-static void a_line_stays_one_line(void **state) {
-    (void)state;
+TEST(a_line_stays_one_line) {
     char line[] = "one\ntwo\t\033[31mthree";
     utf8_make_line_printable(line);
     assert_string_equal(line, "one?two?three");
 }
 
-static void bytes_may_hold_zeros(void **state) {
-    (void)state;
+TEST(bytes_may_hold_zeros) {
     char bytes[] = {'a', 0, '\033', '[', 'm', 'b'};
     assert_int_equal(utf8_make_printable(bytes, sizeof bytes), 3);
     assert_memory_equal(bytes, "a?b", 3);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(characters_end_where_unicode_says),
-    cmocka_unit_test(what_is_no_character_has_no_length),
-    cmocka_unit_test(python_text_may_hold_lone_surrogates),
-    cmocka_unit_test(what_is_shown_does_nothing_to_a_terminal),
-    cmocka_unit_test(a_line_stays_one_line),
-    cmocka_unit_test(bytes_may_hold_zeros),
-};
-
-UNIT_TESTS(tests)

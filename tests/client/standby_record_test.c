@@ -15,14 +15,12 @@
 #include "client/standby_record.h"
 #include "muster/standby.h"
 
-static void without_an_agent_nothing_happens(void **state) {
-    (void)state;
+TEST(without_an_agent_nothing_happens) {
     unsetenv("MUSTER_STANDBY");
     assert_int_equal(muster_standby_wait(), 0);
 }
 
-static void worker_says_hello_and_goes_on(void **state) {
-    (void)state;
+TEST(worker_says_hello_and_goes_on) {
     char order[64];
     int record = memory_file();
     int fd = dup(record);
@@ -55,8 +53,7 @@ static void *wait_on_another_thread(void *context) {
 }
 
 /* With a record that has room for it in front. */
-static void the_first_thread_arranges_for_its_end_to_be_told_early(void **state) {
-    (void)state;
+TEST(the_first_thread_arranges_for_its_end_to_be_told_early) {
     for (int is_first_thread = 0; is_first_thread < 2; is_first_thread++) {
         char order[64];
         pthread_t thread;
@@ -79,8 +76,7 @@ static void the_first_thread_arranges_for_its_end_to_be_told_early(void **state)
     }
 }
 
-static void evidence_of_python_is_closed(void **state) {
-    (void)state;
+TEST(evidence_of_python_is_closed) {
     char order[64];
     int fds[] = {memory_file(), memory_file()};
     snprintf(order, sizeof order, "fd=%d;role=record;evidence=%d;signal=40", fds[0], fds[1]);
@@ -89,8 +85,7 @@ static void evidence_of_python_is_closed(void **state) {
     assert_int_equal(fcntl(fds[1], F_GETFD), -1);
 }
 
-static void descriptor_that_is_another_is_left_alone(void **state) {
-    (void)state;
+TEST(descriptor_that_is_another_is_left_alone) {
     char order[64];
     char byte;
     int ends[2];
@@ -105,8 +100,7 @@ static void descriptor_that_is_another_is_left_alone(void **state) {
     close(ends[1]);
 }
 
-static void orders_that_make_no_sense_are_refused(void **state) {
-    (void)state;
+TEST(orders_that_make_no_sense_are_refused) {
     static const char *const orders[] = {"", "fd=3", "role=record", "fd=x;role=record",
         "fd=-1;role=record", "fd=99999999999999999999;role=record", "fd=3;role=other", ";;=;fd"};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -116,14 +110,3 @@ static void orders_that_make_no_sense_are_refused(void **state) {
         assert_null(getenv("MUSTER_STANDBY"));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_an_agent_nothing_happens),
-    cmocka_unit_test(worker_says_hello_and_goes_on),
-    cmocka_unit_test(the_first_thread_arranges_for_its_end_to_be_told_early),
-    cmocka_unit_test(evidence_of_python_is_closed),
-    cmocka_unit_test(descriptor_that_is_another_is_left_alone),
-    cmocka_unit_test(orders_that_make_no_sense_are_refused),
-};
-
-UNIT_TESTS(tests)

@@ -247,8 +247,7 @@ static void tell_nothing(void) {
 
 /* The tests. */
 
-static void standby_worker_becomes_the_worker(void **state) {
-    (void)state;
+TEST(standby_worker_becomes_the_worker) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){print_before, tell_place, true});
     expect_ready(&keeper);
@@ -263,8 +262,7 @@ static void standby_worker_becomes_the_worker(void **state) {
     expect_end(&keeper, 0);
 }
 
-static void modules_that_were_imported_later_are_nothing_to_wait_for(void **state) {
-    (void)state;
+TEST(modules_that_were_imported_later_are_nothing_to_wait_for) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){NULL, tell_nothing, true});
     expect_ready(&keeper);
@@ -280,8 +278,7 @@ static void modules_that_were_imported_later_are_nothing_to_wait_for(void **stat
     expect_end(&keeper, 0);
 }
 
-static void large_environment_comes_in_a_file(void **state) {
-    (void)state;
+TEST(large_environment_comes_in_a_file) {
     static char body[300000];
     static const char start[] = "\0\0\0\0RANK=9\0LARGE=";
     struct gatekeeper keeper;
@@ -302,8 +299,7 @@ static void large_environment_comes_in_a_file(void **state) {
     expect_end(&keeper, 0);
 }
 
-static void no_descriptor_is_left_open(void **state) {
-    (void)state;
+TEST(no_descriptor_is_left_open) {
     for (int has_streams = 0; has_streams < 2; has_streams++) {
         struct gatekeeper keeper;
         open_gate(&keeper, &(struct child){NULL, count_descriptors, has_streams != 0});
@@ -317,16 +313,14 @@ static void no_descriptor_is_left_open(void **state) {
     }
 }
 
-static void agent_that_ends_is_the_end(void **state) {
-    (void)state;
+TEST(agent_that_ends_is_the_end) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){NULL, nothing, true});
     expect_ready(&keeper);
     expect_end(&keeper, 0);
 }
 
-static void signals_do_not_end_the_waiting(void **state) {
-    (void)state;
+TEST(signals_do_not_end_the_waiting) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){handle_signals, nothing, true});
     expect_ready(&keeper);
@@ -338,8 +332,7 @@ static void signals_do_not_end_the_waiting(void **state) {
     expect_end(&keeper, 0);
 }
 
-static void torn_orders_are_refused(void **state) {
-    (void)state;
+TEST(torn_orders_are_refused) {
     for (size_t length = 1; length < GO_LENGTH; length++) {
         bool is_shorter_environment = length >= 10 && go[length - 1] == '\0';
         if (is_shorter_environment) {
@@ -358,8 +351,7 @@ static void torn_orders_are_refused(void **state) {
     }
 }
 
-static void what_is_unknown_is_refused(void **state) {
-    (void)state;
+TEST(what_is_unknown_is_refused) {
     static const struct {
         const char *data;
         size_t length;
@@ -381,8 +373,7 @@ static void what_is_unknown_is_refused(void **state) {
     }
 }
 
-static void directory_that_is_gone_is_refused(void **state) {
-    (void)state;
+TEST(directory_that_is_gone_is_refused) {
     static const char away[] = HEAD "\5\0\0\0/gone";
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){NULL, nothing, true});
@@ -392,16 +383,14 @@ static void directory_that_is_gone_is_refused(void **state) {
         &keeper, "cannot change to the working directory /gone: No such file or directory");
 }
 
-static void too_much_output_is_refused_before_it_is_ready(void **state) {
-    (void)state;
+TEST(too_much_output_is_refused_before_it_is_ready) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){print_too_much, nothing, true});
     free(expect_packet(&keeper, 'H', 8));
     expect_refusal(&keeper, "has printed more than 65536 bytes");
 }
 
-static void who_comes_too_late_ends(void **state) {
-    (void)state;
+TEST(who_comes_too_late_ends) {
     struct gatekeeper keeper;
     open_gate(&keeper, &(struct child){NULL, nothing, true});
     expect_ready(&keeper);
@@ -413,8 +402,7 @@ static void who_comes_too_late_ends(void **state) {
     expect_end(&keeper, is_through ? 0 : MUSTER_STANDBY_UNUSABLE);
 }
 
-static void without_a_gate_there_is_no_standby_worker(void **state) {
-    (void)state;
+TEST(without_a_gate_there_is_no_standby_worker) {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
@@ -425,20 +413,3 @@ static void without_a_gate_there_is_no_standby_worker(void **state) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == MUSTER_STANDBY_UNUSABLE);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(standby_worker_becomes_the_worker),
-    cmocka_unit_test(modules_that_were_imported_later_are_nothing_to_wait_for),
-    cmocka_unit_test(large_environment_comes_in_a_file),
-    cmocka_unit_test(no_descriptor_is_left_open),
-    cmocka_unit_test(agent_that_ends_is_the_end),
-    cmocka_unit_test(signals_do_not_end_the_waiting),
-    cmocka_unit_test(torn_orders_are_refused),
-    cmocka_unit_test(what_is_unknown_is_refused),
-    cmocka_unit_test(directory_that_is_gone_is_refused),
-    cmocka_unit_test(too_much_output_is_refused_before_it_is_ready),
-    cmocka_unit_test(who_comes_too_late_ends),
-    cmocka_unit_test(without_a_gate_there_is_no_standby_worker),
-};
-
-UNIT_TESTS(tests)

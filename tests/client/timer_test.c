@@ -69,8 +69,7 @@ static void expect_scope(
     watchdog_request_clear(&request);
 }
 
-static void a_timer_is_asked_for_and_given_back(void **state) {
-    (void)state;
+TEST(a_timer_is_asked_for_and_given_back) {
     struct fixture fixture;
     struct timespec now;
     set_up(&fixture);
@@ -98,8 +97,7 @@ static void leave_early(struct fixture *fixture) {
     expect_scope(fixture, WATCHDOG_RELEASE, "inner");
 }
 
-static void a_scope_is_left_with_its_block(void **state) {
-    (void)state;
+TEST(a_scope_is_left_with_its_block) {
     struct fixture fixture;
     set_up(&fixture);
     leave_early(&fixture);
@@ -108,8 +106,7 @@ static void a_scope_is_left_with_its_block(void **state) {
     tear_down(&fixture);
 }
 
-static void every_scope_arrives_as_it_was(void **state) {
-    (void)state;
+TEST(every_scope_arrives_as_it_was) {
     static const char *const scopes[] = {"", "a \"quoted\" \\ one\n\t\x7f",
         ("gr\xc3\xb6\xc3\x9f" /* or the e after it would be a digit */
          "e \xe2\x82\xac"),
@@ -126,8 +123,7 @@ static void every_scope_arrives_as_it_was(void **state) {
     tear_down(&fixture);
 }
 
-static void what_cannot_be_asked_for_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_asked_for_is_refused) {
     struct fixture fixture;
     char scope[MUSTER_TIMER_LINE_SIZE];
     set_up(&fixture);
@@ -146,8 +142,7 @@ static void what_cannot_be_asked_for_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void an_open_fifo_is_kept_when_asked_for(void **state) {
-    (void)state;
+TEST(an_open_fifo_is_kept_when_asked_for) {
     struct fixture fixture;
     char *moved = NULL;
     set_up(&fixture);
@@ -160,8 +155,7 @@ static void an_open_fifo_is_kept_when_asked_for(void **state) {
     tear_down(&fixture);
 }
 
-static void a_full_fifo_loses_nothing(void **state) {
-    (void)state;
+TEST(a_full_fifo_loses_nothing) {
     struct fixture fixture;
     size_t accepted = 0;
     set_up(&fixture);
@@ -191,8 +185,7 @@ static void a_full_fifo_loses_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void a_child_asks_for_itself(void **state) {
-    (void)state;
+TEST(a_child_asks_for_itself) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -208,8 +201,7 @@ static void a_child_asks_for_itself(void **state) {
     tear_down(&fixture);
 }
 
-static void a_server_that_comes_back_is_found_again(void **state) {
-    (void)state;
+TEST(a_server_that_comes_back_is_found_again) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(muster_timer_keep_open(&fixture.timer), 0);
@@ -227,8 +219,7 @@ static void a_server_that_comes_back_is_found_again(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_path_the_environment_tells(void **state) {
-    (void)state;
+TEST(without_a_path_the_environment_tells) {
     struct fixture fixture;
     struct muster_timer timer;
     set_up(&fixture);
@@ -253,8 +244,7 @@ static void without_a_path_the_environment_tells(void **state) {
         assert_int_equal(errno, (error));                                                          \
     } while (false)
 
-static void what_is_missing_is_an_error_and_nothing_else(void **state) {
-    (void)state;
+TEST(what_is_missing_is_an_error_and_nothing_else) {
     struct fixture fixture;
     struct muster_timer zeroed = {0};
     set_up(&fixture);
@@ -279,8 +269,7 @@ static void what_is_missing_is_an_error_and_nothing_else(void **state) {
     tear_down(&fixture);
 }
 
-static void after_close_it_can_still_be_used(void **state) {
-    (void)state;
+TEST(after_close_it_can_still_be_used) {
     struct fixture fixture;
     set_up(&fixture);
     muster_timer_close(&fixture.timer);
@@ -290,19 +279,3 @@ static void after_close_it_can_still_be_used(void **state) {
     watchdog_request_clear(&request);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_timer_is_asked_for_and_given_back),
-    cmocka_unit_test(a_scope_is_left_with_its_block),
-    cmocka_unit_test(every_scope_arrives_as_it_was),
-    cmocka_unit_test(what_cannot_be_asked_for_is_refused),
-    cmocka_unit_test(an_open_fifo_is_kept_when_asked_for),
-    cmocka_unit_test(a_full_fifo_loses_nothing),
-    cmocka_unit_test(a_child_asks_for_itself),
-    cmocka_unit_test(a_server_that_comes_back_is_found_again),
-    cmocka_unit_test(without_a_path_the_environment_tells),
-    cmocka_unit_test(what_is_missing_is_an_error_and_nothing_else),
-    cmocka_unit_test(after_close_it_can_still_be_used),
-};
-
-UNIT_TESTS(tests)

@@ -50,7 +50,7 @@ static inline int store_teardown(void **state) {
     return 0;
 }
 
-#define store_test(function) cmocka_unit_test_setup_teardown(function, store_setup, store_teardown)
+#define STORE_TEST(function) TEST_WITH(function, store_setup, store_teardown)
 
 static inline void apply(
     struct store_fixture *fixture, int client, const struct store_request *request) {

@@ -30,7 +30,7 @@ static void note_death(int signal) {
 }
 
 /* The program's own SIGCHLD handler, a mask of its own, and SIGPIPE's default. */
-static void agent_in_a_loop_leaves_signals_and_children_alone(void **state) {
+TEST(agent_in_a_loop_leaves_signals_and_children_alone) {
     struct fixture fixture;
     struct sigaction mine = {.sa_handler = note_death};
     struct sigaction now;
@@ -79,7 +79,7 @@ static void agent_in_a_loop_leaves_signals_and_children_alone(void **state) {
 }
 
 /* The kernel waits for the children of such a program. */
-static void program_that_ignores_its_children_can_have_agents(void **state) {
+TEST(program_that_ignores_its_children_can_have_agents) {
     struct fixture fixture;
     (void)state;
     signal(SIGCHLD, SIG_IGN);
@@ -90,7 +90,7 @@ static void program_that_ignores_its_children_can_have_agents(void **state) {
     tear_down(&fixture);
 }
 
-static void two_agents_of_one_program_are_apart(void **state) {
+TEST(two_agents_of_one_program_are_apart) {
     struct fixture left;
     struct fixture right;
     (void)state;
@@ -128,7 +128,7 @@ static int exit_well(void *context, struct muster_return_value *out_value) {
     return is_good ? 0 : 1;
 }
 
-static void program_may_have_threads(void **state) {
+TEST(program_may_have_threads) {
     struct fixture fixture;
     pthread_t threads[4];
     (void)state;
@@ -181,7 +181,7 @@ static void *change_the_locale(void *context) {
 
 /* An agent that starts while a thread holds such a lock would wait for it for ever, at the first
  * line of its log. */
-static void locks_of_the_programs_threads_are_not_asked_for(void **state) {
+TEST(locks_of_the_programs_threads_are_not_asked_for) {
     static void *(*const busy[])(void *) = {ask_for_time, ask_for_names, change_the_locale};
     pthread_t threads[sizeof busy / sizeof *busy];
     (void)state;
@@ -211,7 +211,7 @@ static int has_no_token(void *context, struct muster_return_value *out_value) {
 }
 
 /* The agent has the token, its workers do not, and the program's variables stay as they are. */
-static void programs_with_a_token_keep_it_to_themselves(void **state) {
+TEST(programs_with_a_token_keep_it_to_themselves) {
     static const char token[] = "of a program with an agent";
     (void)state;
     setenv("MUSTER_JOB_TOKEN", token, 1);
@@ -232,7 +232,7 @@ static void programs_with_a_token_keep_it_to_themselves(void **state) {
     unsetenv("MUSTER_JOB_TOKEN");
 }
 
-static void output_goes_where_it_is_wanted(void **state) {
+TEST(output_goes_where_it_is_wanted) {
     struct fixture fixture;
     char said[256];
     int ends[2];
@@ -268,7 +268,7 @@ static void stop_at_the_start(void *context, const struct muster_agent_event *ev
     }
 }
 
-static void agent_is_stopped_from_inside_a_callback(void **state) {
+TEST(agent_is_stopped_from_inside_a_callback) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "sleep 1000");
@@ -285,7 +285,7 @@ static void free_at_the_start(void *context, const struct muster_agent_event *ev
     fixture->agent = NULL;
 }
 
-static void agent_is_freed_from_inside_a_callback(void **state) {
+TEST(agent_is_freed_from_inside_a_callback) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "sleep 1000");
@@ -317,7 +317,7 @@ static void live_once(struct fixture *fixture, bool is_killed) {
 }
 
 /* Agents, their guardians and workers become children of this process, so that it sees each end. */
-static void many_agents_leave_nothing_behind(void **state) {
+TEST(many_agents_leave_nothing_behind) {
     struct fixture fixture;
     long warm = 0;
     int cycles = process_cycles(USUAL_CYCLES);
@@ -345,18 +345,3 @@ static void many_agents_leave_nothing_behind(void **state) {
     close(nothing);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(agent_in_a_loop_leaves_signals_and_children_alone),
-    cmocka_unit_test(program_that_ignores_its_children_can_have_agents),
-    cmocka_unit_test(two_agents_of_one_program_are_apart),
-    cmocka_unit_test(program_may_have_threads),
-    cmocka_unit_test(locks_of_the_programs_threads_are_not_asked_for),
-    cmocka_unit_test(programs_with_a_token_keep_it_to_themselves),
-    cmocka_unit_test(output_goes_where_it_is_wanted),
-    cmocka_unit_test(agent_is_stopped_from_inside_a_callback),
-    cmocka_unit_test(agent_is_freed_from_inside_a_callback),
-    cmocka_unit_test(many_agents_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -33,8 +33,7 @@ static int do_nothing(void *context, struct muster_return_value *out_value) {
     return 0;
 }
 
-static void defaults_are_those_of_torchelastic(void **state) {
-    (void)state;
+TEST(defaults_are_those_of_torchelastic) {
     assert_int_equal(defaults.local_world_size, 1);
     assert_int_equal(defaults.max_restarts, 3);
     assert_true(defaults.monitor_interval == 0.1);
@@ -45,7 +44,7 @@ static void defaults_are_those_of_torchelastic(void **state) {
     assert_null(defaults.context);
 }
 
-static void settings_without_their_initialiser_are_refused(void **state) {
+TEST(settings_without_their_initialiser_are_refused) {
     struct muster_agent_settings settings = good();
     (void)state;
     assert_int_equal(muster_agent_start(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
@@ -54,7 +53,7 @@ static void settings_without_their_initialiser_are_refused(void **state) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "initialiser");
 }
 
-static void there_has_to_be_one_thing_to_run(void **state) {
+TEST(there_has_to_be_one_thing_to_run) {
     struct muster_agent_settings settings = defaults;
     (void)state;
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
@@ -65,7 +64,7 @@ static void there_has_to_be_one_thing_to_run(void **state) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "function");
 }
 
-static void numbers_have_bounds(void **state) {
+TEST(numbers_have_bounds) {
     struct muster_agent_settings settings = good();
     (void)state;
     settings.local_world_size = 0;
@@ -87,7 +86,7 @@ static void numbers_have_bounds(void **state) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "monitor_interval");
 }
 
-static void texts_have_bounds(void **state) {
+TEST(texts_have_bounds) {
     struct muster_agent_settings settings = good();
     char *text = memory_allocate(200001);
     const char *list[] = {text, NULL};
@@ -109,7 +108,7 @@ static void texts_have_bounds(void **state) {
     free(text);
 }
 
-static void options_are_those_of_the_command(void **state) {
+TEST(options_are_those_of_the_command) {
     struct muster_agent_settings settings = good();
     (void)state;
     settings.rdzv_backend = "carrier-pigeon";
@@ -125,7 +124,7 @@ static void options_are_those_of_the_command(void **state) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
 }
 
-static void calls_in_the_wrong_order_are_errors(void **state) {
+TEST(calls_in_the_wrong_order_are_errors) {
     struct fixture fixture;
     const struct muster_run_result *result = NULL;
     long pid = 0;
@@ -147,15 +146,3 @@ static void calls_in_the_wrong_order_are_errors(void **state) {
     assert_int_equal(muster_agent_pid(fixture.agent, &pid, NULL), MUSTER_ERROR_STATE);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(defaults_are_those_of_torchelastic),
-    cmocka_unit_test(settings_without_their_initialiser_are_refused),
-    cmocka_unit_test(there_has_to_be_one_thing_to_run),
-    cmocka_unit_test(numbers_have_bounds),
-    cmocka_unit_test(texts_have_bounds),
-    cmocka_unit_test(options_are_those_of_the_command),
-    cmocka_unit_test(calls_in_the_wrong_order_are_errors),
-};
-
-UNIT_TESTS(tests)

@@ -28,7 +28,7 @@ static bool has_succeeded(const struct fixture *fixture, int status) {
            strstr(text_string(&fixture->metrics), "SimpleElasticAgent.run.success") != NULL;
 }
 
-static void job_is_run_and_told_of(void **state) {
+TEST(job_is_run_and_told_of) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2, "exit 0");
@@ -40,7 +40,7 @@ static bool has_failed(const struct fixture *fixture, int status) {
     return status == 1 && strstr(text_string(&fixture->story), "WORKER:FAILED") != NULL;
 }
 
-static void failure_is_the_exit_status(void **state) {
+TEST(failure_is_the_exit_status) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "exit 5");
@@ -53,7 +53,7 @@ static bool has_exit_code_5(const struct fixture *fixture, int status) {
     return status == 5;
 }
 
-static void further_options_hold(void **state) {
+TEST(further_options_hold) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "exit 5");
@@ -81,7 +81,7 @@ static bool has_the_token_again(const struct fixture *fixture, int status) {
            muster_agent_run(&fixture->settings, &again, NULL) == MUSTER_OK && again == 0;
 }
 
-static void two_jobs_of_one_process_have_one_token(void **state) {
+TEST(two_jobs_of_one_process_have_one_token) {
     struct fixture fixture;
     (void)state;
     setenv("MUSTER_JOB_TOKEN", "of a program that runs two", 1);
@@ -93,7 +93,7 @@ static void two_jobs_of_one_process_have_one_token(void **state) {
     tear_down(&fixture);
 }
 
-static void signals_are_the_agents(void **state) {
+TEST(signals_are_the_agents) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "sleep 1000");
@@ -111,7 +111,7 @@ static int write_a_byte(void *context, struct muster_return_value *out_value) {
     return write(pipe_ends[1], getenv("RANK"), 1) == 1 ? 0 : 1;
 }
 
-static void function_inherits_what_the_program_has_open(void **state) {
+TEST(function_inherits_what_the_program_has_open) {
     struct fixture fixture;
     char bytes[4];
     (void)state;
@@ -124,14 +124,3 @@ static void function_inherits_what_the_program_has_open(void **state) {
     close(pipe_ends[0]);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(job_is_run_and_told_of),
-    cmocka_unit_test(failure_is_the_exit_status),
-    cmocka_unit_test(further_options_hold),
-    cmocka_unit_test(two_jobs_of_one_process_have_one_token),
-    cmocka_unit_test(signals_are_the_agents),
-    cmocka_unit_test(function_inherits_what_the_program_has_open),
-};
-
-UNIT_TESTS(tests)

@@ -11,7 +11,7 @@
 
 #define BEGINNING "AGENT:RENDEZVOUS AGENT:ASSIGN_WORKER_RANKS WORKER:START WORKER:START "
 
-static void job_of_succeeding_workers_succeeds(void **state) {
+TEST(job_of_succeeding_workers_succeeds) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2, "exit 0");
@@ -59,8 +59,7 @@ static void assert_metrics(int restarts, const char *command, const char *expect
     tear_down(&fixture);
 }
 
-static void metrics_have_torchelastics_names_and_values(void **state) {
-    (void)state;
+TEST(metrics_have_torchelastics_names_and_values) {
     assert_metrics(0, "exit 0",
         STARTED LOOKED("0", "healthy") LOOKED("0", "succeeded") RECORD("0", "0", "1", "0", "0")
             TAKEN("SimpleElasticAgent.run"));
@@ -75,7 +74,7 @@ static void metrics_have_torchelastics_names_and_values(void **state) {
                 TAKEN("SimpleElasticAgent.run"));
 }
 
-static void failure_is_told_with_what_the_worker_wrote(void **state) {
+TEST(failure_is_told_with_what_the_worker_wrote) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2,
@@ -97,7 +96,7 @@ static void failure_is_told_with_what_the_worker_wrote(void **state) {
     tear_down(&fixture);
 }
 
-static void failed_workers_are_restarted(void **state) {
+TEST(failed_workers_are_restarted) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1");
@@ -111,7 +110,7 @@ static void failed_workers_are_restarted(void **state) {
     tear_down(&fixture);
 }
 
-static void program_that_cannot_be_run_is_a_failure_of_the_job(void **state) {
+TEST(program_that_cannot_be_run_is_a_failure_of_the_job) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, "");
@@ -124,7 +123,7 @@ static void program_that_cannot_be_run_is_a_failure_of_the_job(void **state) {
     tear_down(&fixture);
 }
 
-static void stopped_agent_ends_its_workers(void **state) {
+TEST(stopped_agent_ends_its_workers) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1,
@@ -164,7 +163,7 @@ static void wait_until_gone(pid_t pid) {
 
 #define NAME_ITSELF "echo $$$$ > $DIR/new; mv $DIR/new $DIR/pid; while :; do sleep 0.01; done"
 
-static void killed_agent_leaves_no_workers_and_no_result(void **state) {
+TEST(killed_agent_leaves_no_workers_and_no_result) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, NAME_ITSELF);
@@ -179,7 +178,7 @@ static void killed_agent_leaves_no_workers_and_no_result(void **state) {
     tear_down(&fixture);
 }
 
-static void freed_agent_ends_its_workers(void **state) {
+TEST(freed_agent_ends_its_workers) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, NAME_ITSELF);
@@ -192,7 +191,7 @@ static void freed_agent_ends_its_workers(void **state) {
     tear_down(&fixture);
 }
 
-static void end_of_the_program_ends_the_workers(void **state) {
+TEST(end_of_the_program_ends_the_workers) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 1, NAME_ITSELF);
@@ -229,7 +228,7 @@ static int leave_a_file(void *context, struct muster_return_value *out_value) {
     return is_good ? 0 : 9;
 }
 
-static void functions_are_workers(void **state) {
+TEST(functions_are_workers) {
     struct fixture fixture;
     int kept[16];
     (void)state;
@@ -260,7 +259,7 @@ static int fail_once(void *context, struct muster_return_value *out_value) {
     return strcmp(getenv("TORCHELASTIC_RESTART_COUNT"), "0") == 0 ? 5 : 0;
 }
 
-static void function_that_fails_is_started_again(void **state) {
+TEST(function_that_fails_is_started_again) {
     struct fixture fixture;
     (void)state;
     set_up_function(&fixture, 2, fail_once);
@@ -290,7 +289,7 @@ static void assert_value(const struct muster_worker_exit *worker, int rank, int 
     assert_memory_equal(worker->return_value.data, expected, length);
 }
 
-static void functions_give_values_back(void **state) {
+TEST(functions_give_values_back) {
     struct fixture fixture;
     (void)state;
     set_up_function(&fixture, 3, give_back);
@@ -310,7 +309,7 @@ static int fail_with_a_value(void *context, struct muster_return_value *out_valu
     return 4;
 }
 
-static void function_that_fails_gives_nothing_back(void **state) {
+TEST(function_that_fails_gives_nothing_back) {
     struct fixture fixture;
     (void)state;
     set_up_function(&fixture, 1, fail_with_a_value);
@@ -329,7 +328,7 @@ static int give_too_much(void *context, struct muster_return_value *out_value) {
     return 0;
 }
 
-static void value_that_is_too_long_is_a_failure_of_the_worker(void **state) {
+TEST(value_that_is_too_long_is_a_failure_of_the_worker) {
     struct fixture fixture;
     (void)state;
     for (size_t more = 0; more < 2; more++) {
@@ -357,7 +356,7 @@ static int crash(void *context, struct muster_return_value *out_value) {
     return 0;
 }
 
-static void function_that_crashes_is_a_failure_with_its_signal(void **state) {
+TEST(function_that_crashes_is_a_failure_with_its_signal) {
     struct fixture fixture;
     (void)state;
     set_up_function(&fixture, 1, crash);
@@ -367,23 +366,3 @@ static void function_that_crashes_is_a_failure_with_its_signal(void **state) {
     assert_int_equal(result->failures[0].exitcode, -SIGSEGV);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(job_of_succeeding_workers_succeeds),
-    cmocka_unit_test(metrics_have_torchelastics_names_and_values),
-    cmocka_unit_test(failure_is_told_with_what_the_worker_wrote),
-    cmocka_unit_test(failed_workers_are_restarted),
-    cmocka_unit_test(program_that_cannot_be_run_is_a_failure_of_the_job),
-    cmocka_unit_test(functions_are_workers),
-    cmocka_unit_test(function_that_fails_is_started_again),
-    cmocka_unit_test(functions_give_values_back),
-    cmocka_unit_test(function_that_fails_gives_nothing_back),
-    cmocka_unit_test(value_that_is_too_long_is_a_failure_of_the_worker),
-    cmocka_unit_test(function_that_crashes_is_a_failure_with_its_signal),
-    cmocka_unit_test(stopped_agent_ends_its_workers),
-    cmocka_unit_test(killed_agent_leaves_no_workers_and_no_result),
-    cmocka_unit_test(freed_agent_ends_its_workers),
-    cmocka_unit_test(end_of_the_program_ends_the_workers),
-};
-
-UNIT_TESTS(tests)

@@ -77,7 +77,7 @@ static int do_nothing(void *context, struct muster_return_value *out_value) {
     (given.known = fixture.settings, given.known.entrypoint = "/bin/true",                         \
         given.known.args = NULL, given.known.member = (value), make(failure))
 
-static void what_is_run(void **state) {
+TEST(what_is_run) {
     char *odd_program;
     (void)state;
     begin_settings();
@@ -115,7 +115,7 @@ static void what_is_run(void **state) {
     end_settings();
 }
 
-static void texts(void **state) {
+TEST(texts) {
     char *odd;
     (void)state;
     begin_settings();
@@ -175,8 +175,7 @@ static void texts(void **state) {
     end_settings();
 }
 
-static void numbers_lists_and_callbacks(void **state) {
-    (void)state;
+TEST(numbers_lists_and_callbacks) {
     begin_settings();
     REFUSED(muster_agent_settings, local_world_size, BELOW, MUSTER_ERROR_INVALID,
         WITH(local_world_size, 0));
@@ -233,8 +232,7 @@ static enum muster_error start_given(struct muster_failure *failure) {
 #define STARTED(member, value)                                                                     \
     (given.known = fixture.settings, given.known.member = (value), start_given(failure))
 
-static void descriptors(void **state) {
-    (void)state;
+TEST(descriptors) {
     begin_settings();
     REFUSED(muster_agent_settings, stdout_fd, BELOW, MUSTER_ERROR_INVALID, STARTED(stdout_fd, -2));
     REFUSED(
@@ -279,7 +277,7 @@ static enum muster_error give_back(struct muster_return_value value) {
     return is_well ? MUSTER_OK : is_failure ? MUSTER_ERROR_LIMIT : MUSTER_ERROR_PROTOCOL;
 }
 
-static void what_a_function_gives_back(void **state) {
+TEST(what_a_function_gives_back) {
     char *value;
     (void)state;
     begin_settings();
@@ -297,13 +295,3 @@ static void what_a_function_gives_back(void **state) {
     free(value);
     end_settings();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_run),
-    cmocka_unit_test(texts),
-    cmocka_unit_test(numbers_lists_and_callbacks),
-    cmocka_unit_test(descriptors),
-    cmocka_unit_test(what_a_function_gives_back),
-};
-
-UNIT_TESTS(tests)

@@ -87,13 +87,11 @@ static void play(enum situation now) {
     IN_EACH(muster_agent_free, (muster_agent_free(agent), forget(now)), 0, 0, 0, 0, 0, 0);
 }
 
-static void without_an_agent(void **state) {
-    (void)state;
+TEST(without_an_agent) {
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin("while ! test -e $DIR/go; do sleep 0.01; done");
     agent = start_one();
     bad_input_play_in_child(play);
@@ -116,8 +114,7 @@ static void play_in_callback(void) {
     agent = NULL;
 }
 
-static void from_inside_a_callback_and_while_it_is_freed(void **state) {
-    (void)state;
+TEST(from_inside_a_callback_and_while_it_is_freed) {
     begin("sleep 1000");
     in_callback = play_in_callback;
     agent = start_one();
@@ -129,15 +126,13 @@ static void from_inside_a_callback_and_while_it_is_freed(void **state) {
     end();
 }
 
-static void before_anything_was_heard(void **state) {
-    (void)state;
+TEST(before_anything_was_heard) {
     begin("sleep 1000");
     play(TOO_EARLY);
     end();
 }
 
-static void after_it_has_ended(void **state) {
-    (void)state;
+TEST(after_it_has_ended) {
     begin("exit 0");
     agent = start_one();
     result = wait_for_result(agent);
@@ -146,7 +141,7 @@ static void after_it_has_ended(void **state) {
     end();
 }
 
-static void arguments(void **state) {
+TEST(arguments) {
     struct muster_agent *made = NULL;
     (void)state;
     begin("sleep 1000");
@@ -189,8 +184,7 @@ static int run_in_a_child(void) {
     return status;
 }
 
-static void status_of_a_run_may_be_left_out(void **state) {
-    (void)state;
+TEST(status_of_a_run_may_be_left_out) {
     begin("exit 3");
     ALLOWED(muster_agent_run, out_status, IS_NULL, "it may be left out: muster_agent_run",
         run_in_a_child() == 0);
@@ -198,20 +192,6 @@ static void status_of_a_run_may_be_left_out(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_an_agent),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback_and_while_it_is_freed),
-    cmocka_unit_test(before_anything_was_heard),
-    cmocka_unit_test(after_it_has_ended),
-    cmocka_unit_test(arguments),
-    cmocka_unit_test(status_of_a_run_may_be_left_out),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

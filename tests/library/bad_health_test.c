@@ -54,13 +54,11 @@ static void end(void) {
     assert_int_equal(process_descriptors(), descriptors);
 }
 
-static void without_a_server(void **state) {
-    (void)state;
+TEST(without_a_server) {
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin();
     bad_input_play_in_child(play);
     assert_true(muster_health_server_port(server) > 0);
@@ -68,7 +66,7 @@ static void in_a_child(void **state) {
 }
 
 /* The answer comes all the same. */
-static void from_inside_its_callback(void **state) {
+TEST(from_inside_its_callback) {
     static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char answer[16] = {0};
     (void)state;
@@ -103,7 +101,7 @@ static enum muster_error make(struct muster_failure *failure) {
 
 #define WITH(member, value) (given.known = good, given.known.member = (value), make(failure))
 
-static void settings(void **state) {
+TEST(settings) {
     char *text = bad_input_text(70000);
     (void)state;
     begin();
@@ -143,8 +141,7 @@ static void settings(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     begin(); /* or all were skipped */
     end();
     NEVER_HAPPENS(muster_health_server, BEING_FREED, "its callback must not free it");
@@ -152,13 +149,3 @@ static void each_situation_was_played(void **state) {
     NEVER_HAPPENS(muster_health_server, TOO_LATE, "it serves until it is freed");
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_server),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_its_callback),
-    cmocka_unit_test(settings),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

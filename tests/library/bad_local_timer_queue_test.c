@@ -82,14 +82,12 @@ static void play(enum situation now) {
         NEVER, NEVER, 0);
 }
 
-static void without_a_queue(void **state) {
-    (void)state;
+TEST(without_a_queue) {
     play(IS_NULL);
 }
 
 /* Each process may use it, and frees its own copy. */
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin();
     bad_input_play_in_child(play);
     assert_int_equal(muster_local_timer_queue_get(queue, 1, 0, visit, NULL), 1);
@@ -102,8 +100,7 @@ static void play_in_callback(void *context, const struct muster_local_timer_requ
     play(IN_CALLBACK);
 }
 
-static void from_inside_a_callback(void **state) {
-    (void)state;
+TEST(from_inside_a_callback) {
     begin();
     assert_int_equal(muster_local_timer_acquire(queue, "another", LONG_SECONDS), 0);
     assert_int_equal(muster_local_timer_queue_get(queue, 1, 0, play_in_callback, NULL), 1);
@@ -111,8 +108,7 @@ static void from_inside_a_callback(void **state) {
 }
 
 /* One that was opened by its name, when the queue itself is gone. */
-static void after_its_parent_has_gone(void **state) {
-    (void)state;
+TEST(after_its_parent_has_gone) {
     begin();
     assert_int_equal(muster_local_timer_queue_hand_on(queue, name, sizeof name), 0);
     struct muster_local_timer_queue *opened = muster_local_timer_queue_open(name);
@@ -125,7 +121,7 @@ static void after_its_parent_has_gone(void **state) {
 
 /* Arguments. */
 
-static void arguments_of_requests(void **state) {
+TEST(arguments_of_requests) {
     char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
     (void)state;
     begin();
@@ -195,8 +191,7 @@ static size_t wait_for_child(double seconds) {
     return count;
 }
 
-static void arguments_of_getting(void **state) {
-    (void)state;
+TEST(arguments_of_getting) {
     begin();
     visits = 0;
     REFUSED_ERRNO(muster_local_timer_queue_get, visit, IS_NULL, EINVAL,
@@ -215,7 +210,7 @@ static void arguments_of_getting(void **state) {
     end();
 }
 
-static void arguments_of_a_name(void **state) {
+TEST(arguments_of_a_name) {
     char *text = bad_input_text(70000);
     (void)state;
     begin();
@@ -244,22 +239,8 @@ static void arguments_of_a_name(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     NEVER_HAPPENS(muster_local_timer_queue, BEING_FREED, "its callback must not free it");
     NEVER_HAPPENS(muster_local_timer_queue, TOO_EARLY, "it is of use when it has been made");
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_queue),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback),
-    cmocka_unit_test(after_its_parent_has_gone),
-    cmocka_unit_test(arguments_of_requests),
-    cmocka_unit_test(arguments_of_getting),
-    cmocka_unit_test(arguments_of_a_name),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

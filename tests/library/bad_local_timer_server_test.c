@@ -83,13 +83,12 @@ static void play(enum situation now) {
         NEVER, NEVER);
 }
 
-static void without_a_server(void **state) {
-    (void)state;
+TEST(without_a_server) {
     play(IS_NULL);
 }
 
 /* What it has inherited it may free. */
-static void in_a_child(void **state) {
+TEST(in_a_child) {
     int status;
     (void)state;
     begin();
@@ -116,7 +115,7 @@ static void play_in_callback(
 }
 
 /* Of a request of this process, which is not its own child. */
-static void from_inside_a_callback(void **state) {
+TEST(from_inside_a_callback) {
     const struct muster_local_timer_observer observer = {.refused = play_in_callback};
     (void)state;
     begin();
@@ -135,7 +134,7 @@ static int put(void) {
 /* A request that is right but for one member. */
 #define WITH(member, value) (renew(SITUATIONS), request.member = (value), put())
 
-static void members_of_a_request(void **state) {
+TEST(members_of_a_request) {
     char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
     (void)state;
     begin();
@@ -165,8 +164,7 @@ static void members_of_a_request(void **state) {
 #define EXPIRY(member, value)                                                                      \
     (renew(SITUATIONS), expiry.member = (value), muster_local_timer_reap(server, &expiry))
 
-static void members_of_an_expiry(void **state) {
-    (void)state;
+TEST(members_of_an_expiry) {
     begin();
     ALLOWED(muster_local_timer_expiry, pid, BELOW, "there is no such process to end",
         EXPIRY(pid, 0) == 0 && EXPIRY(pid, LONG_MIN) == 0);
@@ -206,7 +204,7 @@ static size_t serve_an_end(size_t (*serve)(struct muster_local_timer_server *, d
     return ended;
 }
 
-static void arguments_of_a_round(void **state) {
+TEST(arguments_of_a_round) {
     static const struct muster_local_timer_observer nobody = {0};
     (void)state;
     begin();
@@ -234,22 +232,9 @@ static void arguments_of_a_round(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     NEVER_HAPPENS(muster_local_timer_server, BEING_FREED, "its callbacks must not free it");
     NEVER_HAPPENS(muster_local_timer_server, TOO_EARLY, "it serves when it has been made");
     NEVER_HAPPENS(muster_local_timer_server, TOO_LATE, "it serves until it is freed");
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_server),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback),
-    cmocka_unit_test(members_of_a_request),
-    cmocka_unit_test(members_of_an_expiry),
-    cmocka_unit_test(arguments_of_a_round),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

@@ -21,7 +21,7 @@ static bool is_line(enum muster_error error, const char *line) {
 
 #define WITH(member, value) (metric = good, metric.member = (value), format(failure))
 
-static void members_of_a_metric(void **state) {
+TEST(members_of_a_metric) {
     char *text = bad_input_text(200);
     (void)state;
     REFUSED(muster_metric, group_name, IS_NULL, MUSTER_ERROR_INVALID, WITH(group_name, NULL));
@@ -49,7 +49,7 @@ static void members_of_a_metric(void **state) {
     free(text);
 }
 
-static void arguments_of_its_line(void **state) {
+TEST(arguments_of_its_line) {
     size_t length = 0;
     (void)state;
     metric = good;
@@ -71,18 +71,9 @@ static void arguments_of_its_line(void **state) {
         muster_metric_format(&metric, buffer, sizeof buffer, NULL, failure) == MUSTER_OK);
 }
 
-static void codes(void **state) {
-    (void)state;
+TEST(codes) {
     ALLOWED(muster_error_text, error, BELOW, "what is no code has a text, too",
         strcmp(muster_error_text((enum muster_error)INT_MIN), "unknown") == 0);
     ALLOWED(muster_error_text, error, ABOVE, "what is no code has a text, too",
         strcmp(muster_error_text((enum muster_error)INT_MAX), "unknown") == 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(members_of_a_metric),
-    cmocka_unit_test(arguments_of_its_line),
-    cmocka_unit_test(codes),
-};
-
-UNIT_TESTS(tests)

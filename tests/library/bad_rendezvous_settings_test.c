@@ -78,7 +78,7 @@ static void end(void) {
 #define WITHOUT_ENDPOINT(member, value)                                                            \
     (begin_given(), given.known.endpoint = NULL, given.known.member = (value), make(failure))
 
-static void texts_of_settings(void **state) {
+TEST(texts_of_settings) {
     char *text = bad_input_text(70000);
     (void)state;
     begin();
@@ -116,7 +116,7 @@ static void texts_of_settings(void **state) {
     end();
 }
 
-static void places_of_settings(void **state) {
+TEST(places_of_settings) {
     char *text = bad_input_text(70000);
     (void)state;
     begin();
@@ -156,8 +156,7 @@ static void places_of_settings(void **state) {
     end();
 }
 
-static void numbers_of_settings(void **state) {
-    (void)state;
+TEST(numbers_of_settings) {
     begin();
     REFUSED(
         muster_rendezvous_settings, min_nodes, BELOW, MUSTER_ERROR_INVALID, WITH(min_nodes, -1));
@@ -209,8 +208,7 @@ static void numbers_of_settings(void **state) {
     end();
 }
 
-static void further_numbers_of_settings(void **state) {
-    (void)state;
+TEST(further_numbers_of_settings) {
     begin();
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, BELOW, MUSTER_ERROR_INVALID,
         WITH(keep_alive_max_attempt, -1));
@@ -269,7 +267,7 @@ static void begin_present(void) {
     (begin_watched(), given_backend.known.watch_fd = -1, given_backend.known.member = (value),     \
         make(failure))
 
-static void members_of_a_backend(void **state) {
+TEST(members_of_a_backend) {
     char *text = bad_input_text(300);
     int ends[2];
     (void)state;
@@ -387,8 +385,7 @@ static enum muster_error lose(int is_set, struct muster_failure *failure) {
     (bad.member = (value),                                                                         \
         meet(offsetof(struct muster_rendezvous_record, member), sizeof bad.member, failure))
 
-static void what_a_backend_fills_in(void **state) {
-    (void)state;
+TEST(what_a_backend_fills_in) {
     begin();
     REFUSED(muster_rendezvous_record, state, IS_NULL, MUSTER_ERROR_PROTOCOL, RECORD(state, NULL));
     REFUSED(muster_rendezvous_record, state_length, BELOW, MUSTER_ERROR_PROTOCOL,
@@ -412,14 +409,3 @@ static void what_a_backend_fills_in(void **state) {
         RECORD(is_set, -1) == MUSTER_OK);
     end();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(texts_of_settings),
-    cmocka_unit_test(places_of_settings),
-    cmocka_unit_test(numbers_of_settings),
-    cmocka_unit_test(further_numbers_of_settings),
-    cmocka_unit_test(members_of_a_backend),
-    cmocka_unit_test(what_a_backend_fills_in),
-};
-
-UNIT_TESTS(tests)

@@ -93,13 +93,11 @@ static void play(enum situation now) {
         0, 0);
 }
 
-static void without_a_rendezvous(void **state) {
-    (void)state;
+TEST(without_a_rendezvous) {
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin();
     bad_input_play_in_child(play);
     assert_int_equal(muster_rendezvous_next(rendezvous, 0, &info, NULL), MUSTER_OK);
@@ -120,8 +118,7 @@ static void play_in_callback(void *context, enum muster_error error, const char 
     rendezvous = NULL;
 }
 
-static void from_inside_a_callback_and_while_it_is_freed(void **state) {
-    (void)state;
+TEST(from_inside_a_callback_and_while_it_is_freed) {
     begin();
     assert_int_equal(
         muster_rendezvous_submit_next(rendezvous, play_in_callback, NULL, NULL), MUSTER_OK);
@@ -133,15 +130,13 @@ static void from_inside_a_callback_and_while_it_is_freed(void **state) {
     end();
 }
 
-static void before_a_round_is_asked_for(void **state) {
-    (void)state;
+TEST(before_a_round_is_asked_for) {
     begin();
     play(TOO_EARLY);
     end();
 }
 
-static void after_it_was_shut_down(void **state) {
-    (void)state;
+TEST(after_it_was_shut_down) {
     begin();
     assert_int_equal(muster_rendezvous_next(rendezvous, 0, &info, NULL), MUSTER_OK);
     (void)dropped(MUSTER_OK);
@@ -150,7 +145,7 @@ static void after_it_was_shut_down(void **state) {
     end();
 }
 
-static void round_is_not_asked_for_twice(void **state) {
+TEST(round_is_not_asked_for_twice) {
     struct seen seen = {0};
     (void)state;
     begin();
@@ -162,7 +157,7 @@ static void round_is_not_asked_for_twice(void **state) {
     end();
 }
 
-static void arguments(void **state) {
+TEST(arguments) {
     struct muster_rendezvous_settings settings;
     struct muster_rendezvous *made = NULL;
     (void)state;
@@ -194,7 +189,7 @@ static void arguments(void **state) {
 
 /* The record. */
 
-static void arguments_of_a_record(void **state) {
+TEST(arguments_of_a_record) {
     struct muster_rendezvous_state *record = NULL;
     char *text = bad_input_text(MUSTER_STORE_KEY_MAXIMUM + 1);
     (void)state;
@@ -229,21 +224,6 @@ static void arguments_of_a_record(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_rendezvous),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback_and_while_it_is_freed),
-    cmocka_unit_test(before_a_round_is_asked_for),
-    cmocka_unit_test(after_it_was_shut_down),
-    cmocka_unit_test(round_is_not_asked_for_twice),
-    cmocka_unit_test(arguments),
-    cmocka_unit_test(arguments_of_a_record),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

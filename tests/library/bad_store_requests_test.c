@@ -79,8 +79,7 @@ static bool is_well(enum muster_error error) {
     return error == MUSTER_OK;
 }
 
-static void set(void **state) {
-    (void)state;
+TEST_WITH(set, begin, end) {
     REFUSED(muster_store_set, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_set(store, NULL, "1", 1, failure));
     REFUSED(muster_store_set, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -99,8 +98,7 @@ static void set(void **state) {
         is_well(muster_store_set(store, "k", NULL, 0, failure)));
 }
 
-static void get(void **state) {
-    (void)state;
+TEST_WITH(get, begin, end) {
     REFUSED(muster_store_get, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_get(store, NULL, &value, failure));
     REFUSED(muster_store_get, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -113,8 +111,7 @@ static void get(void **state) {
         muster_store_get(store, "k", NULL, failure));
 }
 
-static void add(void **state) {
-    (void)state;
+TEST_WITH(add, begin, end) {
     REFUSED(muster_store_add, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_add(store, NULL, 1, &number, failure));
     REFUSED(muster_store_add, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -131,8 +128,7 @@ static void add(void **state) {
         is_well(muster_store_add(store, "k", INT64_MIN, &number, failure)));
 }
 
-static void append(void **state) {
-    (void)state;
+TEST_WITH(append, begin, end) {
     REFUSED(muster_store_append, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_append(store, NULL, "1", 1, failure));
     REFUSED(muster_store_append, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -151,8 +147,7 @@ static void append(void **state) {
         is_well(muster_store_append(store, "k", NULL, 0, failure)));
 }
 
-static void compare_set(void **state) {
-    (void)state;
+TEST_WITH(compare_set, begin, end) {
     REFUSED(muster_store_compare_set, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_compare_set(store, NULL, empty, empty, &value, failure));
     REFUSED(muster_store_compare_set, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -182,8 +177,7 @@ static void compare_set(void **state) {
             empty.length == 0);
 }
 
-static void check(void **state) {
-    (void)state;
+TEST_WITH(check, begin, end) {
     REFUSED(muster_store_check, keys, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_check(store, NULL, 1, &flag, failure));
     REFUSED(muster_store_check, keys, ITEM_NULL, MUSTER_ERROR_INVALID,
@@ -202,8 +196,7 @@ static void check(void **state) {
         muster_store_check(store, one, 1, NULL, failure));
 }
 
-static void wait_for_keys(void **state) {
-    (void)state;
+TEST_WITH(wait_for_keys, begin, end) {
     REFUSED(muster_store_wait, keys, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_wait(store, NULL, 1, 0, failure));
     REFUSED(muster_store_wait, keys, ITEM_NULL, MUSTER_ERROR_INVALID,
@@ -226,8 +219,7 @@ static void wait_for_keys(void **state) {
         is_well(muster_store_wait(store, one, 1, INFINITY, failure)));
 }
 
-static void multi_get(void **state) {
-    (void)state;
+TEST_WITH(multi_get, begin, end) {
     REFUSED(muster_store_multi_get, keys, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_multi_get(store, NULL, 1, values, failure));
     REFUSED(muster_store_multi_get, keys, ITEM_NULL, MUSTER_ERROR_INVALID,
@@ -246,8 +238,7 @@ static void multi_get(void **state) {
         muster_store_multi_get(store, one, 1, NULL, failure));
 }
 
-static void multi_set(void **state) {
-    (void)state;
+TEST_WITH(multi_set, begin, end) {
     REFUSED(muster_store_multi_set, keys, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_multi_set(store, NULL, odd_values, 1, failure));
     REFUSED(muster_store_multi_set, keys, ITEM_NULL, MUSTER_ERROR_INVALID,
@@ -270,8 +261,7 @@ static void multi_set(void **state) {
         muster_store_multi_set(store, odd, long_values, 2, failure));
 }
 
-static void queues(void **state) {
-    (void)state;
+TEST_WITH(queues, begin, end) {
     REFUSED(muster_store_queue_push, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_queue_push(store, NULL, "1", 1, failure));
     REFUSED(muster_store_queue_push, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -312,8 +302,7 @@ static void queues(void **state) {
         is_well(muster_store_queue_pop(store, "k", -1, &value, failure)));
 }
 
-static void delete_key_and_num_keys(void **state) {
-    (void)state;
+TEST_WITH(delete_key_and_num_keys, begin, end) {
     REFUSED(muster_store_delete_key, key, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_delete_key(store, NULL, &flag, failure));
     REFUSED(muster_store_delete_key, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -348,8 +337,7 @@ static enum muster_error call(
     (request = defaults, request.keys = odd, request.values = odd_values, request.count = 2,       \
         request.member = (given), call(operation, failure))
 
-static void size_and_operation_of_a_request(void **state) {
-    (void)state;
+TEST_WITH(size_and_operation_of_a_request, begin, end) {
     struct {
         struct muster_store_request known;
         int more;
@@ -385,8 +373,7 @@ static void size_and_operation_of_a_request(void **state) {
             (enum muster_store_operation)INT_MAX, operation, (enum muster_store_operation)INT_MAX));
 }
 
-static void key_and_value_of_a_request(void **state) {
-    (void)state;
+TEST_WITH(key_and_value_of_a_request, begin, end) {
     REFUSED(muster_store_request, key, IS_NULL, MUSTER_ERROR_INVALID,
         WITH(MUSTER_STORE_GET, key, NULL));
     REFUSED(muster_store_request, key, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -411,8 +398,7 @@ static void key_and_value_of_a_request(void **state) {
         WITH(MUSTER_STORE_ADD, number, INT64_MAX) == MUSTER_OK);
 }
 
-static void keys_of_a_request_and_its_time(void **state) {
-    (void)state;
+TEST_WITH(keys_of_a_request_and_its_time, begin, end) {
     REFUSED(muster_store_request, keys, IS_NULL, MUSTER_ERROR_INVALID,
         WITH_KEYS(MUSTER_STORE_CHECK, keys, NULL));
     REFUSED(muster_store_request, keys, ITEM_NULL, MUSTER_ERROR_INVALID,
@@ -446,22 +432,3 @@ static void keys_of_a_request_and_its_time(void **state) {
     ALLOWED(muster_store_submit, done, IS_NULL, "the answer may be of no interest",
         muster_store_submit(store, &defaults, NULL, NULL, failure) == MUSTER_OK);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(set, begin, end),
-    cmocka_unit_test_setup_teardown(get, begin, end),
-    cmocka_unit_test_setup_teardown(add, begin, end),
-    cmocka_unit_test_setup_teardown(append, begin, end),
-    cmocka_unit_test_setup_teardown(compare_set, begin, end),
-    cmocka_unit_test_setup_teardown(check, begin, end),
-    cmocka_unit_test_setup_teardown(wait_for_keys, begin, end),
-    cmocka_unit_test_setup_teardown(multi_get, begin, end),
-    cmocka_unit_test_setup_teardown(multi_set, begin, end),
-    cmocka_unit_test_setup_teardown(queues, begin, end),
-    cmocka_unit_test_setup_teardown(delete_key_and_num_keys, begin, end),
-    cmocka_unit_test_setup_teardown(size_and_operation_of_a_request, begin, end),
-    cmocka_unit_test_setup_teardown(key_and_value_of_a_request, begin, end),
-    cmocka_unit_test_setup_teardown(keys_of_a_request_and_its_time, begin, end),
-};
-
-UNIT_TESTS(tests)

@@ -46,13 +46,11 @@ static void play(enum situation now) {
         NEVER);
 }
 
-static void without_a_server(void **state) {
-    (void)state;
+TEST(without_a_server) {
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin(&polled);
     bad_input_play_in_child(play);
     assert_true(muster_store_server_port(server) > 0);
@@ -70,7 +68,7 @@ static void play_in_callback(void *context, int level, const char *origin, const
 }
 
 /* Makes it log: a client that speaks another protocol. */
-static void from_inside_its_log(void **state) {
+TEST(from_inside_its_log) {
     struct muster_store_server_settings settings = polled;
     (void)state;
     settings.log = play_in_callback;
@@ -86,7 +84,7 @@ static void from_inside_its_log(void **state) {
     end();
 }
 
-static void server_with_a_thread_is_not_processed(void **state) {
+TEST(server_with_a_thread_is_not_processed) {
     struct muster_store_server_settings settings = polled;
     (void)state;
     settings.is_polled = 0;
@@ -136,7 +134,7 @@ static enum muster_error make(struct muster_failure *failure) {
     (given.known = polled, given.known.has_fd = 1, given.known.fd = STDIN_FILENO,                  \
         given.known.member = (value), make(failure))
 
-static void settings_of_a_place(void **state) {
+TEST(settings_of_a_place) {
     char *text = bad_input_text(70000);
     (void)state;
     REFUSED(muster_store_server_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
@@ -181,8 +179,7 @@ static void settings_of_a_place(void **state) {
     free(text);
 }
 
-static void settings_of_limits(void **state) {
-    (void)state;
+TEST(settings_of_limits) {
     REFUSED(muster_store_server_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
         WITH(silence_timeout, 1.9));
     REFUSED(muster_store_server_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
@@ -226,22 +223,9 @@ static void settings_of_limits(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     NEVER_HAPPENS(muster_store_server, BEING_FREED, "its callback must not free it");
     NEVER_HAPPENS(muster_store_server, TOO_EARLY, "clients can connect when it has been made");
     NEVER_HAPPENS(muster_store_server, TOO_LATE, "it serves until it is freed");
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_server),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_its_log),
-    cmocka_unit_test(server_with_a_thread_is_not_processed),
-    cmocka_unit_test(settings_of_a_place),
-    cmocka_unit_test(settings_of_limits),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

@@ -147,14 +147,12 @@ static void fill(void) {
     (void)dropped(MUSTER_OK);
 }
 
-static void without_a_store(void **state) {
-    (void)state;
+TEST(without_a_store) {
     (void)dropped(MUSTER_OK);
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin();
     fill();
     bad_input_play_in_child(play);
@@ -168,8 +166,7 @@ static void play_in_callback(void *context, const struct muster_store_result *re
     play(IN_CALLBACK);
 }
 
-static void from_inside_a_callback(void **state) {
-    (void)state;
+TEST(from_inside_a_callback) {
     begin();
     fill();
     assert_int_equal(muster_store_call(store, &ping, play_in_callback, NULL, NULL), MUSTER_OK);
@@ -183,7 +180,7 @@ static void play_being_freed(void *context, const struct muster_store_result *re
     play(BEING_FREED);
 }
 
-static void while_it_is_freed(void **state) {
+TEST(while_it_is_freed) {
     struct muster_store_request request = MUSTER_STORE_REQUEST;
     (void)state;
     begin();
@@ -197,16 +194,14 @@ static void while_it_is_freed(void **state) {
     end();
 }
 
-static void before_there_is_a_connection(void **state) {
-    (void)state;
+TEST(before_there_is_a_connection) {
     begin();
     fill();
     play(TOO_EARLY);
     end();
 }
 
-static void after_its_server_has_ended(void **state) {
-    (void)state;
+TEST(after_its_server_has_ended) {
     begin();
     fill();
     stop_server(&fixture);
@@ -264,7 +259,7 @@ static enum muster_error make_newer(size_t size, struct muster_failure *failure)
     return taken(error, made);
 }
 
-static void settings_of_a_server(void **state) {
+TEST(settings_of_a_server) {
     char *text = bad_input_text(70000);
     size_t descriptors = process_descriptors();
     (void)state;
@@ -317,7 +312,7 @@ static void settings_of_a_server(void **state) {
     free(text);
 }
 
-static void settings_of_a_file(void **state) {
+TEST(settings_of_a_file) {
     char odd[80];
     char *text = bad_input_text(4096);
     (void)state;
@@ -351,7 +346,7 @@ static void settings_of_a_file(void **state) {
     end();
 }
 
-static void arguments_of_stores(void **state) {
+TEST(arguments_of_stores) {
     char *text = bad_input_text(MUSTER_STORE_KEY_MAXIMUM);
     struct muster_store *made = NULL;
     (void)state;
@@ -397,22 +392,6 @@ static void arguments_of_stores(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_store),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback),
-    cmocka_unit_test(while_it_is_freed),
-    cmocka_unit_test(before_there_is_a_connection),
-    cmocka_unit_test(after_its_server_has_ended),
-    cmocka_unit_test(settings_of_a_server),
-    cmocka_unit_test(settings_of_a_file),
-    cmocka_unit_test(arguments_of_stores),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

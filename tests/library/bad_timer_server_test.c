@@ -103,13 +103,11 @@ static void play(enum situation now) {
         0, 0);
 }
 
-static void without_a_server(void **state) {
-    (void)state;
+TEST(without_a_server) {
     play(IS_NULL);
 }
 
-static void in_a_child(void **state) {
-    (void)state;
+TEST(in_a_child) {
     begin();
     bad_input_play_in_child(play);
     assert_int_equal(muster_timer_server_start(server, NULL), MUSTER_OK);
@@ -117,8 +115,7 @@ static void in_a_child(void **state) {
     end();
 }
 
-static void from_inside_a_callback_and_while_it_is_freed(void **state) {
-    (void)state;
+TEST(from_inside_a_callback_and_while_it_is_freed) {
     begin();
     plays = true;
     assert_int_equal(muster_timer_server_start(server, NULL), MUSTER_OK);
@@ -126,15 +123,13 @@ static void from_inside_a_callback_and_while_it_is_freed(void **state) {
     end();
 }
 
-static void before_it_is_started(void **state) {
-    (void)state;
+TEST(before_it_is_started) {
     begin();
     play(TOO_EARLY);
     end();
 }
 
-static void after_it_was_stopped(void **state) {
-    (void)state;
+TEST(after_it_was_stopped) {
     begin();
     assert_int_equal(muster_timer_server_start(server, NULL), MUSTER_OK);
     assert_int_equal(muster_timer_server_stop(server, NULL), MUSTER_OK);
@@ -160,7 +155,7 @@ static enum muster_error make_given(struct muster_failure *failure) {
     (given.known = defaults, given.known.path = odd_path, given.known.member = (value),            \
         make_given(failure))
 
-static void settings(void **state) {
+TEST(settings) {
     char *text = bad_input_text(4096);
     (void)state;
     begin();
@@ -192,7 +187,7 @@ static void visit(void *context, const struct muster_timer_request *timer) {
     (void)timer;
 }
 
-static void arguments(void **state) {
+TEST(arguments) {
     char *text = bad_input_text(4096);
     struct muster_timer_server *made = NULL;
     (void)state;
@@ -227,20 +222,6 @@ static void arguments(void **state) {
 }
 
 /* The last one. */
-static void each_situation_was_played(void **state) {
-    (void)state;
+TEST(each_situation_was_played) {
     bad_input_assert_all_played();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_server),
-    cmocka_unit_test(in_a_child),
-    cmocka_unit_test(from_inside_a_callback_and_while_it_is_freed),
-    cmocka_unit_test(before_it_is_started),
-    cmocka_unit_test(after_it_was_stopped),
-    cmocka_unit_test(settings),
-    cmocka_unit_test(arguments),
-    cmocka_unit_test(each_situation_was_played),
-};
-
-UNIT_TESTS(tests)

@@ -51,7 +51,7 @@ static bool has_come(const char *words) {
     return length > 0 && strstr(line, words) != NULL && strchr(line, '\n') == line + length - 1;
 }
 
-static void arguments_of_opening(void **state) {
+TEST(arguments_of_opening) {
     char *text = bad_input_text(MUSTER_TIMER_PATH_SIZE);
     struct muster_timer other;
     (void)state;
@@ -77,7 +77,7 @@ static void arguments_of_opening(void **state) {
     end();
 }
 
-static void arguments_of_requests(void **state) {
+TEST(arguments_of_requests) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
     (void)state;
@@ -121,7 +121,7 @@ static void arguments_of_requests(void **state) {
     end();
 }
 
-static void arguments_of_requests_for_others(void **state) {
+TEST(arguments_of_requests_for_others) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
     (void)state;
@@ -165,7 +165,7 @@ static void arguments_of_requests_for_others(void **state) {
     end();
 }
 
-static void arguments_of_scopes(void **state) {
+TEST(arguments_of_scopes) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
     (void)state;
@@ -199,8 +199,7 @@ static void arguments_of_scopes(void **state) {
     end();
 }
 
-static void pids(void **state) {
-    (void)state;
+TEST(pids) {
     begin();
     REFUSED_ERRNO(muster_timer_acquire_for, pid, BELOW, EINVAL,
         muster_timer_acquire_for(&timer, 0, "s", 60) == -1);
@@ -217,8 +216,7 @@ static void pids(void **state) {
 }
 
 /* What a program may set of the struct. */
-static void members(void **state) {
-    (void)state;
+TEST(members) {
     begin();
     timer.signal = -5;
     ALLOWED(muster_timer, signal, BELOW, "the server refuses it",
@@ -240,8 +238,7 @@ static void members(void **state) {
 }
 
 /* The server has gone, and does not come back. */
-static void after_its_server_has_gone(void **state) {
-    (void)state;
+TEST(after_its_server_has_gone) {
     begin();
     assert_int_equal(muster_timer_keep_open(&timer), 0);
     close(reader);
@@ -255,15 +252,3 @@ static void after_its_server_has_gone(void **state) {
     assert_int_equal(muster_timer_release(&timer, "s"), 0); /* after it was closed, too */
     end();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(arguments_of_opening),
-    cmocka_unit_test(arguments_of_requests),
-    cmocka_unit_test(arguments_of_requests_for_others),
-    cmocka_unit_test(arguments_of_scopes),
-    cmocka_unit_test(pids),
-    cmocka_unit_test(members),
-    cmocka_unit_test(after_its_server_has_gone),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 
 #include <muster/error.h>
 
-static void each_code_has_a_text_of_its_own(void **state) {
-    (void)state;
+TEST(each_code_has_a_text_of_its_own) {
     for (int left = MUSTER_OK; left <= MUSTER_ERROR_GRACEFUL_EXIT; left++) {
         const char *text = muster_error_text((enum muster_error)left);
         assert_string_not_equal(text, "unknown");
@@ -15,22 +14,12 @@ static void each_code_has_a_text_of_its_own(void **state) {
     }
 }
 
-static void what_is_no_code_has_a_text_too(void **state) {
-    (void)state;
+TEST(what_is_no_code_has_a_text_too) {
     assert_string_equal(muster_error_text((enum muster_error) - 1), "unknown");
     assert_string_equal(
         muster_error_text((enum muster_error)(MUSTER_ERROR_GRACEFUL_EXIT + 1)), "unknown");
 }
 
-static void library_says_its_version(void **state) {
-    (void)state;
+TEST(library_says_its_version) {
     assert_string_equal(muster_version(), MUSTER_VERSION);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_code_has_a_text_of_its_own),
-    cmocka_unit_test(what_is_no_code_has_a_text_too),
-    cmocka_unit_test(library_says_its_version),
-};
-
-UNIT_TESTS(tests)

@@ -78,7 +78,7 @@ static void assert_answer(
     text_clear(&answer);
 }
 
-static void probes_hear_what_the_callback_says(void **state) {
+TEST(probes_hear_what_the_callback_says) {
     struct fixture fixture = {0};
     (void)state;
     serve(&fixture);
@@ -90,9 +90,3 @@ static void probes_hear_what_the_callback_says(void **state) {
     assert_int_equal(fixture.asked, 2);
     muster_health_server_free(fixture.server);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(probes_hear_what_the_callback_says),
-};
-
-UNIT_TESTS(tests)

@@ -145,8 +145,7 @@ static void submit(struct muster_store *store, enum muster_store_operation opera
     assert_int_equal(muster_store_submit(store, &request, take_answer, answers, NULL), MUSTER_OK);
 }
 
-static void two_stores_and_two_servers_live_in_one_loop(void **state) {
-    (void)state;
+TEST(two_stores_and_two_servers_live_in_one_loop) {
     struct fixture fixture;
     struct answers answers[2] = {{0}, {0}};
     set_up(&fixture);
@@ -165,8 +164,7 @@ static void two_stores_and_two_servers_live_in_one_loop(void **state) {
 
 /* A store is freed after so many turns, with a request that waits: while it connects, greets, has
  * sent, waits. The server is freed before it or after it. */
-static void objects_are_freed_in_every_state(void **state) {
-    (void)state;
+TEST(objects_are_freed_in_every_state) {
     for (int round = 0; round < 2 * 12; round++) {
         struct fixture fixture;
         struct answers waiting = {0};
@@ -189,8 +187,7 @@ static void objects_are_freed_in_every_state(void **state) {
     }
 }
 
-static void a_server_that_goes_is_told_and_raises_no_signal(void **state) {
-    (void)state;
+TEST(a_server_that_goes_is_told_and_raises_no_signal) {
     struct fixture fixture;
     struct answers answers = {0};
     assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
@@ -211,8 +208,7 @@ static void a_server_that_goes_is_told_and_raises_no_signal(void **state) {
     tear_down(&fixture);
 }
 
-static void a_child_frees_nothing_of_its_parents(void **state) {
-    (void)state;
+TEST(a_child_frees_nothing_of_its_parents) {
     struct fixture fixture;
     struct answers answers = {0};
     int status;
@@ -260,8 +256,7 @@ static void make_and_free_all(const char *directory) {
     muster_timer_server_free(timers);
 }
 
-static void ten_thousand_of_each_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(ten_thousand_of_each_leave_nothing_behind) {
     char directory[32];
     char path[64];
     long warm = 0;
@@ -282,13 +277,3 @@ static void ten_thousand_of_each_leave_nothing_behind(void **state) {
     (void)unlink(path);
     assert_int_equal(rmdir(directory), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_stores_and_two_servers_live_in_one_loop),
-    cmocka_unit_test(objects_are_freed_in_every_state),
-    cmocka_unit_test(a_server_that_goes_is_told_and_raises_no_signal),
-    cmocka_unit_test(a_child_frees_nothing_of_its_parents),
-    cmocka_unit_test(ten_thousand_of_each_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -85,8 +85,7 @@ static double wall_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void an_expired_timer_ends_its_child_when_it_is_due(void **state) {
-    (void)state;
+TEST(an_expired_timer_ends_its_child_when_it_is_due) {
     struct fixture fixture;
     set_up(&fixture);
     double before = wall_clock();
@@ -107,8 +106,7 @@ static void an_expired_timer_ends_its_child_when_it_is_due(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_released_in_time_ends_nobody(void **state) {
-    (void)state;
+TEST(what_is_released_in_time_ends_nobody) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -127,8 +125,7 @@ static void what_is_released_in_time_ends_nobody(void **state) {
     tear_down(&fixture);
 }
 
-static void a_process_that_is_no_descendant_is_refused(void **state) {
-    (void)state;
+TEST(a_process_that_is_no_descendant_is_refused) {
     struct fixture fixture;
     struct muster_local_timer_expiry expiry;
     set_up(&fixture);
@@ -147,8 +144,7 @@ static void a_process_that_is_no_descendant_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_round_tells_of_refusals(void **state) {
-    (void)state;
+TEST(a_round_tells_of_refusals) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(muster_local_timer_acquire(fixture.queue, "theirs", 0), 0); /* of nobody */
@@ -165,8 +161,7 @@ static void take_in(void *context, const struct muster_local_timer_request *requ
     assert_int_equal(muster_local_timer_register(context, request), 0);
 }
 
-static void a_program_may_see_to_the_processes_itself(void **state) {
-    (void)state;
+TEST(a_program_may_see_to_the_processes_itself) {
     struct fixture fixture;
     struct muster_local_timer_expiry expiry;
     set_up(&fixture);
@@ -188,8 +183,7 @@ static void a_program_may_see_to_the_processes_itself(void **state) {
     tear_down(&fixture);
 }
 
-static void what_cannot_be_asked_for_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_asked_for_is_refused) {
     struct fixture fixture;
     char scope[MUSTER_LOCAL_TIMER_SCOPE_SIZE + 2];
     set_up(&fixture);
@@ -210,14 +204,3 @@ static void what_cannot_be_asked_for_is_refused(void **state) {
     assert_int_equal(muster_local_timer_queue_size(fixture.queue), 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_expired_timer_ends_its_child_when_it_is_due),
-    cmocka_unit_test(what_is_released_in_time_ends_nobody),
-    cmocka_unit_test(a_process_that_is_no_descendant_is_refused),
-    cmocka_unit_test(a_round_tells_of_refusals),
-    cmocka_unit_test(a_program_may_see_to_the_processes_itself),
-    cmocka_unit_test(what_cannot_be_asked_for_is_refused),
-};
-
-UNIT_TESTS(tests)

@@ -94,8 +94,7 @@ static void assert_workers_are_gone(const struct fixture *fixture) {
 static const int levels[] = {0, 1024, 8192, NOTHING};
 #define LEVELS (sizeof levels / sizeof *levels)
 
-static void agent_apart_says_why_it_has_ended(void **state) {
-    (void)state;
+TEST(agent_apart_says_why_it_has_ended) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < LEVELS; i++) {
         struct fixture fixture;
@@ -123,8 +122,7 @@ static void agent_apart_says_why_it_has_ended(void **state) {
     }
 }
 
-static void agent_in_its_program_is_an_error(void **state) {
-    (void)state;
+TEST(agent_in_its_program_is_an_error) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < LEVELS; i++) {
         struct fixture fixture;
@@ -152,10 +150,3 @@ static void agent_in_its_program_is_an_error(void **state) {
         tear_down(&fixture);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(agent_apart_says_why_it_has_ended),
-    cmocka_unit_test(agent_in_its_program_is_an_error),
-};
-
-UNIT_TESTS(tests)

@@ -107,7 +107,7 @@ static int64_t key_count(struct loop *loop) {
     return count;
 }
 
-static void keys_are_taken_where_their_list_cannot_grow(void **state) {
+TEST(keys_are_taken_where_their_list_cannot_grow) {
     struct loop loop;
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -149,7 +149,7 @@ static void open_again(struct loop *loop) {
     assert_int_equal(loop->error, MUSTER_OK);
 }
 
-static void server_of_very_many_keys_lives_on_what_there_is(void **state) {
+TEST(server_of_very_many_keys_lives_on_what_there_is) {
     struct loop loop;
     int next = 300000;
     (void)state;
@@ -225,7 +225,7 @@ static void assert_ends_well(pid_t child, const struct loop *loop) {
     assert_int_equal(status, 0);
 }
 
-static void all_who_wait_are_answered_or_none(void **state) {
+TEST(all_who_wait_are_answered_or_none) {
     static const size_t left[] = {256, 512, 1024, 65536};
     struct loop loop;
     bool is_set = false;
@@ -256,7 +256,7 @@ static void all_who_wait_are_answered_or_none(void **state) {
 #define HIGH 16400
 
 /* libuv's list of descriptors doubles there. */
-static void client_of_a_high_descriptor_is_turned_away(void **state) {
+TEST(client_of_a_high_descriptor_is_turned_away) {
     struct loop loop;
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -294,11 +294,4 @@ static int begin(void **state) {
     return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(keys_are_taken_where_their_list_cannot_grow),
-    cmocka_unit_test(server_of_very_many_keys_lives_on_what_there_is),
-    cmocka_unit_test(all_who_wait_are_answered_or_none),
-    cmocka_unit_test(client_of_a_high_descriptor_is_turned_away),
-};
-
-UNIT_TESTS_WITHIN(tests, begin, NULL)
+TESTS_WITHIN(begin, NULL)

@@ -44,7 +44,7 @@ static struct muster_store *connect_store(const struct fixture *fixture) {
     return store;
 }
 
-static void store_is_useless_without_memory_and_useful_again(void **state) {
+TEST(store_is_useless_without_memory_and_useful_again) {
     struct fixture fixture;
     struct muster_failure failure = {0};
     struct muster_store *prefixed = NULL;
@@ -76,7 +76,7 @@ static void store_is_useless_without_memory_and_useful_again(void **state) {
 }
 
 /* It is the connection's end: what was sent already would have to be skipped. */
-static void answer_that_finds_no_memory_is_told_as_such(void **state) {
+TEST(answer_that_finds_no_memory_is_told_as_such) {
     struct fixture fixture;
     struct muster_failure failure = {0};
     struct muster_bytes value = {0};
@@ -100,7 +100,7 @@ static void answer_that_finds_no_memory_is_told_as_such(void **state) {
 
 #define VERY_MANY 100000
 
-static void server_without_memory_for_a_list_drops_only_who_asks(void **state) {
+TEST(server_without_memory_for_a_list_drops_only_who_asks) {
     struct loop loop;
     struct muster_store_request request = MUSTER_STORE_REQUEST;
     (void)state;
@@ -159,7 +159,7 @@ static void make_all(
     errors[6] = muster_agent_start(&agent, &made->agent, NULL);
 }
 
-static void nothing_is_made_without_memory(void **state) {
+TEST(nothing_is_made_without_memory) {
     struct fixture fixture;
     struct made made = {0};
     static const struct made none;
@@ -191,8 +191,7 @@ static void free_all(struct made *made) {
     muster_rendezvous_free(made->rendezvous);
 }
 
-static void what_is_made_is_whole(void **state) {
-    (void)state;
+TEST(what_is_made_is_whole) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < STEPS; i++) {
         struct fixture fixture;
@@ -244,7 +243,7 @@ static void use(struct muster_store *store, enum muster_error errors[6]) {
     muster_bytes_clear(&value);
 }
 
-static void store_and_its_server_live_on_what_there_is(void **state) {
+TEST(store_and_its_server_live_on_what_there_is) {
     enum muster_error errors[6];
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -280,8 +279,7 @@ static void set(struct loop *loop, const char *key, size_t length) {
     ask_and_wait(loop, 0, &request);
 }
 
-static void server_in_a_loop_lives_on_what_there_is(void **state) {
-    (void)state;
+TEST(server_in_a_loop_lives_on_what_there_is) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < STEPS; i++) {
         struct loop loop;
@@ -312,8 +310,7 @@ static enum muster_error live_a_while(struct muster_rendezvous *node) {
     return error;
 }
 
-static void node_takes_part_when_there_is_memory_again(void **state) {
-    (void)state;
+TEST(node_takes_part_when_there_is_memory_again) {
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < STEPS; i++) {
         struct fixture fixture;
@@ -337,7 +334,7 @@ static void ignore_request(void *context, const struct muster_local_timer_reques
     ++*(int *)context;
 }
 
-static void local_timers_are_asked_for_again(void **state) {
+TEST(local_timers_are_asked_for_again) {
     int seen = 0;
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -355,16 +352,4 @@ static void local_timers_are_asked_for_again(void **state) {
     muster_local_timer_queue_free(queue);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(store_is_useless_without_memory_and_useful_again),
-    cmocka_unit_test(answer_that_finds_no_memory_is_told_as_such),
-    cmocka_unit_test(server_without_memory_for_a_list_drops_only_who_asks),
-    cmocka_unit_test(nothing_is_made_without_memory),
-    cmocka_unit_test(what_is_made_is_whole),
-    cmocka_unit_test(store_and_its_server_live_on_what_there_is),
-    cmocka_unit_test(server_in_a_loop_lives_on_what_there_is),
-    cmocka_unit_test(node_takes_part_when_there_is_memory_again),
-    cmocka_unit_test(local_timers_are_asked_for_again),
-};
-
-UNIT_TESTS_WITHIN(tests, begin, end)
+TESTS_WITHIN(begin, end)

@@ -7,7 +7,7 @@ static const struct muster_metric metric = {
     1700000000.5, "torchelastic", "workers.default.run_total", 1};
 static const char line[] = "[1700000000.500000][torchelastic]: workers.default.run_total=1";
 
-static void line_is_that_of_the_console(void **state) {
+TEST(line_is_that_of_the_console) {
     char buffer[128];
     size_t length;
     (void)state;
@@ -17,7 +17,7 @@ static void line_is_that_of_the_console(void **state) {
     assert_int_equal(length, strlen(line));
 }
 
-static void line_that_has_no_room_is_cut(void **state) {
+TEST(line_that_has_no_room_is_cut) {
     char buffer[8];
     size_t length = 0;
     struct muster_failure failure = {0};
@@ -29,10 +29,3 @@ static void line_that_has_no_room_is_cut(void **state) {
     assert_string_not_equal(failure.message, "");
     assert_int_equal(muster_metric_format(&metric, NULL, 0, &length, NULL), MUSTER_ERROR_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(line_is_that_of_the_console),
-    cmocka_unit_test(line_that_has_no_room_is_cut),
-};
-
-UNIT_TESTS(tests)

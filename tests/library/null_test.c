@@ -34,15 +34,13 @@
         assert_int_equal(errno, EINVAL);                                                           \
     } while (0)
 
-static void errors_and_metrics(void **state) {
-    (void)state;
+TEST(errors_and_metrics) {
     assert_string_equal(muster_error_text((enum muster_error)12345), "unknown");
     assert_string_not_equal(muster_version(), "");
     ASSERT_INVALID(muster_metric_format(NULL, NULL, 0, NULL, failure));
 }
 
-static void agents(void **state) {
-    (void)state;
+TEST(agents) {
     ASSERT_INVALID(muster_agent_start(NULL, NULL, failure));
     ASSERT_INVALID(muster_agent_run(NULL, NULL, failure));
     ASSERT_INVALID(muster_agent_process(NULL, failure));
@@ -54,8 +52,7 @@ static void agents(void **state) {
     muster_agent_free(NULL);
 }
 
-static void health_servers(void **state) {
-    (void)state;
+TEST(health_servers) {
     ASSERT_INVALID(muster_health_server_new(NULL, NULL, failure));
     ASSERT_INVALID(muster_health_server_process(NULL, failure));
     assert_int_equal(muster_health_server_port(NULL), -1);
@@ -63,8 +60,7 @@ static void health_servers(void **state) {
     muster_health_server_free(NULL);
 }
 
-static void local_timers(void **state) {
-    (void)state;
+TEST(local_timers) {
     struct muster_local_timer_queue *queue = muster_local_timer_queue_new();
     assert_non_null(queue);
     ASSERT_ERRNO(muster_local_timer_acquire(queue, NULL, 1), -1);
@@ -80,15 +76,13 @@ static void local_timers(void **state) {
     muster_local_timer_queue_free(NULL);
 }
 
-static void local_timer_scopes(void **state) {
-    (void)state;
+TEST(local_timer_scopes) {
     struct muster_local_timer_scope scope = muster_local_timer_scope_begin(NULL, NULL, 1);
     muster_local_timer_scope_end(&scope);
     muster_local_timer_scope_end(NULL);
 }
 
-static void local_timer_servers(void **state) {
-    (void)state;
+TEST(local_timer_servers) {
     struct muster_local_timer_queue *queue = muster_local_timer_queue_new();
     struct muster_local_timer_server *server = muster_local_timer_server_new(queue);
     assert_non_null(server);
@@ -108,8 +102,7 @@ static void local_timer_servers(void **state) {
     muster_local_timer_server_free(NULL);
 }
 
-static void rendezvous(void **state) {
-    (void)state;
+TEST(rendezvous) {
     ASSERT_INVALID(muster_rendezvous_new(NULL, NULL, failure));
     ASSERT_INVALID(muster_rendezvous_next(NULL, 0, NULL, failure));
     ASSERT_INVALID(muster_rendezvous_submit_next(NULL, NULL, NULL, failure));
@@ -126,8 +119,7 @@ static void rendezvous(void **state) {
     muster_rendezvous_state_free(NULL);
 }
 
-static void stores(void **state) {
-    (void)state;
+TEST(stores) {
     ASSERT_INVALID(muster_store_new_tcp(NULL, NULL, failure));
     ASSERT_INVALID(muster_store_new_file(NULL, NULL, failure));
     ASSERT_INVALID(muster_store_new_prefix(NULL, NULL, NULL, failure));
@@ -142,8 +134,7 @@ static void stores(void **state) {
     muster_bytes_clear(NULL);
 }
 
-static void requests_of_no_store(void **state) {
-    (void)state;
+TEST(requests_of_no_store) {
     const struct muster_slice none = {0};
     ASSERT_INVALID(muster_store_set(NULL, NULL, NULL, 0, failure));
     ASSERT_INVALID(muster_store_get(NULL, NULL, NULL, failure));
@@ -161,8 +152,7 @@ static void requests_of_no_store(void **state) {
     ASSERT_INVALID(muster_store_queue_len(NULL, NULL, NULL, failure));
 }
 
-static void store_servers(void **state) {
-    (void)state;
+TEST(store_servers) {
     ASSERT_INVALID(muster_store_server_new(NULL, NULL, failure));
     ASSERT_INVALID(muster_store_server_process(NULL, failure));
     assert_int_equal(muster_store_server_port(NULL), -1);
@@ -170,8 +160,7 @@ static void store_servers(void **state) {
     muster_store_server_free(NULL);
 }
 
-static void timer_servers(void **state) {
-    (void)state;
+TEST(timer_servers) {
     ASSERT_INVALID(muster_timer_server_new(NULL, NULL, failure));
     ASSERT_INVALID(muster_timer_server_start(NULL, failure));
     ASSERT_INVALID(muster_timer_server_stop(NULL, failure));
@@ -183,19 +172,3 @@ static void timer_servers(void **state) {
     assert_int_equal(muster_timer_server_fd(NULL), -1);
     muster_timer_server_free(NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(errors_and_metrics),
-    cmocka_unit_test(agents),
-    cmocka_unit_test(health_servers),
-    cmocka_unit_test(local_timers),
-    cmocka_unit_test(local_timer_scopes),
-    cmocka_unit_test(local_timer_servers),
-    cmocka_unit_test(rendezvous),
-    cmocka_unit_test(stores),
-    cmocka_unit_test(requests_of_no_store),
-    cmocka_unit_test(store_servers),
-    cmocka_unit_test(timer_servers),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 
 #include "library/rendezvous_fixture.h"
 
-static void nodes_meet_by_a_backend_of_their_own(void **state) {
-    (void)state;
+TEST(nodes_meet_by_a_backend_of_their_own) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *one = add_by_backend(&fixture, 3, 3);
@@ -27,8 +26,7 @@ static void nodes_meet_by_a_backend_of_their_own(void **state) {
     tear_down(&fixture);
 }
 
-static void record_is_one_that_torchelastic_reads(void **state) {
-    (void)state;
+TEST(record_is_one_that_torchelastic_reads) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *one = add_by_backend(&fixture, 1, 1);
@@ -39,8 +37,7 @@ static void record_is_one_that_torchelastic_reads(void **state) {
     tear_down(&fixture);
 }
 
-static void node_that_was_not_needed_ends_gracefully(void **state) {
-    (void)state;
+TEST(node_that_was_not_needed_ends_gracefully) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *one = add_by_backend(&fixture, 1, 1);
@@ -56,8 +53,7 @@ static void node_that_was_not_needed_ends_gracefully(void **state) {
     tear_down(&fixture);
 }
 
-static void node_that_falls_silent_is_missed(void **state) {
-    (void)state;
+TEST(node_that_falls_silent_is_missed) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < 2; i++) {
@@ -79,8 +75,7 @@ static void node_that_falls_silent_is_missed(void **state) {
     tear_down(&fixture);
 }
 
-static void backend_that_is_away_is_tried_again(void **state) {
-    (void)state;
+TEST(backend_that_is_away_is_tried_again) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
@@ -94,8 +89,7 @@ static void backend_that_is_away_is_tried_again(void **state) {
     tear_down(&fixture);
 }
 
-static void backend_that_stays_away_is_a_connection_error(void **state) {
-    (void)state;
+TEST(backend_that_stays_away_is_a_connection_error) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info;
     struct muster_failure failure = {0};
@@ -113,8 +107,7 @@ static void backend_that_stays_away_is_a_connection_error(void **state) {
     tear_down(&fixture);
 }
 
-static void damaged_record_is_a_state_error(void **state) {
-    (void)state;
+TEST(damaged_record_is_a_state_error) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info;
     struct muster_failure failure = {0};
@@ -147,8 +140,7 @@ static enum muster_error get_nothing(
     return MUSTER_OK;
 }
 
-static void watch_of_a_backend_is_read_by_the_program(void **state) {
-    (void)state;
+TEST(watch_of_a_backend_is_read_by_the_program) {
     struct fixture fixture;
     int fds[2];
     set_up(&fixture);
@@ -189,8 +181,7 @@ static enum muster_error lose_to_nobody(void *context, const void *state, size_t
     return free_at_the_third(context, record, failure);
 }
 
-static void backend_of_a_freed_rendezvous_is_asked_no_more(void **state) {
-    (void)state;
+TEST(backend_of_a_freed_rendezvous_is_asked_no_more) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info;
     set_up(&fixture);
@@ -203,17 +194,3 @@ static void backend_of_a_freed_rendezvous_is_asked_no_more(void **state) {
     assert_int_equal(fixture.memory.gets, 3);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_meet_by_a_backend_of_their_own),
-    cmocka_unit_test(record_is_one_that_torchelastic_reads),
-    cmocka_unit_test(node_that_was_not_needed_ends_gracefully),
-    cmocka_unit_test(node_that_falls_silent_is_missed),
-    cmocka_unit_test(backend_that_is_away_is_tried_again),
-    cmocka_unit_test(backend_that_stays_away_is_a_connection_error),
-    cmocka_unit_test(damaged_record_is_a_state_error),
-    cmocka_unit_test(watch_of_a_backend_is_read_by_the_program),
-    cmocka_unit_test(backend_of_a_freed_rendezvous_is_asked_no_more),
-};
-
-UNIT_TESTS(tests)

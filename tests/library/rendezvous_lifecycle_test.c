@@ -81,8 +81,7 @@ static void live_once(struct fixture *fixture, size_t way) {
     *one = (struct seen){0};
 }
 
-static void ten_thousand_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(ten_thousand_leave_nothing_behind) {
     struct fixture fixture;
     long warm = 0;
     set_up(&fixture);
@@ -103,8 +102,7 @@ static void ten_thousand_leave_nothing_behind(void **state) {
 }
 
 /* At an endpoint, where nobody listens: connections in every stage are given up. */
-static void ten_thousand_at_an_endpoint_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(ten_thousand_at_an_endpoint_leave_nothing_behind) {
     struct fixture fixture;
     long warm = 0;
     int cycles = process_cycles(PROCESS_IS_SANITIZED ? WARM_CYCLES : CYCLES);
@@ -143,8 +141,7 @@ static void expect(struct muster_store *store, const char *value) {
 }
 
 /* Each pair of nodes meets in a record of its own, and each has its own round. */
-static void two_jobs_and_two_stores_live_in_one_process(void **state) {
-    (void)state;
+TEST(two_jobs_and_two_stores_live_in_one_process) {
     struct fixture fixtures[2];
     struct muster_store *stores[2];
     for (int i = 0; i < 2; i++) {
@@ -196,8 +193,7 @@ static int misuse_in_child(const struct fixture *fixture) {
 }
 
 /* What a child does with them changes nothing for the parent, in whatever state they are. */
-static void fork_while_one_lives_takes_nothing_from_it(void **state) {
-    (void)state;
+TEST(fork_while_one_lives_takes_nothing_from_it) {
     for (int by_backend = 0; by_backend < 2; by_backend++) {
         for (int is_complete = 0; is_complete < 2; is_complete++) {
             struct fixture fixture;
@@ -222,12 +218,3 @@ static void fork_while_one_lives_takes_nothing_from_it(void **state) {
         }
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ten_thousand_leave_nothing_behind),
-    cmocka_unit_test(ten_thousand_at_an_endpoint_leave_nothing_behind),
-    cmocka_unit_test(two_jobs_and_two_stores_live_in_one_process),
-    cmocka_unit_test(fork_while_one_lives_takes_nothing_from_it),
-};
-
-UNIT_TESTS(tests)

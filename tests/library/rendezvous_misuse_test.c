@@ -24,8 +24,7 @@ static void misbehave(void *context, enum muster_error error, const char *messag
     seen->rendezvous = NULL;
 }
 
-static void callback_may_free_and_may_not_wait(void **state) {
-    (void)state;
+TEST(callback_may_free_and_may_not_wait) {
     for (int by_backend = 0; by_backend < 2; by_backend++) {
         struct fixture fixture;
         set_up(&fixture);
@@ -49,8 +48,7 @@ static void live_a_while(struct fixture *fixture, struct seen *seen, int turns) 
     fixture->nodes[0] = (struct seen){0};
 }
 
-static void freed_in_every_state_leaves_nothing_behind(void **state) {
-    (void)state;
+TEST(freed_in_every_state_leaves_nothing_behind) {
     struct fixture fixture;
     set_up(&fixture);
     for (int turns = 0; turns < 60; turns++) {
@@ -70,8 +68,7 @@ static void freed_in_every_state_leaves_nothing_behind(void **state) {
     tear_down(&fixture);
 }
 
-static void default_of_sigpipe_ends_nobody(void **state) {
-    (void)state;
+TEST(default_of_sigpipe_ends_nobody) {
     struct fixture fixture;
     set_up(&fixture);
     signal(SIGPIPE, SIG_DFL);
@@ -85,11 +82,3 @@ static void default_of_sigpipe_ends_nobody(void **state) {
     assert_int_not_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(callback_may_free_and_may_not_wait),
-    cmocka_unit_test(freed_in_every_state_leaves_nothing_behind),
-    cmocka_unit_test(default_of_sigpipe_ends_nobody),
-};
-
-UNIT_TESTS(tests)

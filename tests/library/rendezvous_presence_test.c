@@ -176,8 +176,7 @@ static void live(struct side *side) {
     }
 }
 
-static void killed_node_is_seen_at_once(void **state) {
-    (void)state;
+TEST(killed_node_is_seen_at_once) {
     struct fixture fixture = {.count = 0};
     struct side sides[2];
     int status;
@@ -229,8 +228,7 @@ static void log_of_node(void *context, int level, const char *origin, const char
     }
 }
 
-static void node_that_is_freed_is_seen_at_once(void **state) {
-    (void)state;
+TEST(node_that_is_freed_is_seen_at_once) {
     struct fixture fixture = {.count = 0};
     struct side sides[2];
     make_sides(sides);
@@ -248,8 +246,7 @@ static void node_that_is_freed_is_seen_at_once(void **state) {
     (void)munmap(sides[0].shared, sizeof *sides[0].shared);
 }
 
-static void node_that_cannot_be_present_says_so_and_goes_on(void **state) {
-    (void)state;
+TEST(node_that_cannot_be_present_says_so_and_goes_on) {
     struct fixture fixture;
     set_up(&fixture);
     struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
@@ -266,11 +263,3 @@ static void node_that_cannot_be_present_says_so_and_goes_on(void **state) {
     assert_non_null(strstr(one->reason, "no lease"));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(killed_node_is_seen_at_once),
-    cmocka_unit_test(node_that_is_freed_is_seen_at_once),
-    cmocka_unit_test(node_that_cannot_be_present_says_so_and_goes_on),
-};
-
-UNIT_TESTS(tests)

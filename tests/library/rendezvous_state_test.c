@@ -38,8 +38,7 @@ static void assert_complete_with_two(const struct muster_rendezvous_state *state
     }
 }
 
-static void record_of_a_job_is_read_from_its_store(void **state) {
-    (void)state;
+TEST(record_of_a_job_is_read_from_its_store) {
     struct fixture fixture;
     set_up(&fixture);
     struct muster_store *store = open_store(&fixture);
@@ -58,8 +57,7 @@ static void record_of_a_job_is_read_from_its_store(void **state) {
     tear_down(&fixture);
 }
 
-static void record_of_a_backend_is_read_from_its_bytes(void **state) {
-    (void)state;
+TEST(record_of_a_backend_is_read_from_its_bytes) {
     struct fixture fixture;
     struct muster_rendezvous_state *record = NULL;
     set_up(&fixture);
@@ -85,8 +83,7 @@ static void record_of_a_backend_is_read_from_its_bytes(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_no_record_is_an_error(void **state) {
-    (void)state;
+TEST(what_is_no_record_is_an_error) {
     static const struct {
         const char *value;
         enum muster_error error;
@@ -115,8 +112,7 @@ static void what_is_no_record_is_an_error(void **state) {
     tear_down(&fixture);
 }
 
-static void ten_thousand_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(ten_thousand_leave_nothing_behind) {
     struct fixture fixture;
     long warm = 0;
     set_up(&fixture);
@@ -137,12 +133,3 @@ static void ten_thousand_leave_nothing_behind(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(record_of_a_job_is_read_from_its_store),
-    cmocka_unit_test(record_of_a_backend_is_read_from_its_bytes),
-    cmocka_unit_test(what_is_no_record_is_an_error),
-    cmocka_unit_test(ten_thousand_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -7,8 +7,7 @@
 
 #include "library/rendezvous_fixture.h"
 
-static void two_nodes_of_one_process_meet(void **state) {
-    (void)state;
+TEST(two_nodes_of_one_process_meet) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *one = add(&fixture, 2, 2);
@@ -61,8 +60,7 @@ static struct seen *join_host(struct fixture *fixture, struct seen *host, int is
     return other;
 }
 
-static void host_is_told_at_once_that_a_node_is_gone(void **state) {
-    (void)state;
+TEST(host_is_told_at_once_that_a_node_is_gone) {
     struct fixture fixture;
     size_t waiting = 99;
     set_up(&fixture);
@@ -86,8 +84,7 @@ static void host_is_told_at_once_that_a_node_is_gone(void **state) {
     tear_down(&fixture);
 }
 
-static void node_that_asks_again_begins_another_round(void **state) {
-    (void)state;
+TEST(node_that_asks_again_begins_another_round) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *one = add(&fixture, 2, 2);
@@ -107,8 +104,7 @@ static void node_that_asks_again_begins_another_round(void **state) {
     tear_down(&fixture);
 }
 
-static void closed_rendezvous_has_no_next_round(void **state) {
-    (void)state;
+TEST(closed_rendezvous_has_no_next_round) {
     struct fixture fixture;
     int is_closed = 9;
     set_up(&fixture);
@@ -133,8 +129,7 @@ static void closed_rendezvous_has_no_next_round(void **state) {
     tear_down(&fixture);
 }
 
-static void node_that_takes_no_part_can_close(void **state) {
-    (void)state;
+TEST(node_that_takes_no_part_can_close) {
     struct fixture fixture;
     int is_closed = 0;
     set_up(&fixture);
@@ -150,8 +145,7 @@ static void node_that_takes_no_part_can_close(void **state) {
     tear_down(&fixture);
 }
 
-static void waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again(void **state) {
-    (void)state;
+TEST(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info = NULL;
     struct muster_failure failure = {0};
@@ -170,8 +164,7 @@ static void waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again(void *
     tear_down(&fixture);
 }
 
-static void join_that_takes_too_long_fails(void **state) {
-    (void)state;
+TEST(join_that_takes_too_long_fails) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info = NULL;
     set_up(&fixture);
@@ -222,8 +215,7 @@ static int live_elsewhere(int port_fd, int told_fd) {
     return 0;
 }
 
-static void nodes_of_two_processes_meet_at_the_store_that_one_hosts(void **state) {
-    (void)state;
+TEST(nodes_of_two_processes_meet_at_the_store_that_one_hosts) {
     struct fixture fixture;
     struct muster_failure failure = {0};
     const struct muster_rendezvous_info *info = NULL;
@@ -256,8 +248,7 @@ static void nodes_of_two_processes_meet_at_the_store_that_one_hosts(void **state
     tear_down(&fixture);
 }
 
-static void child_that_was_forked_can_do_nothing(void **state) {
-    (void)state;
+TEST(child_that_was_forked_can_do_nothing) {
     struct fixture fixture;
     int status = -1;
     set_up(&fixture);
@@ -276,8 +267,7 @@ static void child_that_was_forked_can_do_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void nodes_of_torchruns_kind_meet(void **state) {
-    (void)state;
+TEST(nodes_of_torchruns_kind_meet) {
     struct fixture fixture;
     set_up(&fixture);
     struct seen *host = add_host(&fixture, 1);
@@ -287,18 +277,3 @@ static void nodes_of_torchruns_kind_meet(void **state) {
     await(&fixture, &host->rounds_over, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_nodes_of_one_process_meet),
-    cmocka_unit_test(host_is_told_at_once_that_a_node_is_gone),
-    cmocka_unit_test(node_that_asks_again_begins_another_round),
-    cmocka_unit_test(closed_rendezvous_has_no_next_round),
-    cmocka_unit_test(node_that_takes_no_part_can_close),
-    cmocka_unit_test(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again),
-    cmocka_unit_test(join_that_takes_too_long_fails),
-    cmocka_unit_test(nodes_of_two_processes_meet_at_the_store_that_one_hosts),
-    cmocka_unit_test(child_that_was_forked_can_do_nothing),
-    cmocka_unit_test(nodes_of_torchruns_kind_meet),
-};
-
-UNIT_TESTS(tests)

@@ -66,8 +66,7 @@ static int status_of(struct muster_health_server *server, int client) {
     return status;
 }
 
-static void two_servers_answer_each_for_itself(void **state) {
-    (void)state;
+TEST(two_servers_answer_each_for_itself) {
     int silences[2] = {0, 3600};
     int clients[2];
     struct muster_health_server *servers[2];
@@ -84,8 +83,7 @@ static void two_servers_answer_each_for_itself(void **state) {
     }
 }
 
-static void a_client_that_goes_raises_no_signal(void **state) {
-    (void)state;
+TEST(a_client_that_goes_raises_no_signal) {
     int silence = 0;
     const struct linger none = {.l_onoff = 1};
     assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
@@ -107,8 +105,7 @@ static void a_client_that_goes_raises_no_signal(void **state) {
 }
 
 /* Its client is connecting, has asked half, has asked, is answered; all are closed. */
-static void a_health_server_is_freed_in_every_state(void **state) {
-    (void)state;
+TEST(a_health_server_is_freed_in_every_state) {
     const size_t lengths[] = {0, 10, sizeof request - 1};
     int silence = 0;
     for (int round = 0; round < 3 * 4; round++) {
@@ -164,8 +161,7 @@ static void expect_end(pid_t child) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void two_servers_end_their_own_children(void **state) {
-    (void)state;
+TEST(two_servers_end_their_own_children) {
     struct timers timers[2] = {make_timers(), make_timers()};
     pid_t patient = start_holder(timers[0], LONG_TIME);
     pid_t late = start_holder(timers[1], 0);
@@ -183,8 +179,7 @@ static void two_servers_end_their_own_children(void **state) {
 }
 
 /* With a request that nobody has read, and with a timer that is held: nobody is ended. */
-static void a_local_timer_server_is_freed_in_every_state(void **state) {
-    (void)state;
+TEST(a_local_timer_server_is_freed_in_every_state) {
     for (int is_read = 0; is_read < 2; is_read++) {
         struct timers timers = make_timers();
         pid_t holder = start_holder(timers, LONG_TIME);
@@ -200,8 +195,7 @@ static void a_local_timer_server_is_freed_in_every_state(void **state) {
     }
 }
 
-static void a_child_frees_nothing_of_its_parents(void **state) {
-    (void)state;
+TEST(a_child_frees_nothing_of_its_parents) {
     struct timers timers = make_timers();
     int status;
     pid_t child = fork();
@@ -219,8 +213,7 @@ static void a_child_frees_nothing_of_its_parents(void **state) {
     free_timers(timers);
 }
 
-static void ten_thousand_of_each_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(ten_thousand_of_each_leave_nothing_behind) {
     long warm = 0;
     int silence = 0;
     struct muster_health_server *first = serve(&silence); /* libmicrohttpd stays loaded */
@@ -241,15 +234,3 @@ static void ten_thousand_of_each_leave_nothing_behind(void **state) {
         assert_true(process_resident_bytes() - warm < GROWTH_BYTES);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_servers_answer_each_for_itself),
-    cmocka_unit_test(a_client_that_goes_raises_no_signal),
-    cmocka_unit_test(a_health_server_is_freed_in_every_state),
-    cmocka_unit_test(two_servers_end_their_own_children),
-    cmocka_unit_test(a_local_timer_server_is_freed_in_every_state),
-    cmocka_unit_test(a_child_frees_nothing_of_its_parents),
-    cmocka_unit_test(ten_thousand_of_each_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,7 @@ static char *long_text(size_t length) {
     return text;
 }
 
-static void what_is_too_long_is_not_sent(void **state) {
-    (void)state;
+TEST(what_is_too_long_is_not_sent) {
     struct fixture fixture;
     struct muster_store *prefixed;
     set_up(&fixture);
@@ -48,8 +47,7 @@ static void what_is_too_long_is_not_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void bad_settings_of_a_file_are_errors(void **state) {
-    (void)state;
+TEST(bad_settings_of_a_file_are_errors) {
     struct muster_file_store_settings settings = MUSTER_FILE_STORE_SETTINGS;
     struct muster_store *store = NULL;
     char *path = long_text(5000);
@@ -69,8 +67,7 @@ static void bad_settings_of_a_file_are_errors(void **state) {
     free(path);
 }
 
-static void nobody_at_the_port_is_an_error_of_every_later_call(void **state) {
-    (void)state;
+TEST(nobody_at_the_port_is_an_error_of_every_later_call) {
     struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
     struct muster_store *store = NULL;
     struct muster_failure failure = {0};
@@ -93,8 +90,7 @@ static void nobody_at_the_port_is_an_error_of_every_later_call(void **state) {
     close(fd);
 }
 
-static void server_that_ends_is_an_error_and_no_signal(void **state) {
-    (void)state;
+TEST(server_that_ends_is_an_error_and_no_signal) {
     struct fixture fixture;
     struct muster_failure failure = {0};
     enum muster_error error = MUSTER_OK;
@@ -113,12 +109,3 @@ static void server_that_ends_is_an_error_and_no_signal(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_too_long_is_not_sent),
-    cmocka_unit_test(bad_settings_of_a_file_are_errors),
-    cmocka_unit_test(nobody_at_the_port_is_an_error_of_every_later_call),
-    cmocka_unit_test(server_that_ends_is_an_error_and_no_signal),
-};
-
-UNIT_TESTS(tests)

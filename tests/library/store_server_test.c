@@ -37,8 +37,7 @@ static struct muster_store *connect_to(const struct muster_store_server *server)
     return store;
 }
 
-static void server_with_a_thread_serves_a_waiting_client(void **state) {
-    (void)state;
+TEST(server_with_a_thread_serves_a_waiting_client) {
     struct muster_store_server *server = serve(&defaults);
     struct muster_store *store = connect_to(server);
     struct muster_bytes value = {0};
@@ -56,8 +55,7 @@ static void note(void *context, const struct muster_store_result *result) {
     *(int64_t *)context = result->error == MUSTER_OK ? result->number : -1;
 }
 
-static void server_without_a_thread_serves_in_the_programs_loop(void **state) {
-    (void)state;
+TEST(server_without_a_thread_serves_in_the_programs_loop) {
     struct muster_store_server_settings settings = defaults;
     struct muster_store_request request = MUSTER_STORE_REQUEST;
     int64_t sum = 0;
@@ -80,8 +78,7 @@ static void server_without_a_thread_serves_in_the_programs_loop(void **state) {
     muster_store_server_free(server);
 }
 
-static void socket_that_is_handed_in_is_served(void **state) {
-    (void)state;
+TEST(socket_that_is_handed_in_is_served) {
     struct muster_store_server_settings settings = defaults;
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof address;
@@ -133,8 +130,7 @@ static void assert_limit(const struct muster_store_server_settings *settings,
     muster_store_server_free(server);
 }
 
-static void limits_of_one_key_hold(void **state) {
-    (void)state;
+TEST(limits_of_one_key_hold) {
     struct muster_store_server_settings settings = defaults;
     settings.key_maximum = 5; /* with the '/' */
     assert_limit(&settings, set_of("four", "four"), set_of("fives", "four"));
@@ -143,8 +139,7 @@ static void limits_of_one_key_hold(void **state) {
     assert_limit(&settings, set_of("key", "four"), set_of("key", "fives"));
 }
 
-static void limits_of_several_keys_hold(void **state) {
-    (void)state;
+TEST(limits_of_several_keys_hold) {
     struct muster_store_server_settings settings = defaults;
     settings.request_keys = 2;
     assert_limit(&settings, check_of(2), check_of(3));
@@ -153,8 +148,7 @@ static void limits_of_several_keys_hold(void **state) {
     assert_limit(&settings, check_of(2), check_of(3));
 }
 
-static void limit_of_what_waits_for_a_client_holds(void **state) {
-    (void)state;
+TEST(limit_of_what_waits_for_a_client_holds) {
     static char large[4096];
     struct muster_store_server_settings settings = defaults;
     struct muster_store_request get = request(MUSTER_STORE_GET);
@@ -174,8 +168,7 @@ static void assert_bad(
     assert_null(server);
 }
 
-static void bad_settings_are_errors(void **state) {
-    (void)state;
+TEST(bad_settings_are_errors) {
     struct muster_store_server_settings settings = defaults;
     int pipe_fds[2];
     assert_int_equal(muster_store_server_new(&defaults, NULL, NULL), MUSTER_ERROR_INVALID);
@@ -215,8 +208,7 @@ static void bad_settings_are_errors(void **state) {
     close(pipe_fds[1]);
 }
 
-static void port_that_is_taken_is_an_error(void **state) {
-    (void)state;
+TEST(port_that_is_taken_is_an_error) {
     struct muster_store_server *server = serve(&defaults);
     struct muster_store_server_settings settings = defaults;
     settings.port = muster_store_server_port(server);
@@ -224,8 +216,7 @@ static void port_that_is_taken_is_an_error(void **state) {
     muster_store_server_free(server);
 }
 
-static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
-    (void)state;
+TEST(server_is_of_no_use_in_a_child_and_unharmed_by_it) {
     struct muster_store_server *server = serve(&defaults);
     int status;
     pid_t child = fork();
@@ -255,8 +246,7 @@ static size_t count_descriptors(void) {
     return descriptors;
 }
 
-static void many_servers_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(many_servers_leave_nothing_behind) {
     size_t before = count_descriptors();
     for (int i = 0; i < 500; i++) {
         struct muster_store_server_settings settings = defaults;
@@ -265,18 +255,3 @@ static void many_servers_leave_nothing_behind(void **state) {
     }
     assert_int_equal(count_descriptors(), before);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(server_with_a_thread_serves_a_waiting_client),
-    cmocka_unit_test(server_without_a_thread_serves_in_the_programs_loop),
-    cmocka_unit_test(socket_that_is_handed_in_is_served),
-    cmocka_unit_test(limits_of_one_key_hold),
-    cmocka_unit_test(limits_of_several_keys_hold),
-    cmocka_unit_test(limit_of_what_waits_for_a_client_holds),
-    cmocka_unit_test(bad_settings_are_errors),
-    cmocka_unit_test(port_that_is_taken_is_an_error),
-    cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
-    cmocka_unit_test(many_servers_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -57,8 +57,7 @@ static void turn(int fd, struct muster_store *store) {
     assert_int_equal(muster_store_process(store, NULL), MUSTER_OK);
 }
 
-static void requests_are_answered_in_a_loop_of_the_program(void **state) {
-    (void)state;
+TEST(requests_are_answered_in_a_loop_of_the_program) {
     struct fixture fixture;
     struct told set = {0};
     struct told get = {0};
@@ -75,8 +74,7 @@ static void requests_are_answered_in_a_loop_of_the_program(void **state) {
     tear_down(&fixture);
 }
 
-static void wait_ends_when_another_sets_the_key(void **state) {
-    (void)state;
+TEST(wait_ends_when_another_sets_the_key) {
     struct fixture fixture;
     struct told waiting = {0};
     set_up(&fixture);
@@ -92,8 +90,7 @@ static void wait_ends_when_another_sets_the_key(void **state) {
     tear_down(&fixture);
 }
 
-static void waiting_function_also_answers_what_was_submitted(void **state) {
-    (void)state;
+TEST(waiting_function_also_answers_what_was_submitted) {
     struct fixture fixture;
     struct told set = {0};
     set_up(&fixture);
@@ -103,8 +100,7 @@ static void waiting_function_also_answers_what_was_submitted(void **state) {
     tear_down(&fixture);
 }
 
-static void time_limit_passes_in_a_loop_of_the_program(void **state) {
-    (void)state;
+TEST(time_limit_passes_in_a_loop_of_the_program) {
     struct fixture fixture;
     struct told told = {0};
     struct muster_store_request request = MUSTER_STORE_REQUEST;
@@ -120,8 +116,7 @@ static void time_limit_passes_in_a_loop_of_the_program(void **state) {
     tear_down(&fixture);
 }
 
-static void freed_store_calls_back_what_waits(void **state) {
-    (void)state;
+TEST(freed_store_calls_back_what_waits) {
     struct fixture fixture;
     struct told told[3] = {{0}};
     set_up(&fixture);
@@ -140,8 +135,7 @@ static void freed_store_calls_back_what_waits(void **state) {
     tear_down(&fixture);
 }
 
-static void store_may_be_freed_from_inside_its_callback(void **state) {
-    (void)state;
+TEST(store_may_be_freed_from_inside_its_callback) {
     struct fixture fixture;
     struct told first = {0};
     struct told second = {0};
@@ -160,8 +154,7 @@ static void store_may_be_freed_from_inside_its_callback(void **state) {
     tear_down(&fixture);
 }
 
-static void prefixed_store_outlives_what_it_was_made_of(void **state) {
-    (void)state;
+TEST(prefixed_store_outlives_what_it_was_made_of) {
     struct fixture fixture;
     struct muster_store *prefixed;
     struct told of_base = {0};
@@ -197,8 +190,7 @@ static void note_lost(void *context, enum muster_error error, const char *messag
     told->error = error;
 }
 
-static void connection_and_its_loss_are_told(void **state) {
-    (void)state;
+TEST(connection_and_its_loss_are_told) {
     struct fixture fixture;
     struct told told = {0};
     struct muster_store *store = NULL;
@@ -224,8 +216,7 @@ static void connection_and_its_loss_are_told(void **state) {
     tear_down(&fixture);
 }
 
-static void raw_keys_are_those_of_the_server(void **state) {
-    (void)state;
+TEST(raw_keys_are_those_of_the_server) {
     struct fixture fixture;
     struct muster_store_request request = MUSTER_STORE_REQUEST;
     struct told told = {0};
@@ -238,17 +229,3 @@ static void raw_keys_are_those_of_the_server(void **state) {
     assert_string_equal(told.value, "value");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(requests_are_answered_in_a_loop_of_the_program),
-    cmocka_unit_test(wait_ends_when_another_sets_the_key),
-    cmocka_unit_test(waiting_function_also_answers_what_was_submitted),
-    cmocka_unit_test(time_limit_passes_in_a_loop_of_the_program),
-    cmocka_unit_test(freed_store_calls_back_what_waits),
-    cmocka_unit_test(store_may_be_freed_from_inside_its_callback),
-    cmocka_unit_test(prefixed_store_outlives_what_it_was_made_of),
-    cmocka_unit_test(connection_and_its_loss_are_told),
-    cmocka_unit_test(raw_keys_are_those_of_the_server),
-};
-
-UNIT_TESTS(tests)

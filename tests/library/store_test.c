@@ -99,8 +99,7 @@ static void play_time_limits(struct muster_store *store) {
 static void (*const plays[])(struct muster_store *store) = {
     play_values, play_comparisons, play_several, play_prefixes, play_time_limits};
 
-static void store_of_a_server_does_what_its_functions_say(void **state) {
-    (void)state;
+TEST(store_of_a_server_does_what_its_functions_say) {
     struct fixture fixture;
     set_up(&fixture);
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
@@ -109,8 +108,7 @@ static void store_of_a_server_does_what_its_functions_say(void **state) {
     tear_down(&fixture);
 }
 
-static void store_in_a_file_does_what_its_functions_say(void **state) {
-    (void)state;
+TEST(store_in_a_file_does_what_its_functions_say) {
     struct fixture fixture;
     set_up(&fixture);
     struct muster_store *file = open_file(&fixture);
@@ -121,8 +119,7 @@ static void store_in_a_file_does_what_its_functions_say(void **state) {
     tear_down(&fixture);
 }
 
-static void number_of_keys_counts_the_whole_store(void **state) {
-    (void)state;
+TEST(number_of_keys_counts_the_whole_store) {
     struct fixture fixture;
     struct muster_store *prefixed;
     int64_t before = -1;
@@ -138,8 +135,7 @@ static void number_of_keys_counts_the_whole_store(void **state) {
     tear_down(&fixture);
 }
 
-static void queue_gives_back_in_order(void **state) {
-    (void)state;
+TEST(queue_gives_back_in_order) {
     struct fixture fixture;
     struct muster_bytes value = {0};
     int64_t length = -1;
@@ -162,8 +158,7 @@ static void queue_gives_back_in_order(void **state) {
     tear_down(&fixture);
 }
 
-static void file_has_no_queues_and_stays_usable(void **state) {
-    (void)state;
+TEST(file_has_no_queues_and_stays_usable) {
     struct fixture fixture;
     int64_t length = -1;
     set_up(&fixture);
@@ -177,8 +172,7 @@ static void file_has_no_queues_and_stays_usable(void **state) {
     tear_down(&fixture);
 }
 
-static void two_stores_in_one_process_see_each_other(void **state) {
-    (void)state;
+TEST(two_stores_in_one_process_see_each_other) {
     struct fixture fixture;
     set_up(&fixture);
     struct muster_store *second = open_store(&fixture);
@@ -191,8 +185,7 @@ static void two_stores_in_one_process_see_each_other(void **state) {
     tear_down(&fixture);
 }
 
-static void many_stores_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(many_stores_leave_nothing_behind) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(muster_store_connect(fixture.store, NULL), MUSTER_OK);
@@ -203,15 +196,3 @@ static void many_stores_leave_nothing_behind(void **state) {
     assert_int_equal(count_descriptors(), before);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(store_of_a_server_does_what_its_functions_say),
-    cmocka_unit_test(store_in_a_file_does_what_its_functions_say),
-    cmocka_unit_test(number_of_keys_counts_the_whole_store),
-    cmocka_unit_test(queue_gives_back_in_order),
-    cmocka_unit_test(file_has_no_queues_and_stays_usable),
-    cmocka_unit_test(two_stores_in_one_process_see_each_other),
-    cmocka_unit_test(many_stores_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -131,8 +131,7 @@ static size_t count(const struct fixture *fixture) {
     return timers;
 }
 
-static void expired_timer_calls_the_programs_own_kill(void **state) {
-    (void)state;
+TEST(expired_timer_calls_the_programs_own_kill) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture);
@@ -148,8 +147,7 @@ static void expired_timer_calls_the_programs_own_kill(void **state) {
     tear_down(&fixture);
 }
 
-static void process_that_cannot_be_ended_is_tried_again(void **state) {
-    (void)state;
+TEST(process_that_cannot_be_ended_is_tried_again) {
     struct fixture fixture;
     double progress = 0;
     set_up(&fixture);
@@ -171,8 +169,7 @@ static void process_that_cannot_be_ended_is_tried_again(void **state) {
     tear_down(&fixture);
 }
 
-static void timer_without_a_signal_is_only_told(void **state) {
-    (void)state;
+TEST(timer_without_a_signal_is_only_told) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture);
@@ -184,8 +181,7 @@ static void timer_without_a_signal_is_only_told(void **state) {
     tear_down(&fixture);
 }
 
-static void who_may_not_ask_gets_no_timer(void **state) {
-    (void)state;
+TEST(who_may_not_ask_gets_no_timer) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.may_ask = 0;
@@ -198,8 +194,7 @@ static void who_may_not_ask_gets_no_timer(void **state) {
     tear_down(&fixture);
 }
 
-static void timers_are_dropped_when_the_program_says_so(void **state) {
-    (void)state;
+TEST(timers_are_dropped_when_the_program_says_so) {
     struct fixture fixture;
     double progress = 0;
     set_up(&fixture);
@@ -227,8 +222,7 @@ static void timers_are_dropped_when_the_program_says_so(void **state) {
     tear_down(&fixture);
 }
 
-static void two_servers_have_timers_of_their_own(void **state) {
-    (void)state;
+TEST(two_servers_have_timers_of_their_own) {
     struct fixture fixtures[2];
     for (int i = 0; i < 2; i++) {
         set_up(&fixtures[i]);
@@ -258,8 +252,7 @@ static void look_and_go(const char *path) {
     close(fd);
 }
 
-static void a_reader_that_goes_raises_no_signal(void **state) {
-    (void)state;
+TEST(a_reader_that_goes_raises_no_signal) {
     struct fixture fixture;
     assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
     set_up(&fixture);
@@ -277,8 +270,7 @@ static void a_reader_that_goes_raises_no_signal(void **state) {
 }
 
 /* With a request that nobody has read, with a timer, and with one that cannot be ended. */
-static void server_is_freed_in_every_state(void **state) {
-    (void)state;
+TEST(server_is_freed_in_every_state) {
     for (int stage = 0; stage < 4; stage++) {
         struct fixture fixture;
         set_up(&fixture);
@@ -322,8 +314,7 @@ static int list_in_child(const char *path) {
     return told.count == 1 && told.is_right ? 0 : 1;
 }
 
-static void timers_are_shown_to_another_process(void **state) {
-    (void)state;
+TEST(timers_are_shown_to_another_process) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -344,8 +335,7 @@ static void timers_are_shown_to_another_process(void **state) {
     tear_down(&fixture);
 }
 
-static void where_nobody_serves_nothing_is_listed(void **state) {
-    (void)state;
+TEST(where_nobody_serves_nothing_is_listed) {
     struct told told = {0};
     struct muster_failure failure = {0};
     char path[5000] = {0};
@@ -359,8 +349,7 @@ static void where_nobody_serves_nothing_is_listed(void **state) {
     assert_int_equal(told.count, 0);
 }
 
-static void server_may_be_freed_from_inside_its_callback(void **state) {
-    (void)state;
+TEST(server_may_be_freed_from_inside_its_callback) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.frees = true;
@@ -390,8 +379,7 @@ static void assert_all(struct muster_timer_server *server, enum muster_error exp
     assert_true(progress < 0 && timers == 99);
 }
 
-static void bad_arguments_are_errors(void **state) {
-    (void)state;
+TEST(bad_arguments_are_errors) {
     struct fixture fixture;
     struct muster_timer_server *second = NULL;
     struct muster_timer_server_settings settings = MUSTER_TIMER_SERVER_SETTINGS;
@@ -420,8 +408,7 @@ static void bad_arguments_are_errors(void **state) {
     tear_down(&fixture);
 }
 
-static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
-    (void)state;
+TEST(server_is_of_no_use_in_a_child_and_unharmed_by_it) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -453,8 +440,7 @@ static size_t count_descriptors(void) {
     return descriptors;
 }
 
-static void many_servers_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(many_servers_leave_nothing_behind) {
     struct fixture fixture;
     size_t before = count_descriptors();
     for (int i = 0; i < 1000; i++) {
@@ -463,22 +449,3 @@ static void many_servers_leave_nothing_behind(void **state) {
     }
     assert_int_equal(count_descriptors(), before);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(expired_timer_calls_the_programs_own_kill),
-    cmocka_unit_test(process_that_cannot_be_ended_is_tried_again),
-    cmocka_unit_test(timer_without_a_signal_is_only_told),
-    cmocka_unit_test(who_may_not_ask_gets_no_timer),
-    cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
-    cmocka_unit_test(two_servers_have_timers_of_their_own),
-    cmocka_unit_test(a_reader_that_goes_raises_no_signal),
-    cmocka_unit_test(server_is_freed_in_every_state),
-    cmocka_unit_test(timers_are_shown_to_another_process),
-    cmocka_unit_test(where_nobody_serves_nothing_is_listed),
-    cmocka_unit_test(server_may_be_freed_from_inside_its_callback),
-    cmocka_unit_test(bad_arguments_are_errors),
-    cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
-    cmocka_unit_test(many_servers_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -40,8 +40,7 @@ static struct rendezvous_settings sized(int minimum, int maximum) {
 
 /* A node alone. */
 
-static void a_node_alone_starts_its_workers_again_and_ends(void **state) {
-    (void)state;
+TEST(a_node_alone_starts_its_workers_again_and_ends) {
     check((struct whole_settings){.kind = MEMBERSHIP_ALONE,
               .nodes = 1,
               .workers = 2,
@@ -67,8 +66,7 @@ static void a_node_alone_starts_its_workers_again_and_ends(void **state) {
         "15.003 exits with 0\n");
 }
 
-static void a_user_ends_a_node(void **state) {
-    (void)state;
+TEST(a_user_ends_a_node) {
     check((struct whole_settings){.kind = MEMBERSHIP_ALONE,
               .nodes = 1,
               .work_seconds = 10,
@@ -87,8 +85,7 @@ static void a_user_ends_a_node(void **state) {
 
 /* Fixed nodes. */
 
-static void fixed_nodes_finish_together(void **state) {
-    (void)state;
+TEST(fixed_nodes_finish_together) {
     check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
               .rendezvous = sized(2, 2),
               .nodes = 2,
@@ -105,8 +102,7 @@ static void fixed_nodes_finish_together(void **state) {
         "10.017 exits with 0\n");
 }
 
-static void a_fixed_node_follows_a_restart_asked_for_elsewhere(void **state) {
-    (void)state;
+TEST(a_fixed_node_follows_a_restart_asked_for_elsewhere) {
     check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
               .rendezvous = sized(2, 2),
               .nodes = 2,
@@ -131,8 +127,7 @@ static void a_fixed_node_follows_a_restart_asked_for_elsewhere(void **state) {
         "15.024 exits with 0\n");
 }
 
-static void a_fixed_node_ends_with_the_job(void **state) {
-    (void)state;
+TEST(a_fixed_node_ends_with_the_job) {
     check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
               .rendezvous = sized(2, 2),
               .nodes = 2,
@@ -152,8 +147,7 @@ static void a_fixed_node_ends_with_the_job(void **state) {
 
 /* Nodes that come and go. */
 
-static void nodes_meet_work_and_end(void **state) {
-    (void)state;
+TEST(nodes_meet_work_and_end) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 2),
@@ -171,8 +165,7 @@ static void nodes_meet_work_and_end(void **state) {
         "10.042 exits with 0\n");
 }
 
-static void a_failure_is_a_restart_on_all_nodes(void **state) {
-    (void)state;
+TEST(a_failure_is_a_restart_on_all_nodes) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 2),
@@ -202,8 +195,7 @@ static void a_failure_is_a_restart_on_all_nodes(void **state) {
         "15.034 exits with 0\n");
 }
 
-static void a_last_failure_ends_the_job_with_its_reason(void **state) {
-    (void)state;
+TEST(a_last_failure_ends_the_job_with_its_reason) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 2),
@@ -222,8 +214,7 @@ static void a_last_failure_ends_the_job_with_its_reason(void **state) {
         "5.028 exits with 1\n");
 }
 
-static void those_who_are_left_go_on_without_a_lost_node(void **state) {
-    (void)state;
+TEST(those_who_are_left_go_on_without_a_lost_node) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 3,
               .rendezvous = sized(2, 3),
@@ -250,8 +241,7 @@ static void those_who_are_left_go_on_without_a_lost_node(void **state) {
         "18.545 exits with 0\n");
 }
 
-static void a_node_that_comes_is_let_in(void **state) {
-    (void)state;
+TEST(a_node_that_comes_is_let_in) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 3),
@@ -279,8 +269,7 @@ static void a_node_that_comes_is_let_in(void **state) {
 
 #define AWAITED "\"still no connection to the job's store at the store, "
 
-static void a_node_that_was_cut_off_comes_back(void **state) {
-    (void)state;
+TEST(a_node_that_was_cut_off_comes_back) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 3,
               .rendezvous = sized(2, 3),
@@ -313,8 +302,7 @@ static void a_node_that_was_cut_off_comes_back(void **state) {
         "35.571 exits with 0\n");
 }
 
-static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
-    (void)state;
+TEST(an_agent_that_stalls_is_left_behind_and_comes_back) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 3,
               .rendezvous = sized(2, 3),
@@ -345,8 +333,7 @@ static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
         "95.061 exits with 0\n");
 }
 
-static void everybody_ends_when_the_host_is_lost(void **state) {
-    (void)state;
+TEST(everybody_ends_when_the_host_is_lost) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 2),
@@ -367,8 +354,7 @@ static void everybody_ends_when_the_host_is_lost(void **state) {
         "10.003 exits with 1\n");
 }
 
-static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state) {
-    (void)state;
+TEST(a_host_that_falls_silent_is_awaited_aloud_and_given_up) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(2, 2),
@@ -400,8 +386,7 @@ static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state)
 }
 
 /* The host's agent is gone when its machine is back: what refuses a connection is no host. */
-static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) {
-    (void)state;
+TEST(a_node_that_was_cut_off_is_told_that_the_host_is_gone) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(1, 2),
@@ -431,8 +416,7 @@ static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) 
         "20.512 exits with 1\n");
 }
 
-static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
-    (void)state;
+TEST(a_signal_to_all_nodes_reaches_each_worker_once) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .rendezvous = sized(1, 2),
@@ -458,8 +442,7 @@ static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
         "6.005 exits with 1\n");
 }
 
-static void a_torchrun_node_takes_part(void **state) {
-    (void)state;
+TEST(a_torchrun_node_takes_part) {
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
               .nodes = 2,
               .torch_nodes = 1,
@@ -487,25 +470,3 @@ static void a_torchrun_node_takes_part(void **state) {
         "16.026 barrier_passed -> announce_success; finish succeeded\n"
         "16.039 exits with 0\n");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_alone_starts_its_workers_again_and_ends),
-    cmocka_unit_test(a_user_ends_a_node),
-    cmocka_unit_test(fixed_nodes_finish_together),
-    cmocka_unit_test(a_fixed_node_follows_a_restart_asked_for_elsewhere),
-    cmocka_unit_test(a_fixed_node_ends_with_the_job),
-    cmocka_unit_test(nodes_meet_work_and_end),
-    cmocka_unit_test(a_failure_is_a_restart_on_all_nodes),
-    cmocka_unit_test(a_last_failure_ends_the_job_with_its_reason),
-    cmocka_unit_test(those_who_are_left_go_on_without_a_lost_node),
-    cmocka_unit_test(a_node_that_comes_is_let_in),
-    cmocka_unit_test(a_node_that_was_cut_off_comes_back),
-    cmocka_unit_test(an_agent_that_stalls_is_left_behind_and_comes_back),
-    cmocka_unit_test(everybody_ends_when_the_host_is_lost),
-    cmocka_unit_test(a_host_that_falls_silent_is_awaited_aloud_and_given_up),
-    cmocka_unit_test(a_node_that_was_cut_off_is_told_that_the_host_is_gone),
-    cmocka_unit_test(a_signal_to_all_nodes_reaches_each_worker_once),
-    cmocka_unit_test(a_torchrun_node_takes_part),
-};
-
-UNIT_TESTS(tests)

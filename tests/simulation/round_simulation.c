@@ -315,24 +315,16 @@ static int print_seed(void **state) {
     return 0;
 }
 
-static void nodes_agree_on_one_world_in_each_round(void **state) {
+#define SEEDED(test) TEST_WITH(test, remember_seed, print_seed)
+
+SEEDED(nodes_agree_on_one_world_in_each_round) {
     play(state, true, false);
 }
 
-static void nodes_agree_when_torchrun_does_not_share_its_store(void **state) {
+SEEDED(nodes_agree_when_torchrun_does_not_share_its_store) {
     play(state, false, false);
 }
 
-static void uniform_nodes_agree(void **state) {
+SEEDED(uniform_nodes_agree) {
     play(state, true, true);
 }
-
-#define SEEDED(test) cmocka_unit_test_setup_teardown(test, remember_seed, print_seed)
-
-static const struct CMUnitTest tests[] = {
-    SEEDED(nodes_agree_on_one_world_in_each_round),
-    SEEDED(nodes_agree_when_torchrun_does_not_share_its_store),
-    SEEDED(uniform_nodes_agree),
-};
-
-UNIT_TESTS(tests)

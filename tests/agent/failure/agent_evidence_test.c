@@ -52,8 +52,7 @@ static void finish(struct fixture *fixture) {
     workers_fixture_clear(&fixture->workers);
 }
 
-static void each_worker_gets_a_report_and_a_line(void **state) {
-    (void)state;
+TEST(each_worker_gets_a_report_and_a_line) {
     struct fixture fixture;
     struct bytes bytes = {0};
     start(&fixture, LAUNCH_EVIDENCE_BASIC);
@@ -78,8 +77,7 @@ static void each_worker_gets_a_report_and_a_line(void **state) {
     workers_fixture_clear(&fixture.workers);
 }
 
-static void without_evidence_it_is_done_at_once(void **state) {
-    (void)state;
+TEST(without_evidence_it_is_done_at_once) {
     struct fixture fixture;
     start(&fixture, LAUNCH_EVIDENCE_OFF);
     assert_null(fixture.evidence);
@@ -90,8 +88,7 @@ static void without_evidence_it_is_done_at_once(void **state) {
     assert_int_equal(fixture.done_count, 1);
 }
 
-static void with_nobody_to_look_at_it_is_done_at_once(void **state) {
-    (void)state;
+TEST(with_nobody_to_look_at_it_is_done_at_once) {
     struct fixture fixture;
     start(&fixture, LAUNCH_EVIDENCE_BASIC);
     struct agent_evidence_order order = {
@@ -101,8 +98,7 @@ static void with_nobody_to_look_at_it_is_done_at_once(void **state) {
     finish(&fixture);
 }
 
-static void what_is_dropped_is_never_done(void **state) {
-    (void)state;
+TEST(what_is_dropped_is_never_done) {
     struct fixture fixture;
     start(&fixture, LAUNCH_EVIDENCE_BASIC);
     gather(&fixture);
@@ -111,12 +107,3 @@ static void what_is_dropped_is_never_done(void **state) {
     finish(&fixture);
     assert_int_equal(fixture.done_count, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_worker_gets_a_report_and_a_line),
-    cmocka_unit_test(without_evidence_it_is_done_at_once),
-    cmocka_unit_test(with_nobody_to_look_at_it_is_done_at_once),
-    cmocka_unit_test(what_is_dropped_is_never_done),
-};
-
-UNIT_TESTS(tests)

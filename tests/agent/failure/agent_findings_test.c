@@ -27,8 +27,7 @@ static void tear_down(struct workers_fixture *fixture, struct agent_finding *fin
     workers_fixture_clear(fixture);
 }
 
-static void account_has_the_place_and_the_end_of_the_worker(void **state) {
-    (void)state;
+TEST(account_has_the_place_and_the_end_of_the_worker) {
     struct workers_fixture fixture;
     struct agent_finding finding = find(&fixture, "kill -KILL $$$$");
     const struct failure_account *account = &finding.account;
@@ -46,8 +45,7 @@ static void account_has_the_place_and_the_end_of_the_worker(void **state) {
     tear_down(&fixture, &finding);
 }
 
-static void account_has_what_the_error_file_says(void **state) {
-    (void)state;
+TEST(account_has_what_the_error_file_says) {
     struct workers_fixture fixture;
     struct agent_finding finding =
         find(&fixture, "printf '{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": "
@@ -64,8 +62,7 @@ static void account_has_what_the_error_file_says(void **state) {
     tear_down(&fixture, &finding);
 }
 
-static void odd_error_file_is_noted(void **state) {
-    (void)state;
+TEST(odd_error_file_is_noted) {
     struct workers_fixture fixture;
     struct agent_finding finding =
         find(&fixture, "echo nonsense > $TORCHELASTIC_ERROR_FILE; exit 1");
@@ -74,11 +71,3 @@ static void odd_error_file_is_noted(void **state) {
     assert_non_null(strstr(finding.account.note, "unreadable error file"));
     tear_down(&fixture, &finding);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(account_has_the_place_and_the_end_of_the_worker),
-    cmocka_unit_test(account_has_what_the_error_file_says),
-    cmocka_unit_test(odd_error_file_is_noted),
-};
-
-UNIT_TESTS(tests)

@@ -33,8 +33,7 @@ static int report_on(struct workers_fixture *fixture, const char *parent_error_f
     return report_against(fixture, parent_error_file, NULL, out);
 }
 
-static void traceback_comes_from_the_error_file(void **state) {
-    (void)state;
+TEST(traceback_comes_from_the_error_file) {
     struct workers_fixture fixture;
     char *report;
     workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "exit 1");
@@ -46,8 +45,7 @@ static void traceback_comes_from_the_error_file(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void earlier_error_file_is_the_root_cause(void **state) {
-    (void)state;
+TEST(earlier_error_file_is_the_root_cause) {
     struct workers_fixture fixture;
     char *report;
     workers_fixture_init(&fixture, 2, "test $RANK = 10 && exit 5; " WRITE_ERROR_FILE "exit 6");
@@ -57,8 +55,7 @@ static void earlier_error_file_is_the_root_cause(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void unreadable_error_file_is_noted_and_no_more(void **state) {
-    (void)state;
+TEST(unreadable_error_file_is_noted_and_no_more) {
     struct workers_fixture fixture;
     char *report;
     workers_fixture_init(&fixture, 1, "printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 4");
@@ -78,8 +75,7 @@ static char *read_text(const char *path) {
     return memory_duplicate_string(content);
 }
 
-static void parent_gets_the_error_file_with_the_exit_code(void **state) {
-    (void)state;
+TEST(parent_gets_the_error_file_with_the_exit_code) {
     struct workers_fixture fixture;
     char *report;
     workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "kill -9 $$$$");
@@ -94,8 +90,7 @@ static void parent_gets_the_error_file_with_the_exit_code(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void launcher_that_fails_itself_leaves_an_error_file(void **state) {
-    (void)state;
+TEST(launcher_that_fails_itself_leaves_an_error_file) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 1, "");
     char *parent = text_format("%s/parent.json", fixture.directory);
@@ -113,16 +108,14 @@ static void launcher_that_fails_itself_leaves_an_error_file(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void signal_to_the_launcher_gives_its_status_when_asked(void **state) {
-    (void)state;
+TEST(signal_to_the_launcher_gives_its_status_when_asked) {
     struct launch_config config = {.exit_code = LAUNCH_EXIT_CODE_TORCHRUN};
     assert_int_equal(agent_report_signal_status(&config, SIGTERM), 1);
     config.exit_code = LAUNCH_EXIT_CODE_WORKER;
     assert_int_equal(agent_report_signal_status(&config, SIGTERM), 128 + SIGTERM);
 }
 
-static void signal_is_told_and_gives_its_status(void **state) {
-    (void)state;
+TEST(signal_is_told_and_gives_its_status) {
     struct workers_fixture fixture;
     char *report;
     workers_fixture_init(&fixture, 1, "kill -KILL $$$$");
@@ -145,8 +138,7 @@ static struct failure_account failure_elsewhere(void) {
     };
 }
 
-static void failure_on_another_node_is_the_root_cause(void **state) {
-    (void)state;
+TEST(failure_on_another_node_is_the_root_cause) {
     struct workers_fixture fixture;
     char *report;
     struct failure_account elsewhere = failure_elsewhere();
@@ -174,8 +166,7 @@ static void failure_on_another_node_is_the_root_cause(void **state) {
 }
 
 /* Anybody may have written it, where nodes do not prove themselves. */
-static void a_root_cause_elsewhere_does_not_make_a_success_of_a_failure(void **state) {
-    (void)state;
+TEST(a_root_cause_elsewhere_does_not_make_a_success_of_a_failure) {
     struct workers_fixture fixture;
     char *report;
     struct failure_account elsewhere = failure_elsewhere();
@@ -188,8 +179,7 @@ static void a_root_cause_elsewhere_does_not_make_a_success_of_a_failure(void **s
     workers_fixture_clear(&fixture);
 }
 
-static void node_without_failures_still_shows_the_root_cause(void **state) {
-    (void)state;
+TEST(node_without_failures_still_shows_the_root_cause) {
     struct workers_fixture fixture;
     char *report;
     struct failure_account elsewhere = failure_elsewhere();
@@ -201,18 +191,3 @@ static void node_without_failures_still_shows_the_root_cause(void **state) {
     failure_account_clear(&elsewhere);
     workers_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(traceback_comes_from_the_error_file),
-    cmocka_unit_test(earlier_error_file_is_the_root_cause),
-    cmocka_unit_test(unreadable_error_file_is_noted_and_no_more),
-    cmocka_unit_test(parent_gets_the_error_file_with_the_exit_code),
-    cmocka_unit_test(launcher_that_fails_itself_leaves_an_error_file),
-    cmocka_unit_test(signal_to_the_launcher_gives_its_status_when_asked),
-    cmocka_unit_test(signal_is_told_and_gives_its_status),
-    cmocka_unit_test(failure_on_another_node_is_the_root_cause),
-    cmocka_unit_test(a_root_cause_elsewhere_does_not_make_a_success_of_a_failure),
-    cmocka_unit_test(node_without_failures_still_shows_the_root_cause),
-};
-
-UNIT_TESTS(tests)

@@ -59,8 +59,7 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-static void a_worker_stuck_for_too_long_is_told(void **state) {
-    (void)state;
+TEST(a_worker_stuck_for_too_long_is_told) {
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
     stuck_looks = 1000;
@@ -72,8 +71,7 @@ static void a_worker_stuck_for_too_long_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void a_worker_that_waits_for_a_disk_is_let_alone(void **state) {
-    (void)state;
+TEST(a_worker_that_waits_for_a_disk_is_let_alone) {
     struct fixture fixture;
     set_up(&fixture, "sleep 0.2");
     stuck_looks = 2;
@@ -84,8 +82,7 @@ static void a_worker_that_waits_for_a_disk_is_let_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_looks_before_the_beginning_or_after_the_end(void **state) {
-    (void)state;
+TEST(nobody_looks_before_the_beginning_or_after_the_end) {
     struct fixture fixture;
     set_up(&fixture, "sleep 0.1");
     stuck_looks = 1000;
@@ -97,8 +94,7 @@ static void nobody_looks_before_the_beginning_or_after_the_end(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_timeout_there_is_no_watch(void **state) {
-    (void)state;
+TEST(without_a_timeout_there_is_no_watch) {
     struct launch_config config = {0};
     struct agent_stuck_watch_settings settings = {.config = &config};
     struct agent_stuck_watch *watch = agent_stuck_watch_new(NULL, &settings);
@@ -107,12 +103,3 @@ static void without_a_timeout_there_is_no_watch(void **state) {
     agent_stuck_watch_end(watch);
     agent_stuck_watch_free(watch);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_worker_stuck_for_too_long_is_told),
-    cmocka_unit_test(a_worker_that_waits_for_a_disk_is_let_alone),
-    cmocka_unit_test(nobody_looks_before_the_beginning_or_after_the_end),
-    cmocka_unit_test(without_a_timeout_there_is_no_watch),
-};
-
-UNIT_TESTS(tests)

@@ -15,8 +15,7 @@ static void keep_line(
     text_append(context, message);
 }
 
-static void end_of_the_file_is_read(void **state) {
-    (void)state;
+TEST(end_of_the_file_is_read) {
     struct workers_fixture fixture;
     struct text warnings = {0};
     const struct log log = {LOG_LEVEL_WARNING, keep_line, &warnings};
@@ -31,8 +30,7 @@ static void end_of_the_file_is_read(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void file_that_cannot_be_read_is_told_of(void **state) {
-    (void)state;
+TEST(file_that_cannot_be_read_is_told_of) {
     struct workers_fixture fixture;
     struct text warnings = {0};
     const struct log log = {LOG_LEVEL_WARNING, keep_line, &warnings};
@@ -46,10 +44,3 @@ static void file_that_cannot_be_read_is_told_of(void **state) {
     text_clear(&warnings);
     workers_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(end_of_the_file_is_read),
-    cmocka_unit_test(file_that_cannot_be_read_is_told_of),
-};
-
-UNIT_TESTS(tests)

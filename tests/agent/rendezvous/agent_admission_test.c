@@ -81,8 +81,7 @@ static void plan(struct fixture *fixture, double seconds, bool is_paused) {
     settle(fixture, 0);
 }
 
-static void who_waits_is_told_why_and_for_how_long(void **state) {
-    (void)state;
+TEST(who_waits_is_told_why_and_for_how_long) {
     struct fixture fixture;
     struct text out = {0};
     set_up(&fixture);
@@ -100,8 +99,7 @@ static void who_waits_is_told_why_and_for_how_long(void **state) {
     tear_down(&fixture);
 }
 
-static void a_moment_is_not_worth_a_word(void **state) {
-    (void)state;
+TEST(a_moment_is_not_worth_a_word) {
     struct fixture fixture;
     struct rendezvous_admission nothing = {.is_awaited = false};
     struct text out = {0};
@@ -114,8 +112,7 @@ static void a_moment_is_not_worth_a_word(void **state) {
     tear_down(&fixture);
 }
 
-static void what_a_stranger_has_written_is_not_said(void **state) {
-    (void)state;
+TEST(what_a_stranger_has_written_is_not_said) {
     static const char *const texts[] = {"", "x", "12 \x1b[31m", "9223372036854775807",
         "-9223372036854775808", "99999999999999999999999999", "1"};
     struct fixture fixture;
@@ -128,11 +125,3 @@ static void what_a_stranger_has_written_is_not_said(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_waits_is_told_why_and_for_how_long),
-    cmocka_unit_test(a_moment_is_not_worth_a_word),
-    cmocka_unit_test(what_a_stranger_has_written_is_not_said),
-};
-
-UNIT_TESTS(tests)

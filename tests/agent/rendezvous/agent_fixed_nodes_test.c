@@ -127,8 +127,7 @@ static void set_elsewhere(struct fixture *fixture, const struct round_key *key, 
     text_list_clear(&name);
 }
 
-static void connected_is_told_once_for_both_connections(void **state) {
-    (void)state;
+TEST(connected_is_told_once_for_both_connections) {
     struct fixture fixture;
     set_up(&fixture);
     perform_kind(&fixture, ROUND_EFFECT_CONNECT);
@@ -141,8 +140,7 @@ static void connected_is_told_once_for_both_connections(void **state) {
 }
 
 /* The store takes no second one. */
-static void one_connection_alone_is_none(void **state) {
-    (void)state;
+TEST(one_connection_alone_is_none) {
     struct site site;
     struct store_limits limits = STORE_LIMITS_DEFAULT;
     struct store_thread *store;
@@ -165,8 +163,7 @@ static void one_connection_alone_is_none(void **state) {
     site_clear(&site);
 }
 
-static void each_answer_of_the_store_is_told(void **state) {
-    (void)state;
+TEST(each_answer_of_the_store_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -189,8 +186,7 @@ static void each_answer_of_the_store_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void roles_of_all_nodes_are_told_as_a_copy(void **state) {
-    (void)state;
+TEST(roles_of_all_nodes_are_told_as_a_copy) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -208,8 +204,7 @@ static void roles_of_all_nodes_are_told_as_a_copy(void **state) {
     tear_down(&fixture);
 }
 
-static void a_store_that_is_renewed_keeps_what_is_the_agents(void **state) {
-    (void)state;
+TEST(a_store_that_is_renewed_keeps_what_is_the_agents) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -225,8 +220,7 @@ static void a_store_that_is_renewed_keeps_what_is_the_agents(void **state) {
     tear_down(&fixture);
 }
 
-static void the_timer_is_told_unless_it_was_disarmed(void **state) {
-    (void)state;
+TEST(the_timer_is_told_unless_it_was_disarmed) {
     struct fixture fixture;
     set_up(&fixture);
     struct round_effect arm = {
@@ -251,8 +245,7 @@ static void keep_record(
 }
 
 /* Both connections end, and with them what was waited for. */
-static void a_lost_store_is_told_once_and_named(void **state) {
-    (void)state;
+TEST(a_lost_store_is_told_once_and_named) {
     struct fixture fixture;
     struct text records = {0};
     struct log log = {LOG_LEVEL_WARNING, keep_record, &records};
@@ -272,8 +265,7 @@ static void a_lost_store_is_told_once_and_named(void **state) {
     tear_down(&fixture);
 }
 
-static void a_store_that_is_never_reached_is_a_lost_one(void **state) {
-    (void)state;
+TEST(a_store_that_is_never_reached_is_a_lost_one) {
     struct site site;
     site_init(&site);
     struct site_node *node = site_make_fixed(&site, 1, 2);
@@ -287,8 +279,7 @@ static void a_store_that_is_never_reached_is_a_lost_one(void **state) {
     site_clear(&site);
 }
 
-static void an_answer_without_sense_is_a_lost_store(void **state) {
-    (void)state;
+TEST(an_answer_without_sense_is_a_lost_store) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -303,8 +294,7 @@ static void an_answer_without_sense_is_a_lost_store(void **state) {
 
 /* The end. */
 
-static void nothing_is_flushed_where_all_is_answered(void **state) {
-    (void)state;
+TEST(nothing_is_flushed_where_all_is_answered) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -314,8 +304,7 @@ static void nothing_is_flushed_where_all_is_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void a_node_stays_until_its_last_request_is_answered(void **state) {
-    (void)state;
+TEST(a_node_stays_until_its_last_request_is_answered) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -331,8 +320,7 @@ static void a_node_stays_until_its_last_request_is_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void a_node_stays_no_longer_than_its_patience(void **state) {
-    (void)state;
+TEST(a_node_stays_no_longer_than_its_patience) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -346,8 +334,7 @@ static void a_node_stays_no_longer_than_its_patience(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_is_flushed_without_a_connection(void **state) {
-    (void)state;
+TEST(nothing_is_flushed_without_a_connection) {
     struct fixture fixture;
     set_up(&fixture);
     perform_kind(&fixture, ROUND_EFFECT_CONNECT);
@@ -358,8 +345,7 @@ static void nothing_is_flushed_without_a_connection(void **state) {
 }
 
 /* Its time is up, which costs the connection: no answer comes any more. */
-static void a_store_that_is_lost_is_waited_for_by_nobody(void **state) {
-    (void)state;
+TEST(a_store_that_is_lost_is_waited_for_by_nobody) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -373,8 +359,7 @@ static void a_store_that_is_lost_is_waited_for_by_nobody(void **state) {
     tear_down(&fixture);
 }
 
-static void fixed_nodes_are_freed_without_a_word(void **state) {
-    (void)state;
+TEST(fixed_nodes_are_freed_without_a_word) {
     struct fixture fixture;
     set_up(&fixture);
     connect_nodes(&fixture);
@@ -391,8 +376,7 @@ static void fixed_nodes_are_freed_without_a_word(void **state) {
     tear_down(&fixture);
 }
 
-static void nodes_that_were_never_connected_are_freed_without_a_word(void **state) {
-    (void)state;
+TEST(nodes_that_were_never_connected_are_freed_without_a_word) {
     struct fixture fixture;
     set_up(&fixture);
     perform_kind(&fixture, ROUND_EFFECT_CONNECT);
@@ -401,24 +385,3 @@ static void nodes_that_were_never_connected_are_freed_without_a_word(void **stat
     site_expect(fixture.node, "");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(connected_is_told_once_for_both_connections),
-    cmocka_unit_test(one_connection_alone_is_none),
-    cmocka_unit_test(each_answer_of_the_store_is_told),
-    cmocka_unit_test(roles_of_all_nodes_are_told_as_a_copy),
-    cmocka_unit_test(a_store_that_is_renewed_keeps_what_is_the_agents),
-    cmocka_unit_test(the_timer_is_told_unless_it_was_disarmed),
-    cmocka_unit_test(a_lost_store_is_told_once_and_named),
-    cmocka_unit_test(a_store_that_is_never_reached_is_a_lost_one),
-    cmocka_unit_test(an_answer_without_sense_is_a_lost_store),
-    cmocka_unit_test(nothing_is_flushed_where_all_is_answered),
-    cmocka_unit_test(a_node_stays_until_its_last_request_is_answered),
-    cmocka_unit_test(a_node_stays_no_longer_than_its_patience),
-    cmocka_unit_test(nothing_is_flushed_without_a_connection),
-    cmocka_unit_test(a_store_that_is_lost_is_waited_for_by_nobody),
-    cmocka_unit_test(fixed_nodes_are_freed_without_a_word),
-    cmocka_unit_test(nodes_that_were_never_connected_are_freed_without_a_word),
-};
-
-UNIT_TESTS(tests)

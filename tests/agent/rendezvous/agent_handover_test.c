@@ -105,8 +105,7 @@ static void await_done(struct fixture *fixture) {
     assert_int_equal(fixture->done_count, 1);
 }
 
-static void the_successor_is_named_and_its_leaving_is_told(void **state) {
-    (void)state;
+TEST(the_successor_is_named_and_its_leaving_is_told) {
     struct fixture fixture;
     struct node_identity node7;
     begin(&fixture);
@@ -122,8 +121,7 @@ static void the_successor_is_named_and_its_leaving_is_told(void **state) {
     end(&fixture);
 }
 
-static void who_is_not_connected_is_told_to_have_left(void **state) {
-    (void)state;
+TEST(who_is_not_connected_is_told_to_have_left) {
     struct fixture fixture;
     struct node_identity node7;
     begin(&fixture);
@@ -134,8 +132,7 @@ static void who_is_not_connected_is_told_to_have_left(void **state) {
     end(&fixture);
 }
 
-static void all_are_told_and_the_store_stays_until_they_have_left(void **state) {
-    (void)state;
+TEST(all_are_told_and_the_store_stays_until_they_have_left) {
     struct fixture fixture;
     begin(&fixture);
     int one = join(&fixture, PRESENCE NODE7, NODE7);
@@ -150,8 +147,7 @@ static void all_are_told_and_the_store_stays_until_they_have_left(void **state) 
     end(&fixture);
 }
 
-static void who_does_not_leave_is_not_waited_for_long(void **state) {
-    (void)state;
+TEST(who_does_not_leave_is_not_waited_for_long) {
     struct fixture fixture;
     begin(&fixture);
     int client = join(&fixture, PRESENCE NODE7, NODE7);
@@ -162,8 +158,7 @@ static void who_does_not_leave_is_not_waited_for_long(void **state) {
     end(&fixture);
 }
 
-static void where_nobody_follows_nobody_is_waited_for(void **state) {
-    (void)state;
+TEST(where_nobody_follows_nobody_is_waited_for) {
     struct fixture fixture;
     begin(&fixture);
     int client = join(&fixture, PRESENCE NODE7, NODE7);
@@ -174,13 +169,3 @@ static void where_nobody_follows_nobody_is_waited_for(void **state) {
     close(client);
     end(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_successor_is_named_and_its_leaving_is_told),
-    cmocka_unit_test(who_is_not_connected_is_told_to_have_left),
-    cmocka_unit_test(all_are_told_and_the_store_stays_until_they_have_left),
-    cmocka_unit_test(who_does_not_leave_is_not_waited_for_long),
-    cmocka_unit_test(where_nobody_follows_nobody_is_waited_for),
-};
-
-UNIT_TESTS(tests)

@@ -85,8 +85,7 @@ static void stand_by(struct fixture *fixture, const char *answer) {
     assert_false(agent_hosted_store_is_serving(fixture->store));
 }
 
-static void it_tells_of_nodes_that_go(void **state) {
-    (void)state;
+TEST(it_tells_of_nodes_that_go) {
     struct fixture fixture;
     begin(&fixture, false);
     int node = client_open(fixture.port);
@@ -99,8 +98,7 @@ static void it_tells_of_nodes_that_go(void **state) {
     end(&fixture);
 }
 
-static void it_is_served_with_what_it_is_given(void **state) {
-    (void)state;
+TEST(it_is_served_with_what_it_is_given) {
     struct fixture fixture;
     begin(&fixture, true);
     stand_by(&fixture, "somebody");
@@ -117,8 +115,7 @@ static void it_is_served_with_what_it_is_given(void **state) {
 }
 
 /* It greets as PyTorch's clients do. */
-static void who_is_no_agent_is_told_why_it_cannot_join(void **state) {
-    (void)state;
+TEST(who_is_no_agent_is_told_why_it_cannot_join) {
     struct fixture fixture;
     struct text refusal = {0};
     begin(&fixture, true);
@@ -135,8 +132,7 @@ static void who_is_no_agent_is_told_why_it_cannot_join(void **state) {
 }
 
 /* The nodes of a store that is served no longer are not gone: they are with the next host. */
-static void of_a_store_that_ends_nothing_is_told(void **state) {
-    (void)state;
+TEST(of_a_store_that_ends_nothing_is_told) {
     struct fixture fixture;
     begin(&fixture, true);
     serve(&fixture, "of term 1");
@@ -158,8 +154,7 @@ static void of_a_store_that_ends_nothing_is_told(void **state) {
     end(&fixture);
 }
 
-static void only_the_last_change_is_answered(void **state) {
-    (void)state;
+TEST(only_the_last_change_is_answered) {
     struct fixture fixture;
     struct store_seeds seeds = {0};
     begin(&fixture, true);
@@ -176,13 +171,3 @@ static void only_the_last_change_is_answered(void **state) {
     end(&fixture);
     assert_int_equal(fixture.done_count, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_tells_of_nodes_that_go),
-    cmocka_unit_test(it_is_served_with_what_it_is_given),
-    cmocka_unit_test(who_is_no_agent_is_told_why_it_cannot_join),
-    cmocka_unit_test(of_a_store_that_ends_nothing_is_told),
-    cmocka_unit_test(only_the_last_change_is_answered),
-};
-
-UNIT_TESTS(tests)

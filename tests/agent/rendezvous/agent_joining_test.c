@@ -94,8 +94,7 @@ static void tear_down(struct fixture *fixture) {
     assert_true(event_loop_free(fixture->loop));
 }
 
-static void what_is_waited_for_is_said(void **state) {
-    (void)state;
+TEST(what_is_waited_for_is_said) {
     struct fixture fixture;
     set_up(&fixture);
     agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
@@ -107,8 +106,7 @@ static void what_is_waited_for_is_said(void **state) {
     tear_down(&fixture);
 }
 
-static void a_store_that_is_not_reached_is_said(void **state) {
-    (void)state;
+TEST(a_store_that_is_not_reached_is_said) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.obstacle = "no store at node1 port 29400, and why";
@@ -120,8 +118,7 @@ static void a_store_that_is_not_reached_is_said(void **state) {
     tear_down(&fixture);
 }
 
-static void in_a_round_it_is_said_who_is_not_ready(void **state) {
-    (void)state;
+TEST(in_a_round_it_is_said_who_is_not_ready) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.answer = "node2";
@@ -146,8 +143,7 @@ static void expect_nodes(const char *step, const char *host, int nodes, size_t c
     free(copy);
 }
 
-static void the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job(void **state) {
-    (void)state;
+TEST(the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job) {
     expect_nodes("n[1-3]", "n1", 3, 3);
     expect_nodes("n[1-3]", "n2", 3, 0);
     expect_nodes("n[1-3]", "n1", 4, 0);
@@ -155,8 +151,7 @@ static void the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job(void *
     expect_nodes("n[1-3]", NULL, 3, 0);
 }
 
-static void who_has_joined_says_nothing(void **state) {
-    (void)state;
+TEST(who_has_joined_says_nothing) {
     struct fixture fixture;
     set_up(&fixture);
     agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
@@ -169,13 +164,3 @@ static void who_has_joined_says_nothing(void **state) {
     agent_joining_follow(NULL, AGENT_IDLE, AGENT_JOINING);
     agent_joining_free(NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_waited_for_is_said),
-    cmocka_unit_test(a_store_that_is_not_reached_is_said),
-    cmocka_unit_test(in_a_round_it_is_said_who_is_not_ready),
-    cmocka_unit_test(the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job),
-    cmocka_unit_test(who_has_joined_says_nothing),
-};
-
-UNIT_TESTS(tests)

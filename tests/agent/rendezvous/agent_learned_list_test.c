@@ -63,16 +63,14 @@ static void publish(struct fixture *fixture, int index, const char *text) {
     expect(fixture, index, text); /* asked and answered in order: the text is there */
 }
 
-static void a_job_that_has_learned_nothing_has_no_list(void **state) {
-    (void)state;
+TEST(a_job_that_has_learned_nothing_has_no_list) {
     struct fixture fixture;
     set_up(&fixture);
     expect(&fixture, 0, "");
     tear_down(&fixture);
 }
 
-static void what_one_node_publishes_another_finds(void **state) {
-    (void)state;
+TEST(what_one_node_publishes_another_finds) {
     struct fixture fixture;
     set_up(&fixture);
     publish(&fixture, 0, "json\t/usr/lib/json.py\n");
@@ -88,8 +86,7 @@ static char *long_text(size_t length) {
     return text;
 }
 
-static void a_list_of_the_largest_size_is_passed_on_and_no_longer_one(void **state) {
-    (void)state;
+TEST(a_list_of_the_largest_size_is_passed_on_and_no_longer_one) {
     struct fixture fixture;
     set_up(&fixture);
     char *largest = long_text(AGENT_LEARNED_LIST_MAXIMUM);
@@ -103,8 +100,7 @@ static void a_list_of_the_largest_size_is_passed_on_and_no_longer_one(void **sta
 }
 
 /* Any program can write the key. */
-static void a_list_that_is_too_long_is_not_believed(void **state) {
-    (void)state;
+TEST(a_list_that_is_too_long_is_not_believed) {
     struct fixture fixture;
     set_up(&fixture);
     char *longer = long_text(AGENT_LEARNED_LIST_MAXIMUM + 1);
@@ -121,8 +117,7 @@ static void a_list_that_is_too_long_is_not_believed(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_connection_nothing_is_waited_for(void **state) {
-    (void)state;
+TEST(without_a_connection_nothing_is_waited_for) {
     struct fixture fixture;
     set_up(&fixture);
     rendezvous_backend_disconnect(fixture.shared.backends[0]);
@@ -131,13 +126,3 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     expect(&fixture, 1, "");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_job_that_has_learned_nothing_has_no_list),
-    cmocka_unit_test(what_one_node_publishes_another_finds),
-    cmocka_unit_test(a_list_of_the_largest_size_is_passed_on_and_no_longer_one),
-    cmocka_unit_test(a_list_that_is_too_long_is_not_believed),
-    cmocka_unit_test(without_a_connection_nothing_is_waited_for),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static bool is_loopback_only(const struct launch_config *config, const char *nam
     return is_ipv4_loopback;
 }
 
-static void only_a_local_job_listens_on_loopback_alone(void **state) {
-    (void)state;
+TEST(only_a_local_job_listens_on_loopback_alone) {
     const struct launch_config local = {.is_local = true};
     const struct launch_config other = {.is_local = false};
     const struct launch_config shared = {.is_local = true, .is_store_for_every_user = true};
@@ -33,15 +32,7 @@ static void only_a_local_job_listens_on_loopback_alone(void **state) {
     assert_false(is_loopback_only(&other, "localhost"));
 }
 
-static void a_local_job_whose_name_is_elsewhere_listens_everywhere(void **state) {
-    (void)state;
+TEST(a_local_job_whose_name_is_elsewhere_listens_everywhere) {
     const struct launch_config local = {.is_local = true};
     assert_false(is_loopback_only(&local, "192.0.2.77"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(only_a_local_job_listens_on_loopback_alone),
-    cmocka_unit_test(a_local_job_whose_name_is_elsewhere_listens_everywhere),
-};
-
-UNIT_TESTS(tests)

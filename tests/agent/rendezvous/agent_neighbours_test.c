@@ -118,8 +118,7 @@ static void look_beside_the_living(struct fixture *fixture, int index, const cha
     }
 }
 
-static void two_jobs_that_wait_are_told_of_each_other(void **state) {
-    (void)state;
+TEST(two_jobs_that_wait_are_told_of_each_other) {
     struct fixture fixture;
     set_up(&fixture);
     write_record(&fixture, 0, false);
@@ -131,8 +130,7 @@ static void two_jobs_that_wait_are_told_of_each_other(void **state) {
     tear_down(&fixture);
 }
 
-static void a_job_whose_agents_were_all_killed_is_no_news(void **state) {
-    (void)state;
+TEST(a_job_whose_agents_were_all_killed_is_no_news) {
     struct fixture fixture;
     set_up(&fixture);
     write_record(&fixture, 0, false);
@@ -143,8 +141,7 @@ static void a_job_whose_agents_were_all_killed_is_no_news(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_is_said_once_the_waiting_is_over(void **state) {
-    (void)state;
+TEST(nothing_is_said_once_the_waiting_is_over) {
     struct fixture fixture;
     set_up_with_rest(&fixture, duration_from_seconds(3600));
     write_record(&fixture, 0, false);
@@ -156,8 +153,7 @@ static void nothing_is_said_once_the_waiting_is_over(void **state) {
     tear_down(&fixture);
 }
 
-static void a_rest_is_cut_short(void **state) {
-    (void)state;
+TEST(a_rest_is_cut_short) {
     struct fixture fixture;
     set_up_with_rest(&fixture, duration_from_seconds(3600));
     write_record(&fixture, 0, false);
@@ -174,8 +170,7 @@ static void a_rest_is_cut_short(void **state) {
     tear_down(&fixture);
 }
 
-static void a_job_that_has_all_its_nodes_is_no_news(void **state) {
-    (void)state;
+TEST(a_job_that_has_all_its_nodes_is_no_news) {
     struct fixture fixture;
     set_up(&fixture);
     look(&fixture, 0);
@@ -186,8 +181,7 @@ static void a_job_that_has_all_its_nodes_is_no_news(void **state) {
     tear_down(&fixture);
 }
 
-static void a_record_that_makes_no_sense_is_no_news(void **state) {
-    (void)state;
+TEST(a_record_that_makes_no_sense_is_no_news) {
     struct fixture fixture;
     set_up(&fixture);
     look(&fixture, 0);
@@ -201,8 +195,7 @@ static void a_record_that_makes_no_sense_is_no_news(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_connection_nothing_is_waited_for(void **state) {
-    (void)state;
+TEST(without_a_connection_nothing_is_waited_for) {
     struct fixture fixture;
     set_up(&fixture);
     write_record(&fixture, 0, false);
@@ -217,15 +210,3 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     assert_string_equal(said(&fixture, 1), "");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_jobs_that_wait_are_told_of_each_other),
-    cmocka_unit_test(a_job_whose_agents_were_all_killed_is_no_news),
-    cmocka_unit_test(nothing_is_said_once_the_waiting_is_over),
-    cmocka_unit_test(a_rest_is_cut_short),
-    cmocka_unit_test(a_job_that_has_all_its_nodes_is_no_news),
-    cmocka_unit_test(a_record_that_makes_no_sense_is_no_news),
-    cmocka_unit_test(without_a_connection_nothing_is_waited_for),
-};
-
-UNIT_TESTS(tests)

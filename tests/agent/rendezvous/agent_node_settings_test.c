@@ -59,8 +59,7 @@ static enum membership_kind kind_of(enum launch_rendezvous rendezvous, int maxim
     return kind;
 }
 
-static void the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part(void **state) {
-    (void)state;
+TEST(the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part) {
     assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_SINGLE, 1), MEMBERSHIP_ALONE);
     assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 1), MEMBERSHIP_ALONE);
     assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 2), MEMBERSHIP_FIXED);
@@ -68,8 +67,7 @@ static void the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part(voi
     assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 2), MEMBERSHIP_CHANGING);
 }
 
-static void fixed_nodes_meet_at_their_masters_store(void **state) {
-    (void)state;
+TEST(fixed_nodes_meet_at_their_masters_store) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 3);
     fixture.agent.config.node_rank = 2;
@@ -84,8 +82,7 @@ static void fixed_nodes_meet_at_their_masters_store(void **state) {
     tear_down(&fixture);
 }
 
-static void changing_nodes_meet_at_the_endpoint_or_in_a_file(void **state) {
-    (void)state;
+TEST(changing_nodes_meet_at_the_endpoint_or_in_a_file) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     make(&fixture);
@@ -97,8 +94,7 @@ static void changing_nodes_meet_at_the_endpoint_or_in_a_file(void **state) {
     tear_down(&fixture);
 }
 
-static void everybody_knows_the_size_of_this_node(void **state) {
-    (void)state;
+TEST(everybody_knows_the_size_of_this_node) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     fixture.agent.config.max_restarts = 7;
@@ -117,8 +113,7 @@ static void assert_seconds(struct duration duration, double seconds) {
     assert_int_equal(duration.nanoseconds, duration_from_seconds(seconds).nanoseconds);
 }
 
-static void each_machine_has_the_patience_that_was_asked_for(void **state) {
-    (void)state;
+TEST(each_machine_has_the_patience_that_was_asked_for) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     struct launch_config *config = &fixture.agent.config;
@@ -140,8 +135,7 @@ static void each_machine_has_the_patience_that_was_asked_for(void **state) {
     tear_down(&fixture);
 }
 
-static void where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to(void **state) {
-    (void)state;
+TEST(where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     assert_false(make(&fixture)->membership.is_hasty);
@@ -154,8 +148,7 @@ static void where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to(v
     tear_down(&fixture);
 }
 
-static void workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know(void **state) {
-    (void)state;
+TEST(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE, 1);
     assert_false(make(&fixture)->agent.looks_before_killing);
@@ -176,16 +169,14 @@ static bool is_uniform(const char *variable) {
     return is_round_uniform;
 }
 
-static void nodes_are_alike_where_the_environment_says_1(void **state) {
-    (void)state;
+TEST(nodes_are_alike_where_the_environment_says_1) {
     assert_false(is_uniform(NULL));
     assert_false(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=0"));
     assert_false(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=true"));
     assert_true(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=1"));
 }
 
-static void every_agent_has_a_name_of_its_own(void **state) {
-    (void)state;
+TEST(every_agent_has_a_name_of_its_own) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     struct node_identity first = make(&fixture)->rendezvous.identity;
@@ -200,8 +191,7 @@ static void every_agent_has_a_name_of_its_own(void **state) {
 }
 
 /* After a new connection a node has a new name, which its machine draws. */
-static void the_next_name_is_another_one(void **state) {
-    (void)state;
+TEST(the_next_name_is_another_one) {
     struct fixture fixture;
     struct random random;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
@@ -212,8 +202,7 @@ static void the_next_name_is_another_one(void **state) {
     tear_down(&fixture);
 }
 
-static void without_an_address_given_one_is_found(void **state) {
-    (void)state;
+TEST(without_an_address_given_one_is_found) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     free(fixture.agent.config.local_address);
@@ -225,8 +214,7 @@ static void without_an_address_given_one_is_found(void **state) {
     tear_down(&fixture);
 }
 
-static void the_address_and_the_stores_name_are_the_settings_own(void **state) {
-    (void)state;
+TEST(the_address_and_the_stores_name_are_the_settings_own) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
     const struct node_settings *node = make(&fixture);
@@ -238,20 +226,3 @@ static void the_address_and_the_stores_name_are_the_settings_own(void **state) {
     assert_null(fixture.settings.node.membership.address);
     tear_down(&fixture); /* clears them again, which does nothing */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part),
-    cmocka_unit_test(fixed_nodes_meet_at_their_masters_store),
-    cmocka_unit_test(changing_nodes_meet_at_the_endpoint_or_in_a_file),
-    cmocka_unit_test(everybody_knows_the_size_of_this_node),
-    cmocka_unit_test(each_machine_has_the_patience_that_was_asked_for),
-    cmocka_unit_test(where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to),
-    cmocka_unit_test(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know),
-    cmocka_unit_test(nodes_are_alike_where_the_environment_says_1),
-    cmocka_unit_test(every_agent_has_a_name_of_its_own),
-    cmocka_unit_test(the_next_name_is_another_one),
-    cmocka_unit_test(without_an_address_given_one_is_found),
-    cmocka_unit_test(the_address_and_the_stores_name_are_the_settings_own),
-};
-
-UNIT_TESTS(tests)

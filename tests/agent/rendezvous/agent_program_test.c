@@ -115,8 +115,7 @@ static const char *said(const struct fixture *fixture, int index) {
     return text_string(&fixture->logs[index].text);
 }
 
-static void a_spare_of_the_job_is_told_that_it_is_one(void **state) {
-    (void)state;
+TEST(a_spare_of_the_job_is_told_that_it_is_one) {
     struct fixture fixture;
     set_up(&fixture, "node1", "train.py");
     park(&fixture, RENDEZVOUS_IS_SPARE);
@@ -127,8 +126,7 @@ static void a_spare_of_the_job_is_told_that_it_is_one(void **state) {
     tear_down(&fixture);
 }
 
-static void a_job_of_another_program_is_told_that_it_waits_beside_another(void **state) {
-    (void)state;
+TEST(a_job_of_another_program_is_told_that_it_waits_beside_another) {
     struct fixture fixture;
     set_up(&fixture, "node1", "serve.py");
     park(&fixture, RENDEZVOUS_IS_SPARE);
@@ -137,8 +135,7 @@ static void a_job_of_another_program_is_told_that_it_waits_beside_another(void *
     tear_down(&fixture);
 }
 
-static void a_job_on_the_same_machine_is_told_so_and_once(void **state) {
-    (void)state;
+TEST(a_job_on_the_same_machine_is_told_so_and_once) {
     struct fixture fixture;
     set_up(&fixture, "node2", "train.py");
     park(&fixture, RENDEZVOUS_WAITS_FOR_ROUND);
@@ -164,8 +161,7 @@ static void take_world(struct agent_program *program, int rank, size_t node_coun
     agent_program_take_world(program, &told);
 }
 
-static void another_program_in_one_world_is_said_and_rank_0_says_what_the_job_runs(void **state) {
-    (void)state;
+TEST(another_program_in_one_world_is_said_and_rank_0_says_what_the_job_runs) {
     struct fixture fixture;
     set_up(&fixture, "node1", "serve.py");
     take_world(fixture.programs[1], 0, 1);
@@ -178,8 +174,7 @@ static void another_program_in_one_world_is_said_and_rank_0_says_what_the_job_ru
     tear_down(&fixture);
 }
 
-static void what_is_too_long_for_a_program_is_not_kept(void **state) {
-    (void)state;
+TEST(what_is_too_long_for_a_program_is_not_kept) {
     struct fixture fixture;
     char longer[100];
     memset(longer, 'f', sizeof longer);
@@ -196,13 +191,3 @@ static void what_is_too_long_for_a_program_is_not_kept(void **state) {
     assert_null(fixture.misplaced);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_spare_of_the_job_is_told_that_it_is_one),
-    cmocka_unit_test(a_job_of_another_program_is_told_that_it_waits_beside_another),
-    cmocka_unit_test(a_job_on_the_same_machine_is_told_so_and_once),
-    cmocka_unit_test(another_program_in_one_world_is_said_and_rank_0_says_what_the_job_runs),
-    cmocka_unit_test(what_is_too_long_for_a_program_is_not_kept),
-};
-
-UNIT_TESTS(tests)

@@ -47,8 +47,7 @@ static void end(struct fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
-static void each_way_has_its_kind_of_key(void **state) {
-    (void)state;
+TEST(each_way_has_its_kind_of_key) {
     static const struct {
         enum launch_auth auth;
         enum store_key_kind kind;
@@ -65,8 +64,7 @@ static void each_way_has_its_kind_of_key(void **state) {
     }
 }
 
-static void no_proof_is_no_key(void **state) {
-    (void)state;
+TEST(no_proof_is_no_key) {
     static const enum launch_auth ways[] = {LAUNCH_AUTH_OPEN, LAUNCH_AUTH_NONE};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct fixture fixture;
@@ -76,8 +74,7 @@ static void no_proof_is_no_key(void **state) {
     }
 }
 
-static void a_machine_without_munge_goes_on_where_nobody_asked_for_it(void **state) {
-    (void)state;
+TEST(a_machine_without_munge_goes_on_where_nobody_asked_for_it) {
     struct fixture fixture;
     assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, NULL), FAILURE_NONE);
     assert_null(agent_proof_key(fixture.proof));
@@ -86,8 +83,7 @@ static void a_machine_without_munge_goes_on_where_nobody_asked_for_it(void **sta
 }
 
 /* Any user of the machine can keep a daemon busy. */
-static void a_daemon_that_does_not_serve_does_not_open_the_job(void **state) {
-    (void)state;
+TEST(a_daemon_that_does_not_serve_does_not_open_the_job) {
     struct fixture fixture;
     assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7.6"), FAILURE_SYSTEM);
     assert_null(fixture.proof);
@@ -97,8 +93,7 @@ static void a_daemon_that_does_not_serve_does_not_open_the_job(void **state) {
     end(&fixture);
 }
 
-static void a_socket_without_a_library_is_said(void **state) {
-    (void)state;
+TEST(a_socket_without_a_library_is_said) {
     struct fixture fixture;
     assert_int_equal(open_proof_with(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7", "no-such-library"),
         FAILURE_NONE);
@@ -107,8 +102,7 @@ static void a_socket_without_a_library_is_said(void **state) {
     end(&fixture);
 }
 
-static void who_asks_for_munge_learns_why_there_is_none(void **state) {
-    (void)state;
+TEST(who_asks_for_munge_learns_why_there_is_none) {
     struct fixture fixture;
     assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE, "red.7.6"), FAILURE_SYSTEM);
     assert_null(fixture.proof);
@@ -116,14 +110,3 @@ static void who_asks_for_munge_learns_why_there_is_none(void **state) {
     assert_non_null(strstr(fixture.failure.message, "made-up munge is away"));
     end(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_way_has_its_kind_of_key),
-    cmocka_unit_test(no_proof_is_no_key),
-    cmocka_unit_test(a_machine_without_munge_goes_on_where_nobody_asked_for_it),
-    cmocka_unit_test(a_daemon_that_does_not_serve_does_not_open_the_job),
-    cmocka_unit_test(a_socket_without_a_library_is_said),
-    cmocka_unit_test(who_asks_for_munge_learns_why_there_is_none),
-};
-
-UNIT_TESTS(tests)

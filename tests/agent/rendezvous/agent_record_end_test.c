@@ -6,8 +6,7 @@
 
 /* Trouble. */
 
-static void a_store_that_is_not_there_is_told_with_what_to_look_at(void **state) {
-    (void)state;
+TEST(a_store_that_is_not_there_is_told_with_what_to_look_at) {
     struct site site;
     site_init(&site);
     struct site_node *node = site_make_changing(&site, 1, 1);
@@ -20,8 +19,7 @@ static void a_store_that_is_not_there_is_told_with_what_to_look_at(void **state)
     site_clear(&site);
 }
 
-static void a_file_that_is_not_there_is_no_matter_of_the_endpoint(void **state) {
-    (void)state;
+TEST(a_file_that_is_not_there_is_no_matter_of_the_endpoint) {
     struct site site;
     char path[] = "/nowhere/to/be/found";
     site_init(&site);
@@ -37,8 +35,7 @@ static void a_file_that_is_not_there_is_no_matter_of_the_endpoint(void **state) 
     site_clear(&site);
 }
 
-static void a_node_that_is_cut_off_is_told_from_which_store(void **state) {
-    (void)state;
+TEST(a_node_that_is_cut_off_is_told_from_which_store) {
     struct fixture fixture;
     set_up(&fixture);
     agent_record_free(fixture.records[0]);
@@ -51,8 +48,7 @@ static void a_node_that_is_cut_off_is_told_from_which_store(void **state) {
     tear_down(&fixture);
 }
 
-static void a_store_that_cannot_be_hosted_says_what_to_do(void **state) {
-    (void)state;
+TEST(a_store_that_cannot_be_hosted_says_what_to_do) {
     struct site site;
     struct failure failure = {0};
     struct agent_record *record = NULL;
@@ -79,8 +75,7 @@ static void publish(struct fixture *fixture, int index, const char *host) {
     free(copy);
 }
 
-static void the_root_cause_is_learnt_before_the_look_is_over(void **state) {
-    (void)state;
+TEST(the_root_cause_is_learnt_before_the_look_is_over) {
     struct fixture fixture;
     set_up(&fixture);
     publish(&fixture, 0, "host0");
@@ -94,8 +89,7 @@ static void the_root_cause_is_learnt_before_the_look_is_over(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_connection_a_look_is_over_at_once(void **state) {
-    (void)state;
+TEST(without_a_connection_a_look_is_over_at_once) {
     struct fixture fixture;
     set_up(&fixture);
     agent_record_disconnect(fixture.records[1]);
@@ -107,8 +101,7 @@ static void without_a_connection_a_look_is_over_at_once(void **state) {
 }
 
 /* Whoever waits for the answer must not wait for ever. */
-static void a_look_is_over_when_the_connection_is(void **state) {
-    (void)state;
+TEST(a_look_is_over_when_the_connection_is) {
     struct fixture fixture;
     set_up(&fixture);
     site_forget_told(fixture.nodes[1]);
@@ -120,8 +113,7 @@ static void a_look_is_over_when_the_connection_is(void **state) {
 
 /* The end. */
 
-static void the_host_stays_until_the_others_have_left(void **state) {
-    (void)state;
+TEST(the_host_stays_until_the_others_have_left) {
     struct fixture fixture;
     set_up(&fixture);
     site_hear(&fixture.site);
@@ -133,8 +125,7 @@ static void the_host_stays_until_the_others_have_left(void **state) {
     tear_down(&fixture);
 }
 
-static void the_host_stays_no_longer_than_its_patience(void **state) {
-    (void)state;
+TEST(the_host_stays_no_longer_than_its_patience) {
     struct fixture fixture;
     set_up(&fixture);
     site_hear(&fixture.site);
@@ -146,8 +137,7 @@ static void the_host_stays_no_longer_than_its_patience(void **state) {
     tear_down(&fixture);
 }
 
-static void a_record_that_is_disconnected_tells_nothing_more(void **state) {
-    (void)state;
+TEST(a_record_that_is_disconnected_tells_nothing_more) {
     struct fixture fixture;
     set_up(&fixture);
     site_forget_told(fixture.nodes[1]);
@@ -160,8 +150,7 @@ static void a_record_that_is_disconnected_tells_nothing_more(void **state) {
 }
 
 /* With everything under way that can be. */
-static void a_record_is_freed_without_a_word(void **state) {
-    (void)state;
+TEST(a_record_is_freed_without_a_word) {
     struct fixture fixture;
     set_up(&fixture);
     struct node_identity identity = identity_of(fixture.nodes[1]);
@@ -187,19 +176,3 @@ static void a_record_is_freed_without_a_word(void **state) {
     site_expect(fixture.nodes[0], "");
     site_clear(&fixture.site);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_store_that_is_not_there_is_told_with_what_to_look_at),
-    cmocka_unit_test(a_file_that_is_not_there_is_no_matter_of_the_endpoint),
-    cmocka_unit_test(a_node_that_is_cut_off_is_told_from_which_store),
-    cmocka_unit_test(a_store_that_cannot_be_hosted_says_what_to_do),
-    cmocka_unit_test(the_root_cause_is_learnt_before_the_look_is_over),
-    cmocka_unit_test(without_a_connection_a_look_is_over_at_once),
-    cmocka_unit_test(a_look_is_over_when_the_connection_is),
-    cmocka_unit_test(the_host_stays_until_the_others_have_left),
-    cmocka_unit_test(the_host_stays_no_longer_than_its_patience),
-    cmocka_unit_test(a_record_that_is_disconnected_tells_nothing_more),
-    cmocka_unit_test(a_record_is_freed_without_a_word),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 
 /* What the backend reports. */
 
-static void who_hosts_the_store_is_told_so(void **state) {
-    (void)state;
+TEST(who_hosts_the_store_is_told_so) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(fixture.nodes[0]->told[0]->owned.event.membership.port, fixture.site.port);
@@ -17,8 +16,7 @@ static void who_hosts_the_store_is_told_so(void **state) {
     tear_down(&fixture);
 }
 
-static void each_answer_of_the_record_is_told(void **state) {
-    (void)state;
+TEST(each_answer_of_the_record_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     site_forget_told(fixture.nodes[1]);
@@ -36,8 +34,7 @@ static void each_answer_of_the_record_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void a_record_is_told_as_a_copy(void **state) {
-    (void)state;
+TEST(a_record_is_told_as_a_copy) {
     struct fixture fixture;
     struct rendezvous_state written = {.round = 4};
     set_up(&fixture);
@@ -56,8 +53,7 @@ static void a_record_is_told_as_a_copy(void **state) {
 
 static void come_to_the_barrier(struct fixture *fixture, int64_t count);
 
-static void nodes_in_the_exit_barrier_are_counted(void **state) {
-    (void)state;
+TEST(nodes_in_the_exit_barrier_are_counted) {
     struct fixture fixture;
     set_up(&fixture);
     come_to_the_barrier(&fixture, 2);
@@ -67,8 +63,7 @@ static void nodes_in_the_exit_barrier_are_counted(void **state) {
     tear_down(&fixture);
 }
 
-static void a_record_without_sense_is_told_as_broken(void **state) {
-    (void)state;
+TEST(a_record_without_sense_is_told_as_broken) {
     struct fixture fixture;
     set_up(&fixture);
     struct store_client_call call = {
@@ -84,8 +79,7 @@ static void a_record_without_sense_is_told_as_broken(void **state) {
     tear_down(&fixture);
 }
 
-static void the_timer_is_told_and_can_be_set_again(void **state) {
-    (void)state;
+TEST(the_timer_is_told_and_can_be_set_again) {
     struct fixture fixture;
     set_up(&fixture);
     struct rendezvous_effect arm = {
@@ -123,8 +117,7 @@ static void answer_roll(struct fixture *fixture, int64_t round) {
     }
 }
 
-static void a_roll_is_told_when_all_have_answered(void **state) {
-    (void)state;
+TEST(a_roll_is_told_when_all_have_answered) {
     struct fixture fixture;
     set_up(&fixture);
     call_roll(&fixture, 0, 3);
@@ -133,8 +126,7 @@ static void a_roll_is_told_when_all_have_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void a_roll_that_is_called_off_is_not_told(void **state) {
-    (void)state;
+TEST(a_roll_that_is_called_off_is_not_told) {
     struct fixture fixture;
     set_up(&fixture);
     call_roll(&fixture, 0, 3);
@@ -157,8 +149,7 @@ static void a_wait_of_the_rounds_is_told(void *context, const struct store_clien
 }
 
 /* A round waits on the same connection. */
-static void without_a_roll_nothing_is_called_off(void **state) {
-    (void)state;
+TEST(without_a_roll_nothing_is_called_off) {
     struct fixture fixture;
     set_up(&fixture);
     struct slice key = slice_from_string("/awaited");
@@ -183,8 +174,7 @@ static void without_a_roll_nothing_is_called_off(void **state) {
 
 /* What the host of the store learns of others. */
 
-static void the_host_is_told_which_node_is_gone(void **state) {
-    (void)state;
+TEST(the_host_is_told_which_node_is_gone) {
     struct fixture fixture;
     set_up(&fixture);
     struct node_identity identity = identity_of(fixture.nodes[1]);
@@ -198,8 +188,7 @@ static void the_host_is_told_which_node_is_gone(void **state) {
     tear_down(&fixture);
 }
 
-static void the_host_is_told_whether_a_node_that_is_gone_was_done(void **state) {
-    (void)state;
+TEST(the_host_is_told_whether_a_node_that_is_gone_was_done) {
     struct fixture fixture;
     set_up(&fixture);
     struct node_identity identity = identity_of(fixture.nodes[1]);
@@ -221,8 +210,7 @@ static void leave_a_mark(struct fixture *fixture, int index) {
 }
 
 /* As one of torchrun's, which ties nothing to its connection. */
-static void the_host_is_told_that_a_stranger_has_written(void **state) {
-    (void)state;
+TEST(the_host_is_told_that_a_stranger_has_written) {
     struct fixture fixture;
     set_up(&fixture);
     struct node_identity identity = identity_of(fixture.nodes[0]);
@@ -238,20 +226,3 @@ static void the_host_is_told_that_a_stranger_has_written(void **state) {
     assert_int_equal(site_count(fixture.nodes[0], "stranger_wrote"), 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_hosts_the_store_is_told_so),
-    cmocka_unit_test(each_answer_of_the_record_is_told),
-    cmocka_unit_test(a_record_is_told_as_a_copy),
-    cmocka_unit_test(nodes_in_the_exit_barrier_are_counted),
-    cmocka_unit_test(a_record_without_sense_is_told_as_broken),
-    cmocka_unit_test(the_timer_is_told_and_can_be_set_again),
-    cmocka_unit_test(a_roll_is_told_when_all_have_answered),
-    cmocka_unit_test(a_roll_that_is_called_off_is_not_told),
-    cmocka_unit_test(without_a_roll_nothing_is_called_off),
-    cmocka_unit_test(the_host_is_told_which_node_is_gone),
-    cmocka_unit_test(the_host_is_told_whether_a_node_that_is_gone_was_done),
-    cmocka_unit_test(the_host_is_told_that_a_stranger_has_written),
-};
-
-UNIT_TESTS(tests)

@@ -49,8 +49,7 @@ static void set_up_three(struct cluster *cluster, int max_restarts) {
     cluster_await(cluster, three_have_joined);
 }
 
-static void nodes_that_meet_get_ranks_and_one_store(void **state) {
-    (void)state;
+TEST(nodes_that_meet_get_ranks_and_one_store) {
     struct cluster cluster;
     set_up_three(&cluster, 0);
     static const int first_ranks[] = {0, 1, 3}; /* nodes have 1, 2 and 3 workers */
@@ -66,8 +65,7 @@ static void nodes_that_meet_get_ranks_and_one_store(void **state) {
     cluster_clear(&cluster);
 }
 
-static void a_restart_anywhere_is_a_new_round_everywhere_with_a_fresh_store(void **state) {
-    (void)state;
+TEST(a_restart_anywhere_is_a_new_round_everywhere_with_a_fresh_store) {
     struct cluster cluster;
     set_up_three(&cluster, 1);
     int port = cluster_placement(&cluster, 0)->master_port;
@@ -82,8 +80,7 @@ static void a_restart_anywhere_is_a_new_round_everywhere_with_a_fresh_store(void
     cluster_clear(&cluster);
 }
 
-static void a_final_failure_ends_the_others_and_they_learn_who_failed(void **state) {
-    (void)state;
+TEST(a_final_failure_ends_the_others_and_they_learn_who_failed) {
     struct cluster cluster;
     set_up_three(&cluster, 0);
     cluster_exit(&cluster.nodes[1], 0, 3);
@@ -93,8 +90,7 @@ static void a_final_failure_ends_the_others_and_they_learn_who_failed(void **sta
     cluster_clear(&cluster);
 }
 
-static void a_node_that_leaves_is_missed_by_nobody_for_long(void **state) {
-    (void)state;
+TEST(a_node_that_leaves_is_missed_by_nobody_for_long) {
     struct cluster cluster;
     set_up_three(&cluster, 0);
     cluster_signal(&cluster.nodes[2], SIGTERM);
@@ -103,8 +99,7 @@ static void a_node_that_leaves_is_missed_by_nobody_for_long(void **state) {
     cluster_clear(&cluster);
 }
 
-static void nodes_that_are_done_leave_together_and_the_host_last(void **state) {
-    (void)state;
+TEST(nodes_that_are_done_leave_together_and_the_host_last) {
     struct cluster cluster;
     set_up_three(&cluster, 0);
     for (int i = 0; i < 3; i++) {
@@ -147,8 +142,7 @@ static void set_up_two(struct cluster *cluster) {
     cluster_await(cluster, two_are_in_a_world_of_two);
 }
 
-static void a_late_joiner_of_a_closed_job_is_told_so(void **state) {
-    (void)state;
+TEST(a_late_joiner_of_a_closed_job_is_told_so) {
     struct cluster cluster;
     cluster_init(&cluster, MEMBERSHIP_CHANGING, 1);
     cluster_start_node(&cluster, 0);
@@ -162,8 +156,7 @@ static void a_late_joiner_of_a_closed_job_is_told_so(void **state) {
     cluster_clear(&cluster);
 }
 
-static void a_node_that_loses_the_store_ends_its_round(void **state) {
-    (void)state;
+TEST(a_node_that_loses_the_store_ends_its_round) {
     struct cluster cluster;
     set_up_two(&cluster);
     cluster_stop_node(&cluster.nodes[0]);
@@ -172,8 +165,7 @@ static void a_node_that_loses_the_store_ends_its_round(void **state) {
 }
 
 /* Its work is done, whatever becomes of the store. */
-static void a_finished_node_that_loses_the_store_is_released(void **state) {
-    (void)state;
+TEST(a_finished_node_that_loses_the_store_is_released) {
     struct cluster cluster;
     set_up_two(&cluster);
     cluster_finish_workers(&cluster.nodes[1]);
@@ -183,8 +175,7 @@ static void a_finished_node_that_loses_the_store_is_released(void **state) {
     cluster_clear(&cluster);
 }
 
-static void a_node_without_a_connection_settles_at_once(void **state) {
-    (void)state;
+TEST(a_node_without_a_connection_settles_at_once) {
     struct cluster cluster;
     set_up_two(&cluster);
     cluster_stop_node(&cluster.nodes[0]);
@@ -193,17 +184,3 @@ static void a_node_without_a_connection_settles_at_once(void **state) {
     assert_int_equal(cluster.nodes[1].settled_position, 1);
     cluster_clear(&cluster);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_that_meet_get_ranks_and_one_store),
-    cmocka_unit_test(a_restart_anywhere_is_a_new_round_everywhere_with_a_fresh_store),
-    cmocka_unit_test(a_final_failure_ends_the_others_and_they_learn_who_failed),
-    cmocka_unit_test(a_node_that_leaves_is_missed_by_nobody_for_long),
-    cmocka_unit_test(nodes_that_are_done_leave_together_and_the_host_last),
-    cmocka_unit_test(a_late_joiner_of_a_closed_job_is_told_so),
-    cmocka_unit_test(a_node_that_loses_the_store_ends_its_round),
-    cmocka_unit_test(a_finished_node_that_loses_the_store_is_released),
-    cmocka_unit_test(a_node_without_a_connection_settles_at_once),
-};
-
-UNIT_TESTS(tests)

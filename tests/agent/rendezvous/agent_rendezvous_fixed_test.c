@@ -39,8 +39,7 @@ static void set_up_cluster(struct cluster *cluster, int max_restarts) {
     cluster_await(cluster, both_have_joined);
 }
 
-static void nodes_of_different_size_share_the_ranks(void **state) {
-    (void)state;
+TEST(nodes_of_different_size_share_the_ranks) {
     struct cluster cluster;
     set_up_cluster(&cluster, 0);
     for (int rank = 0; rank < 2; rank++) {
@@ -53,8 +52,7 @@ static void nodes_of_different_size_share_the_ranks(void **state) {
     cluster_clear(&cluster);
 }
 
-static void restart_anywhere_is_a_restart_everywhere(void **state) {
-    (void)state;
+TEST(restart_anywhere_is_a_restart_everywhere) {
     struct cluster cluster;
     set_up_cluster(&cluster, 1);
     cluster_exit(&cluster.nodes[1], 0, 3);
@@ -66,8 +64,7 @@ static void restart_anywhere_is_a_restart_everywhere(void **state) {
     cluster_clear(&cluster);
 }
 
-static void failure_anywhere_is_known_everywhere(void **state) {
-    (void)state;
+TEST(failure_anywhere_is_known_everywhere) {
     struct cluster cluster;
     set_up_cluster(&cluster, 0);
     cluster_exit(&cluster.nodes[1], 0, 3);
@@ -76,8 +73,7 @@ static void failure_anywhere_is_known_everywhere(void **state) {
     cluster_clear(&cluster);
 }
 
-static void nodes_leave_together(void **state) {
-    (void)state;
+TEST(nodes_leave_together) {
     struct cluster cluster;
     set_up_cluster(&cluster, 0);
     cluster_finish_workers(&cluster.nodes[1]);
@@ -89,21 +85,10 @@ static void nodes_leave_together(void **state) {
     cluster_clear(&cluster);
 }
 
-static void lost_store_host_is_a_failed_peer(void **state) {
-    (void)state;
+TEST(lost_store_host_is_a_failed_peer) {
     struct cluster cluster;
     set_up_cluster(&cluster, 0);
     cluster_stop_node(&cluster.nodes[0]);
     cluster_await(&cluster, the_second_has_trouble);
     cluster_clear(&cluster);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_of_different_size_share_the_ranks),
-    cmocka_unit_test(restart_anywhere_is_a_restart_everywhere),
-    cmocka_unit_test(failure_anywhere_is_known_everywhere),
-    cmocka_unit_test(nodes_leave_together),
-    cmocka_unit_test(lost_store_host_is_a_failed_peer),
-};
-
-UNIT_TESTS(tests)

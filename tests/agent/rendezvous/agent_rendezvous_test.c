@@ -29,8 +29,7 @@ static bool the_first_has_joined_again(const struct cluster *cluster) {
     return cluster->nodes[0].joined_count == 2;
 }
 
-static void node_alone_has_all_ranks(void **state) {
-    (void)state;
+TEST(node_alone_has_all_ranks) {
     struct cluster cluster;
     cluster_init(&cluster, MEMBERSHIP_ALONE, 1);
     cluster_start_node(&cluster, 0);
@@ -42,8 +41,7 @@ static void node_alone_has_all_ranks(void **state) {
     cluster_clear(&cluster);
 }
 
-static void next_attempt_finds_an_empty_store_on_the_same_port(void **state) {
-    (void)state;
+TEST(next_attempt_finds_an_empty_store_on_the_same_port) {
     struct cluster cluster;
     cluster_init(&cluster, MEMBERSHIP_ALONE, 1);
     cluster.max_restarts = 1;
@@ -69,8 +67,7 @@ static void next_attempt_finds_an_empty_store_on_the_same_port(void **state) {
     cluster_clear(&cluster);
 }
 
-static void taken_master_port_is_named(void **state) {
-    (void)state;
+TEST(taken_master_port_is_named) {
     struct site site;
     struct failure failure = {0};
     struct agent_rendezvous *rendezvous = NULL;
@@ -105,8 +102,7 @@ static void perform_membership(
         rendezvous, &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = *effect});
 }
 
-static void who_hosts_the_store_is_told_its_port(void **state) {
-    (void)state;
+TEST(who_hosts_the_store_is_told_its_port) {
     struct site site;
     site_init(&site);
     struct site_node *host = site_make_fixed(&site, 0, 2);
@@ -120,8 +116,7 @@ static void who_hosts_the_store_is_told_its_port(void **state) {
     site_clear(&site);
 }
 
-static void store_of_a_node_alone_is_renewed_when_it_is_asked_for(void **state) {
-    (void)state;
+TEST(store_of_a_node_alone_is_renewed_when_it_is_asked_for) {
     struct site site;
     site_init(&site);
     struct site_node *node = site_make_alone(&site);
@@ -140,8 +135,7 @@ static void keep_record(
     text_append_format(context, "%d %s;", (int)level, message);
 }
 
-static void notes_are_written_to_the_log_at_their_level(void **state) {
-    (void)state;
+TEST(notes_are_written_to_the_log_at_their_level) {
     struct site site;
     struct text records = {0};
     struct log log = {LOG_LEVEL_INFO, keep_record, &records};
@@ -159,8 +153,7 @@ static void notes_are_written_to_the_log_at_their_level(void **state) {
     site_clear(&site);
 }
 
-static void the_memberships_timer_is_told_and_can_be_set_again(void **state) {
-    (void)state;
+TEST(the_memberships_timer_is_told_and_can_be_set_again) {
     struct site site;
     site_init(&site);
     struct site_node *node = site_make_fixed(&site, 1, 2);
@@ -214,8 +207,7 @@ static int count_records(const char *backend, enum membership_kind kind) {
     return count;
 }
 
-static void a_dynamic_rendezvous_is_recorded_and_a_static_one_is_not(void **state) {
-    (void)state;
+TEST(a_dynamic_rendezvous_is_recorded_and_a_static_one_is_not) {
     assert_int_equal(count_records("static", MEMBERSHIP_ALONE), 0);
     assert_true(count_records("c10d", MEMBERSHIP_ALONE) > 0);
     assert_true(count_records("c10d", MEMBERSHIP_CHANGING) > 0);
@@ -233,8 +225,7 @@ static void linger(struct agent_rendezvous *rendezvous) {
                                        .patience = DURATION_FOREVER});
 }
 
-static void the_host_of_fixed_nodes_stays_until_nobody_else_is_connected(void **state) {
-    (void)state;
+TEST(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected) {
     struct site site;
     site_init(&site);
     struct site_node *host = site_make_fixed(&site, 0, 2);
@@ -262,8 +253,7 @@ static void the_host_of_fixed_nodes_stays_until_nobody_else_is_connected(void **
     site_clear(&site);
 }
 
-static void the_host_of_fixed_nodes_that_is_alone_does_not_stay(void **state) {
-    (void)state;
+TEST(the_host_of_fixed_nodes_that_is_alone_does_not_stay) {
     struct site site;
     site_init(&site);
     struct site_node *host = site_make_fixed(&site, 0, 2);
@@ -274,8 +264,7 @@ static void the_host_of_fixed_nodes_that_is_alone_does_not_stay(void **state) {
     site_clear(&site);
 }
 
-static void a_rendezvous_that_lingers_is_freed_without_a_word(void **state) {
-    (void)state;
+TEST(a_rendezvous_that_lingers_is_freed_without_a_word) {
     struct site site;
     site_init(&site);
     struct site_node *host = site_make_fixed(&site, 0, 2);
@@ -294,19 +283,3 @@ static void a_rendezvous_that_lingers_is_freed_without_a_word(void **state) {
     agent_rendezvous_free(other);
     site_clear(&site);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(node_alone_has_all_ranks),
-    cmocka_unit_test(next_attempt_finds_an_empty_store_on_the_same_port),
-    cmocka_unit_test(taken_master_port_is_named),
-    cmocka_unit_test(who_hosts_the_store_is_told_its_port),
-    cmocka_unit_test(store_of_a_node_alone_is_renewed_when_it_is_asked_for),
-    cmocka_unit_test(notes_are_written_to_the_log_at_their_level),
-    cmocka_unit_test(the_memberships_timer_is_told_and_can_be_set_again),
-    cmocka_unit_test(a_dynamic_rendezvous_is_recorded_and_a_static_one_is_not),
-    cmocka_unit_test(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected),
-    cmocka_unit_test(the_host_of_fixed_nodes_that_is_alone_does_not_stay),
-    cmocka_unit_test(a_rendezvous_that_lingers_is_freed_without_a_word),
-};
-
-UNIT_TESTS(tests)

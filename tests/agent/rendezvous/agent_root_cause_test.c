@@ -86,7 +86,16 @@ static void publish(struct fixture *fixture, int index, const char *host) {
     publish_in(fixture, index, 7, host);
 }
 
-static void a_round_without_a_failure_has_no_root_cause(void **state) {
+static char presence_prefix[] = "/torch.rendezvous.job/muster/presence/";
+
+/* A test that is played at an agent's store, and at another one. */
+#define AT_BOTH(name)                                                                              \
+    static void name(void **state);                                                                \
+    TEST_AGAIN(name, name, NULL, NULL, presence_prefix)                                            \
+    TEST_AGAIN(name##_elsewhere, name, NULL, NULL, NULL)                                           \
+    static void name(void **state)
+
+AT_BOTH(a_round_without_a_failure_has_no_root_cause) {
     struct fixture fixture;
     set_up(&fixture, *state);
     look(&fixture, 0, 7);
@@ -94,7 +103,7 @@ static void a_round_without_a_failure_has_no_root_cause(void **state) {
     tear_down(&fixture);
 }
 
-static void the_first_failure_to_reach_the_store_is_everybodys_root_cause(void **state) {
+AT_BOTH(the_first_failure_to_reach_the_store_is_everybodys_root_cause) {
     struct fixture fixture;
     set_up(&fixture, *state);
     publish(&fixture, 0, "first");
@@ -107,7 +116,7 @@ static void the_first_failure_to_reach_the_store_is_everybodys_root_cause(void *
     tear_down(&fixture);
 }
 
-static void without_a_connection_nothing_is_waited_for(void **state) {
+AT_BOTH(without_a_connection_nothing_is_waited_for) {
     struct fixture fixture;
     set_up(&fixture, *state);
     rendezvous_backend_disconnect(fixture.shared.backends[0]);
@@ -118,7 +127,7 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
 }
 
 /* Another round's answer would say that this one has none. */
-static void the_answer_to_an_earlier_look_does_not_end_a_later_one(void **state) {
+AT_BOTH(the_answer_to_an_earlier_look_does_not_end_a_later_one) {
     struct fixture fixture;
     set_up(&fixture, *state);
     publish_in(&fixture, 0, 8, "first");
@@ -149,7 +158,7 @@ static void await_answer(struct fixture *fixture, int index) {
 }
 
 /* It would be reported as the cause of what happened in the later round. */
-static void what_an_earlier_look_finds_is_not_learnt_by_a_later_one(void **state) {
+AT_BOTH(what_an_earlier_look_finds_is_not_learnt_by_a_later_one) {
     struct fixture fixture;
     set_up(&fixture, *state);
     publish_in(&fixture, 1, 7, "first");
@@ -176,7 +185,7 @@ static void look_at(struct fixture *fixture, const char *account) {
     look(fixture, 0, 7);
 }
 
-static void an_account_without_sense_is_left_out(void **state) {
+AT_BOTH(an_account_without_sense_is_left_out) {
     struct fixture fixture;
     set_up(&fixture, *state);
     look_at(&fixture, "{");
@@ -186,7 +195,7 @@ static void an_account_without_sense_is_left_out(void **state) {
 }
 
 /* A store answers so when the key is deleted between the two requests of a look. */
-static void an_account_that_was_cleared_away_is_none(void **state) {
+AT_BOTH(an_account_that_was_cleared_away_is_none) {
     struct fixture fixture;
     set_up(&fixture, *state);
     look_at(&fixture, "");
@@ -194,21 +203,3 @@ static void an_account_that_was_cleared_away_is_none(void **state) {
     assert_string_equal(text_string(&fixture.records), "");
     tear_down(&fixture);
 }
-
-static char presence_prefix[] = "/torch.rendezvous.job/muster/presence/";
-
-/* At an agent's store, and at another one. */
-#define test_at_both(function)                                                                     \
-    cmocka_unit_test_prestate(function, presence_prefix), cmocka_unit_test_prestate(function, NULL)
-
-static const struct CMUnitTest tests[] = {
-    test_at_both(an_account_that_was_cleared_away_is_none),
-    test_at_both(a_round_without_a_failure_has_no_root_cause),
-    test_at_both(the_first_failure_to_reach_the_store_is_everybodys_root_cause),
-    test_at_both(without_a_connection_nothing_is_waited_for),
-    test_at_both(the_answer_to_an_earlier_look_does_not_end_a_later_one),
-    test_at_both(what_an_earlier_look_finds_is_not_learnt_by_a_later_one),
-    test_at_both(an_account_without_sense_is_left_out),
-};
-
-UNIT_TESTS(tests)

@@ -32,8 +32,7 @@ static void set_up_cluster(struct cluster *cluster) {
     cluster_await(cluster, all_have_joined);
 }
 
-static void ranks_count_the_workers_of_every_node(void **state) {
-    (void)state;
+TEST(ranks_count_the_workers_of_every_node) {
     struct cluster cluster;
     set_up_cluster(&cluster);
     assert_int_equal(cluster_placement(&cluster, 0)->ranks.world_size, 3);
@@ -42,8 +41,7 @@ static void ranks_count_the_workers_of_every_node(void **state) {
     cluster_clear(&cluster);
 }
 
-static void a_finished_node_is_held_until_the_last_has_finished(void **state) {
-    (void)state;
+TEST(a_finished_node_is_held_until_the_last_has_finished) {
     struct cluster cluster;
     set_up_cluster(&cluster);
     cluster_finish_workers(&cluster.nodes[0]);
@@ -54,8 +52,7 @@ static void a_finished_node_is_held_until_the_last_has_finished(void **state) {
     cluster_clear(&cluster);
 }
 
-static void a_finished_node_is_called_back_when_another_fails(void **state) {
-    (void)state;
+TEST(a_finished_node_is_called_back_when_another_fails) {
     struct cluster cluster;
     set_up_cluster(&cluster);
     cluster_finish_workers(&cluster.nodes[0]);
@@ -128,8 +125,7 @@ static void await_answer(struct fixture *fixture, int index) {
     site_await(fixture->nodes[index], "checked 3/last_member");
 }
 
-static void what_one_node_writes_the_other_reads(void **state) {
-    (void)state;
+TEST(what_one_node_writes_the_other_reads) {
     struct fixture fixture;
     char role[] = "default";
     set_up(&fixture);
@@ -154,8 +150,7 @@ static bool admits_documentation_address(struct store_admission *admission) {
     return store_admission_admits(admission, &peer);
 }
 
-static void nodes_tell_their_addresses_where_the_store_is_the_rounds(void **state) {
-    (void)state;
+TEST(nodes_tell_their_addresses_where_the_store_is_the_rounds) {
     struct fixture fixture;
     char role[] = "default";
     struct text own = {0};
@@ -179,8 +174,7 @@ static void nodes_tell_their_addresses_where_the_store_is_the_rounds(void **stat
     tear_down(&fixture);
 }
 
-static void who_is_admitted_follows_the_round(void **state) {
-    (void)state;
+TEST(who_is_admitted_follows_the_round) {
     struct fixture fixture;
     set_up(&fixture);
     struct store_admission *admission = store_admission_new(false);
@@ -201,8 +195,7 @@ static void who_is_admitted_follows_the_round(void **state) {
     tear_down(&fixture);
 }
 
-static void an_address_is_told_as_a_copy(void **state) {
-    (void)state;
+TEST(an_address_is_told_as_a_copy) {
     struct fixture fixture;
     set_up(&fixture);
     struct round_effect publish = about(ROUND_EFFECT_PUBLISH, ROUND_KEY_PUBLICATION, 0);
@@ -219,8 +212,7 @@ static void an_address_is_told_as_a_copy(void **state) {
     tear_down(&fixture);
 }
 
-static void nodes_are_counted_one_by_one(void **state) {
-    (void)state;
+TEST(nodes_are_counted_one_by_one) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < 2; i++) {
@@ -232,8 +224,7 @@ static void nodes_are_counted_one_by_one(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_waited_for_is_told_when_it_is_there(void **state) {
-    (void)state;
+TEST(what_is_waited_for_is_told_when_it_is_there) {
     struct fixture fixture;
     set_up(&fixture);
     perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
@@ -244,8 +235,7 @@ static void what_is_waited_for_is_told_when_it_is_there(void **state) {
     tear_down(&fixture);
 }
 
-static void a_wait_that_is_called_off_is_not_told(void **state) {
-    (void)state;
+TEST(a_wait_that_is_called_off_is_not_told) {
     struct fixture fixture;
     set_up(&fixture);
     perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
@@ -265,8 +255,7 @@ static bool is_published(struct fixture *fixture) {
 }
 
 /* One after the other: nothing else waits for all of them. */
-static void the_keys_of_rounds_long_past_are_deleted(void **state) {
-    (void)state;
+TEST(the_keys_of_rounds_long_past_are_deleted) {
     struct fixture fixture;
     set_up(&fixture);
     set(&fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
@@ -290,8 +279,7 @@ static void open_worker_store(struct fixture *fixture, int64_t round) {
             .kind = ROUND_EFFECT_OPEN_WORKER_STORE, .round = round, .is_fresh = true});
 }
 
-static void the_workers_store_is_where_others_reach_this_node(void **state) {
-    (void)state;
+TEST(the_workers_store_is_where_others_reach_this_node) {
     struct fixture fixture;
     set_up(&fixture);
     open_worker_store(&fixture, 3);
@@ -302,8 +290,7 @@ static void the_workers_store_is_where_others_reach_this_node(void **state) {
 }
 
 /* No descriptor is left for it. */
-static void a_store_that_cannot_be_opened_is_told_with_the_reason(void **state) {
-    (void)state;
+TEST(a_store_that_cannot_be_opened_is_told_with_the_reason) {
     struct fixture fixture;
     struct rlimit before;
     set_up(&fixture);
@@ -321,8 +308,7 @@ static void a_store_that_cannot_be_opened_is_told_with_the_reason(void **state) 
 
 /* The timer. */
 
-static void the_timer_is_told_with_the_round_that_asked_last(void **state) {
-    (void)state;
+TEST(the_timer_is_told_with_the_round_that_asked_last) {
     struct fixture fixture;
     set_up(&fixture);
     struct instant now = event_loop_now(fixture.site.loop);
@@ -347,8 +333,7 @@ static void ask_everything(struct fixture *fixture) {
     perform(fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_ADDRESS, 0));
 }
 
-static void a_round_that_has_lost_its_connection_tells_nothing_of_its_requests(void **state) {
-    (void)state;
+TEST(a_round_that_has_lost_its_connection_tells_nothing_of_its_requests) {
     struct fixture fixture;
     set_up(&fixture);
     ask_everything(&fixture);
@@ -359,8 +344,7 @@ static void a_round_that_has_lost_its_connection_tells_nothing_of_its_requests(v
     tear_down(&fixture);
 }
 
-static void a_round_is_freed_without_a_word(void **state) {
-    (void)state;
+TEST(a_round_is_freed_without_a_word) {
     struct fixture fixture;
     set_up(&fixture);
     ask_everything(&fixture);
@@ -378,24 +362,3 @@ static void a_round_is_freed_without_a_word(void **state) {
     site_expect(fixture.nodes[1], "");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ranks_count_the_workers_of_every_node),
-    cmocka_unit_test(a_finished_node_is_held_until_the_last_has_finished),
-    cmocka_unit_test(a_finished_node_is_called_back_when_another_fails),
-    cmocka_unit_test(what_one_node_writes_the_other_reads),
-    cmocka_unit_test(nodes_tell_their_addresses_where_the_store_is_the_rounds),
-    cmocka_unit_test(who_is_admitted_follows_the_round),
-    cmocka_unit_test(an_address_is_told_as_a_copy),
-    cmocka_unit_test(nodes_are_counted_one_by_one),
-    cmocka_unit_test(what_is_waited_for_is_told_when_it_is_there),
-    cmocka_unit_test(a_wait_that_is_called_off_is_not_told),
-    cmocka_unit_test(the_keys_of_rounds_long_past_are_deleted),
-    cmocka_unit_test(the_workers_store_is_where_others_reach_this_node),
-    cmocka_unit_test(a_store_that_cannot_be_opened_is_told_with_the_reason),
-    cmocka_unit_test(the_timer_is_told_with_the_round_that_asked_last),
-    cmocka_unit_test(a_round_that_has_lost_its_connection_tells_nothing_of_its_requests),
-    cmocka_unit_test(a_round_is_freed_without_a_word),
-};
-
-UNIT_TESTS(tests)

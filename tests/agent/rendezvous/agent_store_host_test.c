@@ -14,8 +14,7 @@ static bool the_first_was_told_that_the_round_is_over(const struct cluster *clus
     return cluster->nodes[0].round_over_count == 1;
 }
 
-static void a_node_that_vanishes_is_missed_at_once(void **state) {
-    (void)state;
+TEST(a_node_that_vanishes_is_missed_at_once) {
     struct cluster cluster;
     cluster_init(&cluster, MEMBERSHIP_CHANGING, 1);
     cluster_start_node(&cluster, 0);
@@ -82,8 +81,7 @@ static bool hosts(struct lone_host *lone, const char *host, enum launch_is_host 
     return is_hosting;
 }
 
-static void who_hosts_is_told_or_found_by_the_endpoint(void **state) {
-    (void)state;
+TEST(who_hosts_is_told_or_found_by_the_endpoint) {
     struct lone_host lone;
     site_init(&lone.site);
     assert_true(hosts(&lone, "localhost", LAUNCH_IS_HOST_UNSET));
@@ -93,8 +91,7 @@ static void who_hosts_is_told_or_found_by_the_endpoint(void **state) {
     site_clear(&lone.site);
 }
 
-static void a_free_port_is_taken_and_told(void **state) {
-    (void)state;
+TEST(a_free_port_is_taken_and_told) {
     struct lone_host lone;
     site_init(&lone.site);
     lone.site.port = 0;
@@ -105,8 +102,7 @@ static void a_free_port_is_taken_and_told(void **state) {
     site_clear(&lone.site);
 }
 
-static void a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host(void **state) {
-    (void)state;
+TEST(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host) {
     struct lone_host lone;
     int fd;
     int port;
@@ -120,8 +116,7 @@ static void a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host(void
     site_clear(&lone.site);
 }
 
-static void a_port_that_becomes_free_is_taken(void **state) {
-    (void)state;
+TEST(a_port_that_becomes_free_is_taken) {
     struct lone_host lone;
     int fd;
     int port;
@@ -137,8 +132,7 @@ static void a_port_that_becomes_free_is_taken(void **state) {
     site_clear(&lone.site);
 }
 
-static void a_program_that_has_the_port_and_is_no_store_is_named(void **state) {
-    (void)state;
+TEST(a_program_that_has_the_port_and_is_no_store_is_named) {
     struct lone_host lone;
     struct text hint = {0};
     int fd;
@@ -158,8 +152,7 @@ static void a_program_that_has_the_port_and_is_no_store_is_named(void **state) {
     site_clear(&lone.site);
 }
 
-static void who_has_found_a_store_hosts_none_later(void **state) {
-    (void)state;
+TEST(who_has_found_a_store_hosts_none_later) {
     struct lone_host lone;
     int fd;
     int port;
@@ -206,8 +199,7 @@ static struct store_client *connect_client(struct lone_host *lone) {
     return client;
 }
 
-static void the_host_stays_until_the_others_have_left(void **state) {
-    (void)state;
+TEST(the_host_stays_until_the_others_have_left) {
     struct lone_host lone;
     site_init(&lone.site);
     assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
@@ -221,8 +213,7 @@ static void the_host_stays_until_the_others_have_left(void **state) {
     site_clear(&lone.site);
 }
 
-static void the_host_stays_no_longer_than_its_patience(void **state) {
-    (void)state;
+TEST(the_host_stays_no_longer_than_its_patience) {
     struct lone_host lone;
     site_init(&lone.site);
     assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
@@ -239,8 +230,7 @@ static void the_host_stays_no_longer_than_its_patience(void **state) {
     site_clear(&lone.site);
 }
 
-static void who_hosts_nothing_leaves_at_once(void **state) {
-    (void)state;
+TEST(who_hosts_nothing_leaves_at_once) {
     struct lone_host lone;
     int count_of_left = 0;
     site_init(&lone.site);
@@ -250,18 +240,3 @@ static void who_hosts_nothing_leaves_at_once(void **state) {
     stop(&lone);
     site_clear(&lone.site);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_that_vanishes_is_missed_at_once),
-    cmocka_unit_test(the_host_stays_until_the_others_have_left),
-    cmocka_unit_test(the_host_stays_no_longer_than_its_patience),
-    cmocka_unit_test(who_hosts_is_told_or_found_by_the_endpoint),
-    cmocka_unit_test(a_free_port_is_taken_and_told),
-    cmocka_unit_test(a_port_that_becomes_free_is_taken),
-    cmocka_unit_test(a_program_that_has_the_port_and_is_no_store_is_named),
-    cmocka_unit_test(who_has_found_a_store_hosts_none_later),
-    cmocka_unit_test(who_hosts_nothing_leaves_at_once),
-    cmocka_unit_test(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "agent/rendezvous/agent_store_host.h"
 #include "host/remembered_log.h"
 
-static void what_was_asked_for_holds(void **state) {
-    (void)state;
+TEST(what_was_asked_for_holds) {
     struct launch_config config = {.store_memory_bytes = (uint64_t)3 << 20};
     struct remembered_log log;
     remembered_log_init(&log);
@@ -14,8 +13,7 @@ static void what_was_asked_for_holds(void **state) {
     text_clear(&log.text);
 }
 
-static void more_than_there_is_is_said(void **state) {
-    (void)state;
+TEST(more_than_there_is_is_said) {
     struct launch_config config = {.store_memory_bytes = (uint64_t)1 << 60};
     struct remembered_log log;
     remembered_log_init(&log);
@@ -23,10 +21,3 @@ static void more_than_there_is_is_said(void **state) {
     assert_true(remembered_log_has(&log, "may use only"));
     text_clear(&log.text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_asked_for_holds),
-    cmocka_unit_test(more_than_there_is_is_said),
-};
-
-UNIT_TESTS(tests)

@@ -47,8 +47,7 @@ static struct succession_effect claim(const struct rendezvous_state *record) {
         .append = {.is_claim = true, .number = 1, .term = 1, .record = record}};
 }
 
-static void of_two_that_claim_one_wins_and_the_other_is_told_which(void **state) {
-    (void)state;
+TEST(of_two_that_claim_one_wins_and_the_other_is_told_which) {
     struct fixture fixture;
     struct rendezvous_state none = {0};
     begin(&fixture);
@@ -63,8 +62,7 @@ static void of_two_that_claim_one_wins_and_the_other_is_told_which(void **state)
     end(&fixture);
 }
 
-static void an_entry_has_the_record_that_it_commits(void **state) {
-    (void)state;
+TEST(an_entry_has_the_record_that_it_commits) {
     struct fixture fixture;
     struct rendezvous_state closed = {.round = 3, .restarts = 2, .is_closed = true};
     begin(&fixture);
@@ -80,8 +78,7 @@ static void an_entry_has_the_record_that_it_commits(void **state) {
     end(&fixture);
 }
 
-static void a_renewal_differs_from_the_one_before(void **state) {
-    (void)state;
+TEST(a_renewal_differs_from_the_one_before) {
     struct fixture fixture;
     begin(&fixture);
     perform(&fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = 1});
@@ -95,8 +92,7 @@ static void a_renewal_differs_from_the_one_before(void **state) {
     end(&fixture);
 }
 
-static void hosting_is_told_and_who_was_host_before_is_gone(void **state) {
-    (void)state;
+TEST(hosting_is_told_and_who_was_host_before_is_gone) {
     struct fixture fixture;
     struct rendezvous_state record = {.round = 1, .is_complete = true};
     struct node_identity former;
@@ -112,8 +108,7 @@ static void hosting_is_told_and_who_was_host_before_is_gone(void **state) {
     end(&fixture);
 }
 
-static void a_directory_that_is_not_there_is_an_error(void **state) {
-    (void)state;
+TEST(a_directory_that_is_not_there_is_an_error) {
     struct fixture fixture = {0};
     struct failure failure = {0};
     static char nowhere[] = "/nowhere/at/all";
@@ -131,13 +126,3 @@ static void a_directory_that_is_not_there_is_an_error(void **state) {
     agent_succession_free(none);
     end(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(of_two_that_claim_one_wins_and_the_other_is_told_which),
-    cmocka_unit_test(an_entry_has_the_record_that_it_commits),
-    cmocka_unit_test(a_renewal_differs_from_the_one_before),
-    cmocka_unit_test(hosting_is_told_and_who_was_host_before_is_gone),
-    cmocka_unit_test(a_directory_that_is_not_there_is_an_error),
-};
-
-UNIT_TESTS(tests)

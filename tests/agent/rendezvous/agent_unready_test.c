@@ -81,8 +81,7 @@ static void expect_unready(struct fixture *fixture, int64_t round, const char *e
 
 static char presence_prefix[] = "/torch.rendezvous.job/muster/presence/";
 
-static void who_has_not_published_its_role_is_not_ready(void **state) {
-    (void)state;
+TEST(who_has_not_published_its_role_is_not_ready) {
     struct fixture fixture;
     set_up(&fixture, presence_prefix);
     expect_unready(&fixture, 7, "n2 n1 n0 ");
@@ -95,8 +94,7 @@ static void who_has_not_published_its_role_is_not_ready(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_asks_where_that_is_not_known_or_costs_too_much(void **state) {
-    (void)state;
+TEST(nobody_asks_where_that_is_not_known_or_costs_too_much) {
     struct fixture fixture;
     set_up(&fixture, presence_prefix);
     fixture.record.ranked = fixture.record.round + 1; /* the host tells the ranks */
@@ -111,16 +109,14 @@ static void nobody_asks_where_that_is_not_known_or_costs_too_much(void **state) 
 }
 
 /* Another store would end the connection of who asks for what is not there. */
-static void nobody_asks_a_store_that_is_no_agents(void **state) {
-    (void)state;
+TEST(nobody_asks_a_store_that_is_no_agents) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     expect_unready(&fixture, 7, "");
     tear_down(&fixture);
 }
 
-static void without_a_connection_nothing_is_known(void **state) {
-    (void)state;
+TEST(without_a_connection_nothing_is_known) {
     struct fixture fixture;
     struct text_list names = {0};
     set_up(&fixture, presence_prefix);
@@ -131,12 +127,3 @@ static void without_a_connection_nothing_is_known(void **state) {
     tear_down(&fixture);
     agent_unready_free(NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_has_not_published_its_role_is_not_ready),
-    cmocka_unit_test(nobody_asks_where_that_is_not_known_or_costs_too_much),
-    cmocka_unit_test(nobody_asks_a_store_that_is_no_agents),
-    cmocka_unit_test(without_a_connection_nothing_is_known),
-};
-
-UNIT_TESTS(tests)

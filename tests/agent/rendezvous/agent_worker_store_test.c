@@ -104,8 +104,7 @@ static void ask(
     event_loop_run(fixture->loop);
 }
 
-static void a_fresh_store_has_another_port_and_ends_the_old_ones_connections(void **state) {
-    (void)state;
+TEST(a_fresh_store_has_another_port_and_ends_the_old_ones_connections) {
     struct fixture fixture;
     set_up(&fixture);
     int first = open_store(&fixture, true);
@@ -120,8 +119,7 @@ static void a_fresh_store_has_another_port_and_ends_the_old_ones_connections(voi
     tear_down(&fixture);
 }
 
-static void a_store_that_stays_keeps_its_port_and_forgets_everything(void **state) {
-    (void)state;
+TEST(a_store_that_stays_keeps_its_port_and_forgets_everything) {
     struct fixture fixture;
     set_up(&fixture);
     int first = open_store(&fixture, false);
@@ -137,8 +135,7 @@ static void a_store_that_stays_keeps_its_port_and_forgets_everything(void **stat
 }
 
 /* No descriptor is left for it. */
-static void a_store_that_cannot_be_opened_is_told_and_may_be_tried_again(void **state) {
-    (void)state;
+TEST(a_store_that_cannot_be_opened_is_told_and_may_be_tried_again) {
     struct fixture fixture;
     struct rlimit before;
     set_up(&fixture);
@@ -155,8 +152,7 @@ static void a_store_that_cannot_be_opened_is_told_and_may_be_tried_again(void **
     tear_down(&fixture);
 }
 
-static void a_store_that_is_being_wiped_is_freed_without_a_word(void **state) {
-    (void)state;
+TEST(a_store_that_is_being_wiped_is_freed_without_a_word) {
     struct fixture fixture;
     set_up(&fixture);
     open_store(&fixture, true);
@@ -169,8 +165,7 @@ static void a_store_that_is_being_wiped_is_freed_without_a_word(void **state) {
     tear_down(&fixture);
 }
 
-static void the_stores_of_all_rounds_are_counted_together(void **state) {
-    (void)state;
+TEST(the_stores_of_all_rounds_are_counted_together) {
     struct fixture fixture;
     set_up(&fixture);
     uint64_t before = 0;
@@ -184,13 +179,3 @@ static void the_stores_of_all_rounds_are_counted_together(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_fresh_store_has_another_port_and_ends_the_old_ones_connections),
-    cmocka_unit_test(a_store_that_stays_keeps_its_port_and_forgets_everything),
-    cmocka_unit_test(a_store_that_cannot_be_opened_is_told_and_may_be_tried_again),
-    cmocka_unit_test(a_store_that_is_being_wiped_is_freed_without_a_word),
-    cmocka_unit_test(the_stores_of_all_rounds_are_counted_together),
-};
-
-UNIT_TESTS(tests)

@@ -9,8 +9,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void workers_are_told_where_it_is_and_how_much_goes_in(void **state) {
-    (void)state;
+TEST(workers_are_told_where_it_is_and_how_much_goes_in) {
     struct remembered_log log;
     remembered_log_init(&log);
     struct launch_config config = {.scratch_bytes = 2 * MIB};
@@ -30,8 +29,7 @@ static void workers_are_told_where_it_is_and_how_much_goes_in(void **state) {
     text_clear(&log.text);
 }
 
-static void without_the_option_there_is_none(void **state) {
-    (void)state;
+TEST(without_the_option_there_is_none) {
     struct launch_config config = {0};
     struct text_list environment = {0};
     struct agent_scratch_settings settings = {.config = &config, .environment = &environment};
@@ -43,8 +41,7 @@ static void without_the_option_there_is_none(void **state) {
     agent_scratch_free(scratch);
 }
 
-static void more_than_the_memory_is_refused(void **state) {
-    (void)state;
+TEST(more_than_the_memory_is_refused) {
     struct launch_config config = {.scratch_bytes = UINT64_C(1) << 60};
     struct text_list environment = {0};
     struct agent_scratch_settings settings = {.config = &config, .environment = &environment};
@@ -54,11 +51,3 @@ static void more_than_the_memory_is_refused(void **state) {
     assert_non_null(strstr(failure.message, "--scratch: 1099511627776.0 MiB are more than"));
     assert_non_null(strstr(failure.message, "of memory that this machine"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(workers_are_told_where_it_is_and_how_much_goes_in),
-    cmocka_unit_test(without_the_option_there_is_none),
-    cmocka_unit_test(more_than_the_memory_is_refused),
-};
-
-UNIT_TESTS(tests)

@@ -37,8 +37,7 @@ static void end_all(struct standby_fixture *fixture) {
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_END_ALL});
 }
 
-static void a_standby_worker_that_is_ready_becomes_the_worker(void **state) {
-    (void)state;
+TEST(a_standby_worker_that_is_ready_becomes_the_worker) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     warm(&fixture);
@@ -61,8 +60,7 @@ static void write_record(int record, const char *text) {
 }
 
 /* The number of this process stands for the worker's. */
-static void only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks(void **state) {
-    (void)state;
+TEST(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks) {
     struct standby_fixture fixture;
     struct text_list environment = environment_with("RANK=0");
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -83,8 +81,7 @@ static void only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks(void *
     standby_fixture_clear(&fixture);
 }
 
-static void a_hello_of_another_process_is_none(void **state) {
-    (void)state;
+TEST(a_hello_of_another_process_is_none) {
     struct standby_fixture fixture;
     struct text_list environment = environment_with("RANK=0");
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -97,8 +94,7 @@ static void a_hello_of_another_process_is_none(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_does_not_fit_is_ended_and_not_given(void **state) {
-    (void)state;
+TEST(one_that_does_not_fit_is_ended_and_not_given) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     warm(&fixture);
@@ -129,8 +125,7 @@ static void teach(struct standby_fixture *fixture) {
     perform_teach(fixture);
 }
 
-static void one_that_learns_is_not_given_until_it_is_ready_again(void **state) {
-    (void)state;
+TEST(one_that_learns_is_not_given_until_it_is_ready_again) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     warm(&fixture);
@@ -146,8 +141,7 @@ static void one_that_learns_is_not_given_until_it_is_ready_again(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_cannot_be_taught_has_ended(void **state) {
-    (void)state;
+TEST(one_that_cannot_be_taught_has_ended) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     teach(&fixture); /* there is none */
@@ -163,8 +157,7 @@ static void one_that_cannot_be_taught_has_ended(void **state) {
 }
 
 /* A worker of the rank was started with another environment meanwhile. */
-static void one_must_fit_to_the_environment_it_was_started_with(void **state) {
-    (void)state;
+TEST(one_must_fit_to_the_environment_it_was_started_with) {
     struct standby_fixture fixture;
     struct text_list other = environment_with("OMP_NUM_THREADS=2");
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -178,8 +171,7 @@ static void one_must_fit_to_the_environment_it_was_started_with(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void a_dirty_one_is_told_of_once(void **state) {
-    (void)state;
+TEST(a_dirty_one_is_told_of_once) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
     warm(&fixture);
@@ -191,8 +183,7 @@ static void a_dirty_one_is_told_of_once(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void what_an_unsuited_one_names_is_left_out_from_then_on(void **state) {
-    (void)state;
+TEST(what_an_unsuited_one_names_is_left_out_from_then_on) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_UNSUITED);
     (void)agent_standby_learn(fixture.standby, slice_from_string("doors\t\nlocks\tfrozen\n"));
@@ -208,8 +199,7 @@ static void what_an_unsuited_one_names_is_left_out_from_then_on(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_ends_before_it_is_ready_is_told_of(void **state) {
-    (void)state;
+TEST(one_that_ends_before_it_is_ready_is_told_of) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_END);
     warm(&fixture);
@@ -217,8 +207,7 @@ static void one_that_ends_before_it_is_ready_is_told_of(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_dies_while_it_waits_is_told_of(void **state) {
-    (void)state;
+TEST(one_that_dies_while_it_waits_is_told_of) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     warm(&fixture);
@@ -229,8 +218,7 @@ static void one_that_dies_while_it_waits_is_told_of(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_does_not_go_through_its_gate_is_taken_back(void **state) {
-    (void)state;
+TEST(one_that_does_not_go_through_its_gate_is_taken_back) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
     warm(&fixture);
@@ -243,8 +231,7 @@ static void one_that_does_not_go_through_its_gate_is_taken_back(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_ends_at_its_gate_was_no_worker(void **state) {
-    (void)state;
+TEST(one_that_ends_at_its_gate_was_no_worker) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE);
     warm(&fixture);
@@ -258,8 +245,7 @@ static void one_that_ends_at_its_gate_was_no_worker(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last(void **state) {
-    (void)state;
+TEST(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY_AT_GATE);
     warm(&fixture);
@@ -273,8 +259,7 @@ static void one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last(void **s
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_goes_through_and_ends_at_once_was_a_worker(void **state) {
-    (void)state;
+TEST(one_that_goes_through_and_ends_at_once_was_a_worker) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_HASTE);
     warm(&fixture);
@@ -288,8 +273,7 @@ static void one_that_goes_through_and_ends_at_once_was_a_worker(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void who_is_awaited_no_longer_is_ended_or_stays_a_worker(void **state) {
-    (void)state;
+TEST(who_is_awaited_no_longer_is_ended_or_stays_a_worker) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
     warm(&fixture);
@@ -300,8 +284,7 @@ static void who_is_awaited_no_longer_is_ended_or_stays_a_worker(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void what_workers_record_is_learned(void **state) {
-    (void)state;
+TEST(what_workers_record_is_learned) {
     struct standby_fixture fixture;
     struct text_list environment = environment_with("RANK=0");
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -321,8 +304,7 @@ static void what_workers_record_is_learned(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void a_hello_of_another_process_does_not_count(void **state) {
-    (void)state;
+TEST(a_hello_of_another_process_does_not_count) {
     struct standby_fixture fixture;
     struct text_list environment = environment_with("RANK=0");
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -335,8 +317,7 @@ static void a_hello_of_another_process_does_not_count(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void what_cannot_be_started_has_ended(void **state) {
-    (void)state;
+TEST(what_cannot_be_started_has_ended) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     fixture.refuses_to_spawn = true;
@@ -349,8 +330,7 @@ static void what_cannot_be_started_has_ended(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void without_standby_workers_nothing_is_added(void **state) {
-    (void)state;
+TEST(without_standby_workers_nothing_is_added) {
     struct text_list environment = environment_with("RANK=0");
     assert_int_equal(agent_standby_dress(NULL, 0, &environment), -1);
     assert_int_equal(environment.count, 2);
@@ -367,8 +347,7 @@ static bool invite(struct standby_fixture *fixture, const char *list) {
     return agent_standby_invite(fixture->standby, slice_from_string(list));
 }
 
-static void a_new_node_warms_when_its_interpreter_runs_the_hook(void **state) {
-    (void)state;
+TEST(a_new_node_warms_when_its_interpreter_runs_the_hook) {
     struct standby_fixture fixture;
     standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
     assert_true(invite(&fixture, LIST));
@@ -389,8 +368,7 @@ static void a_new_node_warms_when_its_interpreter_runs_the_hook(void **state) {
 }
 
 /* A standby worker would run the program at once. */
-static void a_new_node_whose_interpreter_does_not_run_the_hook_joins_without(void **state) {
-    (void)state;
+TEST(a_new_node_whose_interpreter_does_not_run_the_hook_joins_without) {
     struct standby_fixture fixture;
     standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
     fixture.is_hook_missing = true;
@@ -400,8 +378,7 @@ static void a_new_node_whose_interpreter_does_not_run_the_hook_joins_without(voi
     standby_fixture_clear(&fixture);
 }
 
-static void where_nothing_can_be_warmed_nobody_waits(void **state) {
-    (void)state;
+TEST(where_nothing_can_be_warmed_nobody_waits) {
     struct standby_fixture fixture;
     standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
     assert_false(invite(&fixture, "nonsense"));
@@ -414,39 +391,9 @@ static void where_nothing_can_be_warmed_nobody_waits(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void a_probe_that_does_not_end_goes_with_the_agent(void **state) {
-    (void)state;
+TEST(a_probe_that_does_not_end_goes_with_the_agent) {
     struct standby_fixture fixture;
     standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
     assert_true(invite(&fixture, LIST));
     standby_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_standby_worker_that_is_ready_becomes_the_worker),
-    cmocka_unit_test(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks),
-    cmocka_unit_test(a_hello_of_another_process_is_none),
-    cmocka_unit_test(a_new_node_warms_when_its_interpreter_runs_the_hook),
-    cmocka_unit_test(a_new_node_whose_interpreter_does_not_run_the_hook_joins_without),
-    cmocka_unit_test(where_nothing_can_be_warmed_nobody_waits),
-    cmocka_unit_test(a_probe_that_does_not_end_goes_with_the_agent),
-    cmocka_unit_test(one_that_does_not_fit_is_ended_and_not_given),
-    cmocka_unit_test(one_that_learns_is_not_given_until_it_is_ready_again),
-    cmocka_unit_test(one_that_cannot_be_taught_has_ended),
-    cmocka_unit_test(one_must_fit_to_the_environment_it_was_started_with),
-    cmocka_unit_test(a_dirty_one_is_told_of_once),
-    cmocka_unit_test(what_an_unsuited_one_names_is_left_out_from_then_on),
-    cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),
-    cmocka_unit_test(one_that_dies_while_it_waits_is_told_of),
-    cmocka_unit_test(one_that_does_not_go_through_its_gate_is_taken_back),
-    cmocka_unit_test(one_that_ends_at_its_gate_was_no_worker),
-    cmocka_unit_test(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last),
-    cmocka_unit_test(one_that_goes_through_and_ends_at_once_was_a_worker),
-    cmocka_unit_test(who_is_awaited_no_longer_is_ended_or_stays_a_worker),
-    cmocka_unit_test(what_workers_record_is_learned),
-    cmocka_unit_test(a_hello_of_another_process_does_not_count),
-    cmocka_unit_test(what_cannot_be_started_has_ended),
-    cmocka_unit_test(without_standby_workers_nothing_is_added),
-};
-
-UNIT_TESTS(tests)

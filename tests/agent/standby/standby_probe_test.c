@@ -19,8 +19,7 @@ static bool run_probe(struct standby_fixture *fixture) {
     return has_hello;
 }
 
-static void it_tells_whether_the_hook_was_reached(void **state) {
-    (void)state;
+TEST(it_tells_whether_the_hook_was_reached) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     assert_true(run_probe(&fixture));
@@ -29,8 +28,7 @@ static void it_tells_whether_the_hook_was_reached(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void one_that_cannot_be_started_leaves_nothing(void **state) {
-    (void)state;
+TEST(one_that_cannot_be_started_leaves_nothing) {
     struct standby_fixture fixture;
     struct text_list environment = {0};
     struct standby_probe probe = {0};
@@ -43,8 +41,7 @@ static void one_that_cannot_be_started_leaves_nothing(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void only_the_own_hello_counts(void **state) {
-    (void)state;
+TEST(only_the_own_hello_counts) {
     int record;
     assert_int_equal(
         memory_file_with_head("test", STANDBY_RECORD_HEAD, &record, NULL), FAILURE_NONE);
@@ -54,11 +51,3 @@ static void only_the_own_hello_counts(void **state) {
     assert_false(standby_probe_has_hello(record, 8));
     close(record);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_tells_whether_the_hook_was_reached),
-    cmocka_unit_test(one_that_cannot_be_started_leaves_nothing),
-    cmocka_unit_test(only_the_own_hello_counts),
-};
-
-UNIT_TESTS(tests)

@@ -25,8 +25,7 @@ static struct standby_spare *start(
     return spare;
 }
 
-static void what_it_says_is_kept(void **state) {
-    (void)state;
+TEST(what_it_says_is_kept) {
     struct standby_fixture fixture;
     struct text_list environment = {0};
     standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
@@ -41,8 +40,7 @@ static void what_it_says_is_kept(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void it_ends_when_its_gate_is_closed(void **state) {
-    (void)state;
+TEST(it_ends_when_its_gate_is_closed) {
     struct standby_fixture fixture;
     struct text_list environment = {0};
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
@@ -57,8 +55,7 @@ static void it_ends_when_its_gate_is_closed(void **state) {
     standby_fixture_clear(&fixture);
 }
 
-static void what_it_says_after_its_gate_was_shut_is_not_heard(void **state) {
-    (void)state;
+TEST(what_it_says_after_its_gate_was_shut_is_not_heard) {
     struct standby_fixture fixture;
     struct text_list environment = {0};
     const int streams[2] = {-1, -1};
@@ -76,8 +73,7 @@ static void what_it_says_after_its_gate_was_shut_is_not_heard(void **state) {
 }
 
 /* The worker is started anew then: a process that is started anew is in it all the same. */
-static void a_working_directory_that_is_gone_is_said(void **state) {
-    (void)state;
+TEST(a_working_directory_that_is_gone_is_said) {
     struct standby_fixture fixture;
     struct temporary_tree tree;
     struct text_list environment = {0};
@@ -97,12 +93,3 @@ static void a_working_directory_that_is_gone_is_said(void **state) {
     standby_spare_free(spare);
     standby_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_it_says_is_kept),
-    cmocka_unit_test(it_ends_when_its_gate_is_closed),
-    cmocka_unit_test(a_working_directory_that_is_gone_is_said),
-    cmocka_unit_test(what_it_says_after_its_gate_was_shut_is_not_heard),
-};
-
-UNIT_TESTS(tests)

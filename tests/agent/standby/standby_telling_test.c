@@ -21,8 +21,7 @@ static void expect(struct standby_effect effect, const char *expected) {
     text_clear(&said);
 }
 
-static void what_is_ready_is_said_with_its_memory(void **state) {
-    (void)state;
+TEST(what_is_ready_is_said_with_its_memory) {
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
                .told = {8, 8, 2ULL << 30, NULL}},
         "I standby workers ready: 8 of 8, 2.0 GiB");
@@ -38,8 +37,7 @@ static void expect_awaited(struct standby_awaited awaited, const char *expected)
         (struct standby_effect){.kind = STANDBY_EFFECT_TELL_AWAITED, .awaited = awaited}, expected);
 }
 
-static void what_is_awaited_is_said_with_what_it_does(void **state) {
-    (void)state;
+TEST(what_is_awaited_is_said_with_what_it_does) {
     expect_awaited((struct standby_awaited){.ready = 1, .total = 4, .importing = 3},
         "I standby workers: 1 of 4 ready, 3 are importing (they rest while workers want the CPU: "
         "--standby-rest)");
@@ -55,8 +53,7 @@ static void what_is_awaited_is_said_with_what_it_does(void **state) {
         "(--standby-after), 2 have ended and are made anew later");
 }
 
-static void who_is_cold_is_said_with_why(void **state) {
-    (void)state;
+TEST(who_is_cold_is_said_with_why) {
     const enum standby_cold cold[] = {STANDBY_COLD_IMPORTING, STANDBY_COLD_NOT, STANDBY_COLD_DUE,
         STANDBY_COLD_DUE, STANDBY_COLD_DUE, STANDBY_COLD_REFUSED, STANDBY_COLD_LEARNING,
         STANDBY_COLD_ENDED, STANDBY_COLD_NONE, STANDBY_COLD_SILENT, STANDBY_COLD_SCARCE};
@@ -69,8 +66,7 @@ static void who_is_cold_is_said_with_why(void **state) {
         "I started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)");
 }
 
-static void the_end_of_standby_is_a_warning_with_its_reason(void **state) {
-    (void)state;
+TEST(the_end_of_standby_is_a_warning_with_its_reason) {
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF,
                .off = {STANDBY_OFF_ENDED, 1, {.value = 3}}},
         "W the standby worker of local rank 1 ended with status 3 before it was ready; there are "
@@ -96,8 +92,7 @@ static void expect_choice(enum standby_choice choice, const char *expected) {
     text_clear(&said);
 }
 
-static void why_there_are_none_is_said_where_they_were_asked_for(void **state) {
-    (void)state;
+TEST(why_there_are_none_is_said_where_they_were_asked_for) {
     expect_choice(STANDBY_CHOICE_OFF, "");
     expect_choice(STANDBY_CHOICE_WANTED, "");
     expect_choice(STANDBY_CHOICE_NO_RESTART,
@@ -111,8 +106,7 @@ static void why_there_are_none_is_said_where_they_were_asked_for(void **state) {
         "than two CPUs for each; --standby on makes them all the same");
 }
 
-static void every_effect_can_be_told(void **state) {
-    (void)state;
+TEST(every_effect_can_be_told) {
     const struct launch_config config = {0};
     for (int kind = 0; kind < STANDBY_EFFECT_COUNT; kind++) {
         struct standby_effect effect = {.kind = (enum standby_effect_kind)kind};
@@ -121,14 +115,3 @@ static void every_effect_can_be_told(void **state) {
     standby_tell_dirty(NULL, 0, "why");
     standby_tell_unsuited(NULL, 0, "why", 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_ready_is_said_with_its_memory),
-    cmocka_unit_test(what_is_awaited_is_said_with_what_it_does),
-    cmocka_unit_test(who_is_cold_is_said_with_why),
-    cmocka_unit_test(the_end_of_standby_is_a_warning_with_its_reason),
-    cmocka_unit_test(why_there_are_none_is_said_where_they_were_asked_for),
-    cmocka_unit_test(every_effect_can_be_told),
-};
-
-UNIT_TESTS(tests)

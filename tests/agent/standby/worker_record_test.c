@@ -53,8 +53,7 @@ static bool look(struct scene *scene) {
     return worker_record_look(&scene->record, &scene->learned, scene->now);
 }
 
-static void what_was_written_since_the_last_look_is_learned(void **state) {
-    (void)state;
+TEST(what_was_written_since_the_last_look_is_learned) {
     struct scene scene;
     set_up(&scene);
     assert_false(look(&scene));
@@ -69,8 +68,7 @@ static void what_was_written_since_the_last_look_is_learned(void **state) {
 }
 
 /* Whatever the clock of the files says meanwhile. */
-static void when_it_has_grown_is_as_exact_as_the_looks(void **state) {
-    (void)state;
+TEST(when_it_has_grown_is_as_exact_as_the_looks) {
     struct scene scene;
     set_up(&scene);
     const struct timespec of_another_clock[] = {{.tv_sec = 1}, {.tv_sec = INT32_MAX}};
@@ -87,8 +85,7 @@ static void when_it_has_grown_is_as_exact_as_the_looks(void **state) {
     tear_down(&scene);
 }
 
-static void the_hello_of_another_process_counts_for_nothing(void **state) {
-    (void)state;
+TEST(the_hello_of_another_process_counts_for_nothing) {
     struct scene scene;
     set_up(&scene);
     write_record(&scene, "hello 1 8\njson\t/lib/json.py\n");
@@ -98,8 +95,7 @@ static void the_hello_of_another_process_counts_for_nothing(void **state) {
     tear_down(&scene);
 }
 
-static void only_its_worker_can_answer_and_only_after_its_hello(void **state) {
-    (void)state;
+TEST(only_its_worker_can_answer_and_only_after_its_hello) {
     struct scene scene;
     set_up(&scene);
     assert_false(worker_record_can_answer(&scene.record, WORKER));
@@ -111,8 +107,7 @@ static void only_its_worker_can_answer_and_only_after_its_hello(void **state) {
     tear_down(&scene);
 }
 
-static void a_renewed_record_is_empty_and_nobodys(void **state) {
-    (void)state;
+TEST(a_renewed_record_is_empty_and_nobodys) {
     struct scene scene;
     set_up(&scene);
     write_record(&scene, "hello 1 7\n");
@@ -122,13 +117,3 @@ static void a_renewed_record_is_empty_and_nobodys(void **state) {
     assert_false(look(&scene));
     tear_down(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_written_since_the_last_look_is_learned),
-    cmocka_unit_test(when_it_has_grown_is_as_exact_as_the_looks),
-    cmocka_unit_test(the_hello_of_another_process_counts_for_nothing),
-    cmocka_unit_test(only_its_worker_can_answer_and_only_after_its_hello),
-    cmocka_unit_test(a_renewed_record_is_empty_and_nobodys),
-};
-
-UNIT_TESTS(tests)

@@ -84,8 +84,7 @@ static void tell(struct fixture *fixture, int port) {
     agent_announcement_tell(fixture->announcement, &placement);
 }
 
-static void a_job_is_announced_until_its_agents_end(void **state) {
-    (void)state;
+TEST(a_job_is_announced_until_its_agents_end) {
     struct fixture fixture;
     set_up(&fixture);
     tell(&fixture, 1001);
@@ -98,8 +97,7 @@ static void a_job_is_announced_until_its_agents_end(void **state) {
     tear_down(&fixture);
 }
 
-static void a_store_that_has_moved_is_announced_anew(void **state) {
-    (void)state;
+TEST(a_store_that_has_moved_is_announced_anew) {
     struct fixture fixture;
     set_up(&fixture);
     tell(&fixture, 1001);
@@ -114,8 +112,7 @@ static void a_store_that_has_moved_is_announced_anew(void **state) {
     tear_down(&fixture);
 }
 
-static void an_end_while_it_is_written_leaves_nothing(void **state) {
-    (void)state;
+TEST(an_end_while_it_is_written_leaves_nothing) {
     struct fixture fixture;
     set_up(&fixture);
     tell(&fixture, 1001);
@@ -126,8 +123,7 @@ static void an_end_while_it_is_written_leaves_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void a_refused_directory_is_told_and_no_matter(void **state) {
-    (void)state;
+TEST(a_refused_directory_is_told_and_no_matter) {
     struct fixture fixture;
     set_up(&fixture);
     temporary_tree_link(&fixture.tree, "jobs", "elsewhere");
@@ -143,12 +139,3 @@ static void a_refused_directory_is_told_and_no_matter(void **state) {
     assert_int_equal(fixture.log.count, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_job_is_announced_until_its_agents_end),
-    cmocka_unit_test(a_store_that_has_moved_is_announced_anew),
-    cmocka_unit_test(an_end_while_it_is_written_leaves_nothing),
-    cmocka_unit_test(a_refused_directory_is_told_and_no_matter),
-};
-
-UNIT_TESTS(tests)

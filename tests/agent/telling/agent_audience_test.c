@@ -32,20 +32,11 @@ static void assert_told(const char *command, const char *expected) {
     agent_fixture_clear(&fixture);
 }
 
-static void program_hears_events_and_the_result(void **state) {
-    (void)state;
+TEST(program_hears_events_and_the_result) {
     /* rendezvous, ranks, two starts, two ends, the agent's end; two workers */
     assert_told("exit 0", "EEEEEEEWWR");
 }
 
-static void program_hears_of_failures_and_their_cause(void **state) {
-    (void)state;
+TEST(program_hears_of_failures_and_their_cause) {
     assert_told("test $RANK = 1 && exit 3; exec sleep 100", "EEEEEEEWFCR");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(program_hears_events_and_the_result),
-    cmocka_unit_test(program_hears_of_failures_and_their_cause),
-};
-
-UNIT_TESTS(tests)

@@ -48,25 +48,21 @@ static void assert_story(int restarts, const char *command, const char *expected
 
 #define BEGINNING "AGENT:RENDEZVOUS AGENT:ASSIGN_WORKER_RANKS WORKER:START WORKER:START"
 
-static void a_job_that_succeeds_is_told_from_start_to_end(void **state) {
-    (void)state;
+TEST(a_job_that_succeeds_is_told_from_start_to_end) {
     assert_story(0, "exit 0", BEGINNING " WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED");
 }
 
-static void a_failure_is_told_of_the_worker_that_failed(void **state) {
-    (void)state;
+TEST(a_failure_is_told_of_the_worker_that_failed) {
     assert_story(0, "test $RANK = 1 && exit 3; exec sleep 100",
         BEGINNING " WORKER:TERMINATED WORKER:FAILED AGENT:SUCCEEDED");
 }
 
-static void a_restart_begins_with_another_rendezvous(void **state) {
-    (void)state;
+TEST(a_restart_begins_with_another_rendezvous) {
     assert_story(1, "test $TORCHELASTIC_RESTART_COUNT = 1",
         BEGINNING " " BEGINNING " WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED");
 }
 
-static void an_agent_whose_events_cannot_be_written_does_not_start(void **state) {
-    (void)state;
+TEST(an_agent_whose_events_cannot_be_written_does_not_start) {
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 1, "touch $DIR/started");
     fixture.config.event_handler = LAUNCH_EVENTS_FILE;
@@ -77,12 +73,3 @@ static void an_agent_whose_events_cannot_be_written_does_not_start(void **state)
     log_sink_free(sink);
     agent_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_job_that_succeeds_is_told_from_start_to_end),
-    cmocka_unit_test(a_failure_is_told_of_the_worker_that_failed),
-    cmocka_unit_test(a_restart_begins_with_another_rendezvous),
-    cmocka_unit_test(an_agent_whose_events_cannot_be_written_does_not_start),
-};
-
-UNIT_TESTS(tests)

@@ -71,8 +71,7 @@ static void assert_health(struct fixture *fixture, const char *status, const cha
     text_clear(&answer);
 }
 
-static void every_phase_is_told_and_alive(void **state) {
-    (void)state;
+TEST(every_phase_is_told_and_alive) {
     struct fixture fixture;
     set_up(&fixture, 0);
     assert_health(&fixture, "HTTP/1.1 200 ", "\"phase\": \"joining\"");
@@ -88,8 +87,7 @@ static void every_phase_is_told_and_alive(void **state) {
     tear_down(&fixture);
 }
 
-static void a_watchdog_that_stands_still_is_503(void **state) {
-    (void)state;
+TEST(a_watchdog_that_stands_still_is_503) {
     struct fixture fixture;
     set_up(&fixture, 0);
     fixture.machine.phase = AGENT_RUNNING;
@@ -100,8 +98,7 @@ static void a_watchdog_that_stands_still_is_503(void **state) {
     tear_down(&fixture);
 }
 
-static void metrics_have_the_type_that_prometheus_expects(void **state) {
-    (void)state;
+TEST(metrics_have_the_type_that_prometheus_expects) {
     struct fixture fixture;
     struct text answer = {0};
     set_up(&fixture, 0);
@@ -112,8 +109,7 @@ static void metrics_have_the_type_that_prometheus_expects(void **state) {
     tear_down(&fixture);
 }
 
-static void a_port_that_cannot_be_had_is_a_warning(void **state) {
-    (void)state;
+TEST(a_port_that_cannot_be_had_is_a_warning) {
     struct fixture first;
     struct fixture second;
     set_up(&first, 0);
@@ -123,12 +119,3 @@ static void a_port_that_cannot_be_had_is_a_warning(void **state) {
     tear_down(&second);
     tear_down(&first);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_phase_is_told_and_alive),
-    cmocka_unit_test(a_watchdog_that_stands_still_is_503),
-    cmocka_unit_test(metrics_have_the_type_that_prometheus_expects),
-    cmocka_unit_test(a_port_that_cannot_be_had_is_a_warning),
-};
-
-UNIT_TESTS(tests)

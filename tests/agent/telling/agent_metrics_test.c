@@ -46,8 +46,7 @@ static bool tells(struct fixture *fixture, const char *line) {
     return is_there;
 }
 
-static void nobody_counts_where_nobody_can_ask(void **state) {
-    (void)state;
+TEST(nobody_counts_where_nobody_can_ask) {
     struct launch_config config = {0};
     struct agent_metrics *metrics = agent_metrics_new(&config, NULL, NULL);
     assert_null(metrics);
@@ -59,8 +58,7 @@ static void nobody_counts_where_nobody_can_ask(void **state) {
     agent_metrics_free(metrics);
 }
 
-static void the_agents_life_is_told(void **state) {
-    (void)state;
+TEST(the_agents_life_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     assert_true(tells(&fixture, "\nmuster_info{run_id=\"job \\\"7\\\"\"} 1\n"));
@@ -78,8 +76,7 @@ static void the_agents_life_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void what_other_threads_count_is_told(void **state) {
-    (void)state;
+TEST(what_other_threads_count_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     tally_add(agent_metrics_log_bytes(fixture.metrics), 4711);
@@ -90,11 +87,3 @@ static void what_other_threads_count_is_told(void **state) {
     assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"rendezvous\"} 34\n"));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nobody_counts_where_nobody_can_ask),
-    cmocka_unit_test(the_agents_life_is_told),
-    cmocka_unit_test(what_other_threads_count_is_told),
-};
-
-UNIT_TESTS(tests)

@@ -49,8 +49,7 @@ static void assert_said(const struct fixture *fixture, const char *words) {
     assert_non_null(strstr(text_string(&fixture->said), words));
 }
 
-static void the_way_to_running_workers_is_told(void **state) {
-    (void)state;
+TEST(the_way_to_running_workers_is_told) {
     struct fixture fixture;
     set_up(&fixture, LOG_LEVEL_INFO);
     agent_story_begin(&fixture.story);
@@ -68,8 +67,7 @@ static void the_way_to_running_workers_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void only_what_a_failure_costs_is_told_to_who_asks_for_nothing(void **state) {
-    (void)state;
+TEST(only_what_a_failure_costs_is_told_to_who_asks_for_nothing) {
     struct fixture fixture;
     set_up(&fixture, LOG_LEVEL_WARNING);
     fixture.job.agent.config.max_restarts = 3;
@@ -112,8 +110,7 @@ static void assert_not_said(const struct fixture *fixture, const char *words) {
     assert_null(strstr(text_string(&fixture->said), words));
 }
 
-static void what_standby_workers_would_save_is_told_as_far_as_it_is_known(void **state) {
-    (void)state;
+TEST(what_standby_workers_would_save_is_told_as_far_as_it_is_known) {
     struct fixture fixture;
     set_up(&fixture, LOG_LEVEL_INFO);
     restart(&fixture, 8400);
@@ -131,11 +128,3 @@ static void what_standby_workers_would_save_is_told_as_far_as_it_is_known(void *
     assert_not_said(&fixture, offer);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_way_to_running_workers_is_told),
-    cmocka_unit_test(only_what_a_failure_costs_is_told_to_who_asks_for_nothing),
-    cmocka_unit_test(what_standby_workers_would_save_is_told_as_far_as_it_is_known),
-};
-
-UNIT_TESTS(tests)

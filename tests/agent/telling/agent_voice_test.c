@@ -53,8 +53,7 @@ static void tear_down(struct fixture *fixture) {
     text_list_clear(&fixture->config.meeting_warnings);
 }
 
-static void one_node_says_all_at_once(void **state) {
-    (void)state;
+TEST(one_node_says_all_at_once) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1);
     agent_voice_begin(&fixture.voice);
@@ -66,8 +65,7 @@ static void one_node_says_all_at_once(void **state) {
     tear_down(&fixture);
 }
 
-static void the_host_speaks_of_the_place_and_the_first_node_of_the_rest(void **state) {
-    (void)state;
+TEST(the_host_speaks_of_the_place_and_the_first_node_of_the_rest) {
     struct fixture fixture;
     for (int rank = 0; rank < 2; rank++) {
         for (int is_host = 0; is_host < 2; is_host++) {
@@ -89,8 +87,7 @@ static void the_host_speaks_of_the_place_and_the_first_node_of_the_rest(void **s
     }
 }
 
-static void where_no_agent_is_the_host_the_first_node_speaks_of_the_place(void **state) {
-    (void)state;
+TEST(where_no_agent_is_the_host_the_first_node_speaks_of_the_place) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
     agent_voice_begin(&fixture.voice);
@@ -100,8 +97,7 @@ static void where_no_agent_is_the_host_the_first_node_speaks_of_the_place(void *
     tear_down(&fixture);
 }
 
-static void who_never_came_to_a_round_keeps_nothing_back(void **state) {
-    (void)state;
+TEST(who_never_came_to_a_round_keeps_nothing_back) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
     agent_voice_begin(&fixture.voice);
@@ -111,8 +107,7 @@ static void who_never_came_to_a_round_keeps_nothing_back(void **state) {
     tear_down(&fixture);
 }
 
-static void fixed_nodes_know_the_first_one_from_the_beginning(void **state) {
-    (void)state;
+TEST(fixed_nodes_know_the_first_one_from_the_beginning) {
     struct fixture fixture;
     for (int rank = 0; rank < 2; rank++) {
         set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
@@ -125,13 +120,3 @@ static void fixed_nodes_know_the_first_one_from_the_beginning(void **state) {
         tear_down(&fixture);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_node_says_all_at_once),
-    cmocka_unit_test(the_host_speaks_of_the_place_and_the_first_node_of_the_rest),
-    cmocka_unit_test(where_no_agent_is_the_host_the_first_node_speaks_of_the_place),
-    cmocka_unit_test(who_never_came_to_a_round_keeps_nothing_back),
-    cmocka_unit_test(fixed_nodes_know_the_first_one_from_the_beginning),
-};
-
-UNIT_TESTS(tests)

@@ -90,8 +90,7 @@ static void run(struct fixture *fixture) {
     workers_fixture_run(&fixture->workers);
 }
 
-static void expired_timer_kills_only_its_worker(void **state) {
-    (void)state;
+TEST(expired_timer_kills_only_its_worker) {
     struct fixture fixture;
     set_up(&fixture, 2,
         "if [ $RANK = 1 ]; then " EXPIRED(
@@ -115,8 +114,7 @@ static void expired_timer_kills_only_its_worker(void **state) {
     tear_down(&fixture);
 }
 
-static void a_worker_that_outlives_its_signal_says_so_later(void **state) {
-    (void)state;
+TEST(a_worker_that_outlives_its_signal_says_so_later) {
     struct fixture fixture;
     set_up(&fixture, 1, "trap 'exit 7' TERM; " EXPIRED(15) " while :; do sleep 0.01; done");
     run(&fixture);
@@ -127,8 +125,7 @@ static void a_worker_that_outlives_its_signal_says_so_later(void **state) {
     tear_down(&fixture);
 }
 
-static void a_child_of_a_worker_may_hold_a_timer(void **state) {
-    (void)state;
+TEST(a_child_of_a_worker_may_hold_a_timer) {
     struct fixture fixture;
     set_up(&fixture, 1,
         "sh -c '"
@@ -141,8 +138,7 @@ static void a_child_of_a_worker_may_hold_a_timer(void **state) {
     tear_down(&fixture);
 }
 
-static void strangers_and_bad_lines_are_passed_over(void **state) {
-    (void)state;
+TEST(strangers_and_bad_lines_are_passed_over) {
     struct fixture fixture;
     set_up(&fixture, 1,
         "echo 'no request' >$TORCHELASTIC_TIMER_FILE; "
@@ -158,8 +154,7 @@ static void strangers_and_bad_lines_are_passed_over(void **state) {
     tear_down(&fixture);
 }
 
-static void a_released_timer_kills_nobody(void **state) {
-    (void)state;
+TEST(a_released_timer_kills_nobody) {
     struct fixture fixture;
     set_up(&fixture, 1,
         "{ echo '{\"pid\": '$$$$', \"scope_id\": \"s\", \"expiration_time\": 1, \"signal\": 9}'; "
@@ -172,8 +167,7 @@ static void a_released_timer_kills_nobody(void **state) {
     tear_down(&fixture);
 }
 
-static void a_timer_without_a_signal_is_only_told(void **state) {
-    (void)state;
+TEST(a_timer_without_a_signal_is_only_told) {
     struct fixture fixture;
     set_up(&fixture, 1, EXPIRED(0) " sleep 0.1; exit 4");
     run(&fixture);
@@ -182,8 +176,7 @@ static void a_timer_without_a_signal_is_only_told(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_is_ended_while_the_group_is_stopped(void **state) {
-    (void)state;
+TEST(nobody_is_ended_while_the_group_is_stopped) {
     struct fixture fixture;
     set_up(&fixture, 1, EXPIRED(9) " sleep 0.1; exit 4");
     agent_watchdog_begin(fixture.watchdog);
@@ -193,8 +186,7 @@ static void nobody_is_ended_while_the_group_is_stopped(void **state) {
     tear_down(&fixture);
 }
 
-static void a_fifo_in_use_is_left_to_its_owner(void **state) {
-    (void)state;
+TEST(a_fifo_in_use_is_left_to_its_owner) {
     struct fixture fixture;
     set_up(&fixture, 1,
         "test -p $TORCHELASTIC_TIMER_FILE && echo $TORCHELASTIC_TIMER_FILE | "
@@ -237,8 +229,7 @@ static const char *last_of(const struct fixture *fixture, const char *part, int 
     "done >$DIR/all; dd if=$DIR/all of=$TORCHELASTIC_TIMER_FILE bs=4096 conv=notrunc 2>$DIR/dd; "  \
     "fi; exec sleep 1000"
 
-static void all_whose_timers_expire_together_are_looked_at_before_one_is_ended(void **state) {
-    (void)state;
+TEST(all_whose_timers_expire_together_are_looked_at_before_one_is_ended) {
     enum { COUNT = 9 };
     struct fixture fixture;
     int count;
@@ -260,8 +251,7 @@ static void all_whose_timers_expire_together_are_looked_at_before_one_is_ended(v
     tear_down(&fixture);
 }
 
-static void the_agent_is_asked_to_end_once(void **state) {
-    (void)state;
+TEST(the_agent_is_asked_to_end_once) {
     struct fixture fixture;
     set_up_with(&fixture, 3, ALL_EXPIRE, LAUNCH_EVIDENCE_BASIC, LAUNCH_TIMER_EXPIRY_EXIT_AGENT);
     run(&fixture);
@@ -269,8 +259,7 @@ static void the_agent_is_asked_to_end_once(void **state) {
     tear_down(&fixture);
 }
 
-static void what_was_looked_at_in_an_earlier_attempt_is_forgotten(void **state) {
-    (void)state;
+TEST(what_was_looked_at_in_an_earlier_attempt_is_forgotten) {
     struct fixture fixture;
     set_up_with(&fixture, 1, EXPIRED(9) " exec sleep 1000", LAUNCH_EVIDENCE_BASIC,
         LAUNCH_TIMER_EXPIRY_RESTART_WORKER);
@@ -289,8 +278,7 @@ static void what_was_looked_at_in_an_earlier_attempt_is_forgotten(void **state) 
     tear_down(&fixture);
 }
 
-static void without_the_variable_there_is_no_watchdog(void **state) {
-    (void)state;
+TEST(without_the_variable_there_is_no_watchdog) {
     struct workers_fixture workers;
     workers_fixture_init(&workers, 1, "exit 0");
     struct agent_watchdog_settings settings = {
@@ -307,20 +295,3 @@ static void without_the_variable_there_is_no_watchdog(void **state) {
     agent_watchdog_free(watchdog);
     workers_fixture_clear(&workers);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(expired_timer_kills_only_its_worker),
-    cmocka_unit_test(a_worker_that_outlives_its_signal_says_so_later),
-    cmocka_unit_test(a_child_of_a_worker_may_hold_a_timer),
-    cmocka_unit_test(strangers_and_bad_lines_are_passed_over),
-    cmocka_unit_test(a_released_timer_kills_nobody),
-    cmocka_unit_test(a_timer_without_a_signal_is_only_told),
-    cmocka_unit_test(nobody_is_ended_while_the_group_is_stopped),
-    cmocka_unit_test(a_fifo_in_use_is_left_to_its_owner),
-    cmocka_unit_test(all_whose_timers_expire_together_are_looked_at_before_one_is_ended),
-    cmocka_unit_test(the_agent_is_asked_to_end_once),
-    cmocka_unit_test(what_was_looked_at_in_an_earlier_attempt_is_forgotten),
-    cmocka_unit_test(without_the_variable_there_is_no_watchdog),
-};
-
-UNIT_TESTS(tests)

@@ -102,8 +102,7 @@ static void tear_down(struct fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
-static void an_expired_timer_is_told(void **state) {
-    (void)state;
+TEST(an_expired_timer_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     ask(&fixture, getpid(), "later", 9e9);
@@ -113,8 +112,7 @@ static void an_expired_timer_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void a_release_that_is_not_read_yet_counts(void **state) {
-    (void)state;
+TEST(a_release_that_is_not_read_yet_counts) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.is_released_meanwhile = true;
@@ -124,8 +122,7 @@ static void a_release_that_is_not_read_yet_counts(void **state) {
     tear_down(&fixture);
 }
 
-static void who_cannot_be_ended_is_told_again(void **state) {
-    (void)state;
+TEST(who_cannot_be_ended_is_told_again) {
     struct fixture fixture;
     set_up(&fixture);
     failures = 1;
@@ -136,8 +133,7 @@ static void who_cannot_be_ended_is_told_again(void **state) {
     tear_down(&fixture);
 }
 
-static void who_cannot_be_ended_stops_all_progress(void **state) {
-    (void)state;
+TEST(who_cannot_be_ended_stops_all_progress) {
     struct fixture fixture;
     set_up(&fixture);
     failures = 2;
@@ -164,8 +160,7 @@ static void who_cannot_be_ended_stops_all_progress(void **state) {
     tear_down(&fixture);
 }
 
-static void who_is_not_admitted_gets_no_timer(void **state) {
-    (void)state;
+TEST(who_is_not_admitted_gets_no_timer) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.is_admitted = false;
@@ -177,8 +172,7 @@ static void who_is_not_admitted_gets_no_timer(void **state) {
     tear_down(&fixture);
 }
 
-static void what_was_asked_before_the_beginning_is_forgotten(void **state) {
-    (void)state;
+TEST(what_was_asked_before_the_beginning_is_forgotten) {
     struct fixture fixture;
     set_up(&fixture);
     timer_server_end(fixture.server);
@@ -196,8 +190,7 @@ static void append_line(void *context, struct slice line) {
     text_append_bytes(context, (const char *)line.data, line.length);
 }
 
-static void timers_are_shown_to_whoever_asks(void **state) {
-    (void)state;
+TEST(timers_are_shown_to_whoever_asks) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -250,8 +243,7 @@ static void await_timers(const struct fixture *fixture, size_t count) {
     }
 }
 
-static void the_timers_of_a_process_end_with_it(void **state) {
-    (void)state;
+TEST(the_timers_of_a_process_end_with_it) {
     struct fixture fixture;
     skip_without_pidfds();
     set_up(&fixture);
@@ -272,8 +264,7 @@ static void the_timers_of_a_process_end_with_it(void **state) {
     tear_down(&fixture);
 }
 
-static void ends_are_seen_after_another_beginning_too(void **state) {
-    (void)state;
+TEST(ends_are_seen_after_another_beginning_too) {
     struct fixture fixture;
     skip_without_pidfds();
     set_up(&fixture);
@@ -290,8 +281,7 @@ static void ends_are_seen_after_another_beginning_too(void **state) {
     tear_down(&fixture);
 }
 
-static void who_holds_no_timers_any_more_ends_unnoticed(void **state) {
-    (void)state;
+TEST(who_holds_no_timers_any_more_ends_unnoticed) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t child = start_child();
@@ -307,18 +297,3 @@ static void who_holds_no_timers_any_more_ends_unnoticed(void **state) {
     assert_false(remembered_log_has(&fixture.log, "has ended"));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_expired_timer_is_told),
-    cmocka_unit_test(a_release_that_is_not_read_yet_counts),
-    cmocka_unit_test(who_cannot_be_ended_is_told_again),
-    cmocka_unit_test(who_cannot_be_ended_stops_all_progress),
-    cmocka_unit_test(who_is_not_admitted_gets_no_timer),
-    cmocka_unit_test(what_was_asked_before_the_beginning_is_forgotten),
-    cmocka_unit_test(timers_are_shown_to_whoever_asks),
-    cmocka_unit_test(the_timers_of_a_process_end_with_it),
-    cmocka_unit_test(ends_are_seen_after_another_beginning_too),
-    cmocka_unit_test(who_holds_no_timers_any_more_ends_unnoticed),
-};
-
-UNIT_TESTS(tests)

@@ -70,8 +70,7 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->agent);
 }
 
-static void a_replaced_guardian_is_said_with_both_processes(void **state) {
-    (void)state;
+TEST(a_replaced_guardian_is_said_with_both_processes) {
     struct fixture fixture;
     set_up(&fixture, false);
     const struct guardian *process = agent_guardian_process(fixture.guardian);
@@ -86,8 +85,7 @@ static void a_replaced_guardian_is_said_with_both_processes(void **state) {
     tear_down(&fixture);
 }
 
-static void signs_of_life_come_from_the_loop(void **state) {
-    (void)state;
+TEST(signs_of_life_come_from_the_loop) {
     struct fixture fixture;
     set_up(&fixture, true);
     struct guardian *process = agent_guardian_process(fixture.guardian);
@@ -102,8 +100,7 @@ static void signs_of_life_come_from_the_loop(void **state) {
 }
 
 /* The loop stands still before it has given one. */
-static void a_sign_of_life_is_given_when_it_is_asked_for(void **state) {
-    (void)state;
+TEST(a_sign_of_life_is_given_when_it_is_asked_for) {
     struct fixture fixture;
     set_up(&fixture, true);
     struct guardian *process = agent_guardian_process(fixture.guardian);
@@ -117,19 +114,9 @@ static void a_sign_of_life_is_given_when_it_is_asked_for(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_is_a_guardian_too(void **state) {
-    (void)state;
+TEST(nobody_is_a_guardian_too) {
     agent_guardian_free(NULL);
     agent_guardian_listen(NULL);
     agent_guardian_speak(NULL);
     assert_null(agent_guardian_process(NULL));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_replaced_guardian_is_said_with_both_processes),
-    cmocka_unit_test(signs_of_life_come_from_the_loop),
-    cmocka_unit_test(a_sign_of_life_is_given_when_it_is_asked_for),
-    cmocka_unit_test(nobody_is_a_guardian_too),
-};
-
-UNIT_TESTS(tests)

@@ -27,8 +27,7 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->agent);
 }
 
-static void run_without_a_name_gets_a_random_one(void **state) {
-    (void)state;
+TEST(run_without_a_name_gets_a_random_one) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(prepare(&fixture), FAILURE_NONE);
@@ -37,8 +36,7 @@ static void run_without_a_name_gets_a_random_one(void **state) {
     tear_down(&fixture);
 }
 
-static void given_names_are_kept(void **state) {
-    (void)state;
+TEST(given_names_are_kept) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.config.run_id = memory_duplicate_string("job 7");
@@ -49,8 +47,7 @@ static void given_names_are_kept(void **state) {
     tear_down(&fixture);
 }
 
-static void cpu_count_is_the_affinity_mask(void **state) {
-    (void)state;
+TEST(cpu_count_is_the_affinity_mask) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.config.worker_count_kind = LAUNCH_COUNT_CPU;
@@ -59,8 +56,7 @@ static void cpu_count_is_the_affinity_mask(void **state) {
     tear_down(&fixture);
 }
 
-static void missing_script_is_named_before_anything_starts(void **state) {
-    (void)state;
+TEST(missing_script_is_named_before_anything_starts) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.config.entry = LAUNCH_ENTRY_SCRIPT;
@@ -71,8 +67,7 @@ static void missing_script_is_named_before_anything_starts(void **state) {
     tear_down(&fixture);
 }
 
-static void python_is_the_first_python3_on_path(void **state) {
-    (void)state;
+TEST(python_is_the_first_python3_on_path) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
@@ -88,8 +83,7 @@ static void python_is_the_first_python3_on_path(void **state) {
     tear_down(&fixture);
 }
 
-static void path_without_python_says_what_to_do(void **state) {
-    (void)state;
+TEST(path_without_python_says_what_to_do) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
@@ -99,8 +93,7 @@ static void path_without_python_says_what_to_do(void **state) {
     tear_down(&fixture);
 }
 
-static void log_directory_that_is_a_file_is_named(void **state) {
-    (void)state;
+TEST(log_directory_that_is_a_file_is_named) {
     struct fixture fixture;
     set_up(&fixture);
     fclose(fopen(fixture.agent.config.log_dir, "we"));
@@ -123,7 +116,7 @@ static const char *doubt(struct fixture *fixture, const char *beginning) {
     return fixture->preparation.warnings.count > 0 ? fixture->preparation.warnings.items[0] : NULL;
 }
 
-static void script_that_is_no_pythons_gets_the_remedy(void **state) {
+TEST(script_that_is_no_pythons_gets_the_remedy) {
     static const char *const foreign[] = {
         "\177ELF\2\1\1", "#!/bin/bash\necho", "#!/usr/bin/env perl", "#! /bin/sh -e\n"};
     static const char *const good[] = {"", "import os\n", "#!/usr/bin/env python3\n",
@@ -143,7 +136,7 @@ static void script_that_is_no_pythons_gets_the_remedy(void **state) {
 }
 
 /* Of two workers. */
-static void ranks_that_no_worker_has_are_said(void **state) {
+TEST(ranks_that_no_worker_has_are_said) {
     struct fixture fixture;
     int ranks[] = {-1, 1, 2, 7};
     int streams[] = {-1, 3, 0, 3};
@@ -162,17 +155,3 @@ static void ranks_that_no_worker_has_are_said(void **state) {
     assert_non_null(strstr(warnings->items[1], "--tee names local rank 2,3, "));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(run_without_a_name_gets_a_random_one),
-    cmocka_unit_test(given_names_are_kept),
-    cmocka_unit_test(cpu_count_is_the_affinity_mask),
-    cmocka_unit_test(missing_script_is_named_before_anything_starts),
-    cmocka_unit_test(python_is_the_first_python3_on_path),
-    cmocka_unit_test(path_without_python_says_what_to_do),
-    cmocka_unit_test(log_directory_that_is_a_file_is_named),
-    cmocka_unit_test(script_that_is_no_pythons_gets_the_remedy),
-    cmocka_unit_test(ranks_that_no_worker_has_are_said),
-};
-
-UNIT_TESTS(tests)

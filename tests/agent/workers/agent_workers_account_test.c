@@ -8,8 +8,7 @@
 #include "workers_fixture.h"
 
 /* It is told again when it has ended. */
-static void what_is_known_of_an_end_is_said_once(void **state) {
-    (void)state;
+TEST(what_is_known_of_an_end_is_said_once) {
     struct workers_fixture fixture;
     const struct process_exit killed = {.is_signal = true, .value = SIGKILL};
     workers_fixture_init(&fixture, 1, "exec sleep 1000");
@@ -24,9 +23,3 @@ static void what_is_known_of_an_end_is_said_once(void **state) {
     assert_string_equal(fixture.story, "s0g");
     workers_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_known_of_an_end_is_said_once),
-};
-
-UNIT_TESTS(tests)

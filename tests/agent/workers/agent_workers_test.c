@@ -6,8 +6,7 @@
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 
-static void gone_is_told_after_the_last_exit(void **state) {
-    (void)state;
+TEST(gone_is_told_after_the_last_exit) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 1, "exit 3");
     workers_fixture_run(&fixture);
@@ -16,8 +15,7 @@ static void gone_is_told_after_the_last_exit(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void signal_reaches_every_worker(void **state) {
-    (void)state;
+TEST(signal_reaches_every_worker) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 2, "exec sleep 1000");
     workers_fixture_start(&fixture);
@@ -35,8 +33,7 @@ static void note_process(void *context, pid_t pid, int local_rank) {
 }
 
 /* The first worker leaves a process in its session behind and one in a session of its own. */
-static void what_is_left_behind_is_visited_with_its_worker(void **state) {
-    (void)state;
+TEST(what_is_left_behind_is_visited_with_its_worker) {
     struct workers_fixture fixture;
     struct text ranks = {0};
     workers_fixture_init(&fixture, 2,
@@ -57,8 +54,7 @@ static void what_is_left_behind_is_visited_with_its_worker(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void start_that_fails_is_over(void **state) {
-    (void)state;
+TEST(start_that_fails_is_over) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 2, "");
     free(fixture.agent.config.script);
@@ -70,8 +66,7 @@ static void start_that_fails_is_over(void **state) {
 }
 
 /* The files of its workers are being made: nobody knows how long that takes. */
-static void nobody_is_started_after_a_signal(void **state) {
-    (void)state;
+TEST(nobody_is_started_after_a_signal) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 2, "touch $DIR/started");
     agent_workers_start(fixture.workers, &fixture.placement);
@@ -89,8 +84,7 @@ static void nobody_is_started_after_a_signal(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void next_attempt_has_directories_of_its_own(void **state) {
-    (void)state;
+TEST(next_attempt_has_directories_of_its_own) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 1, "exit 0");
     workers_fixture_run(&fixture);
@@ -102,8 +96,7 @@ static void next_attempt_has_directories_of_its_own(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void next_round_of_an_attempt_keeps_the_earlier_logs(void **state) {
-    (void)state;
+TEST(next_round_of_an_attempt_keeps_the_earlier_logs) {
     struct workers_fixture fixture;
     workers_fixture_init(
         &fixture, 1, "echo $TORCHELASTIC_RESTART_COUNT > $TORCHELASTIC_ERROR_FILE");
@@ -118,8 +111,7 @@ static void next_round_of_an_attempt_keeps_the_earlier_logs(void **state) {
     workers_fixture_clear(&fixture);
 }
 
-static void error_file_is_below_the_log_directory(void **state) {
-    (void)state;
+TEST(error_file_is_below_the_log_directory) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 1, "test -d \"${TORCHELASTIC_ERROR_FILE%/*}\"");
     workers_fixture_run(&fixture);
@@ -129,16 +121,3 @@ static void error_file_is_below_the_log_directory(void **state) {
     assert_non_null(strstr(path, "/attempt_0/0/error.json"));
     workers_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(gone_is_told_after_the_last_exit),
-    cmocka_unit_test(signal_reaches_every_worker),
-    cmocka_unit_test(what_is_left_behind_is_visited_with_its_worker),
-    cmocka_unit_test(start_that_fails_is_over),
-    cmocka_unit_test(nobody_is_started_after_a_signal),
-    cmocka_unit_test(next_attempt_has_directories_of_its_own),
-    cmocka_unit_test(next_round_of_an_attempt_keeps_the_earlier_logs),
-    cmocka_unit_test(error_file_is_below_the_log_directory),
-};
-
-UNIT_TESTS(tests)

@@ -17,8 +17,7 @@ static struct attempt_files *plan(const struct temporary_tree *tree) {
     return files;
 }
 
-static void what_is_wanted_is_made_and_no_more(void **state) {
-    (void)state;
+TEST(what_is_wanted_is_made_and_no_more) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct attempt_files *files = plan(&tree);
@@ -37,8 +36,7 @@ static void what_is_wanted_is_made_and_no_more(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void the_first_that_cannot_be_made_ends_it(void **state) {
-    (void)state;
+TEST(the_first_that_cannot_be_made_ends_it) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct attempt_files *files = plan(&tree);
@@ -53,19 +51,10 @@ static void the_first_that_cannot_be_made_ends_it(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void without_a_directory_nothing_is_made(void **state) {
-    (void)state;
+TEST(without_a_directory_nothing_is_made) {
     struct attempt_files *files = attempt_files_new(2);
     attempt_files_make(files);
     assert_int_equal(files->code, FAILURE_NONE);
     assert_null(files->directory);
     attempt_files_free(files);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_wanted_is_made_and_no_more),
-    cmocka_unit_test(the_first_that_cannot_be_made_ends_it),
-    cmocka_unit_test(without_a_directory_nothing_is_made),
-};
-
-UNIT_TESTS(tests)

@@ -69,8 +69,7 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->job);
 }
 
-static void redirected_stream_is_a_pipe_and_the_other_inherited(void **state) {
-    (void)state;
+TEST(redirected_stream_is_a_pipe_and_the_other_inherited) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
     assert_int_equal(begin(&fixture, 0), FAILURE_NONE);
@@ -83,8 +82,7 @@ static void redirected_stream_is_a_pipe_and_the_other_inherited(void **state) {
     tear_down(&fixture);
 }
 
-static void first_attempt_does_not_start_without_its_logs(void **state) {
-    (void)state;
+TEST(first_attempt_does_not_start_without_its_logs) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
     spoil_log_directory(&fixture);
@@ -93,8 +91,7 @@ static void first_attempt_does_not_start_without_its_logs(void **state) {
     tear_down(&fixture);
 }
 
-static void restart_goes_on_without_logs(void **state) {
-    (void)state;
+TEST(restart_goes_on_without_logs) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR);
     spoil_log_directory(&fixture);
@@ -108,8 +105,7 @@ static void restart_goes_on_without_logs(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_disk_that_answers_workers_go_on_without_files(void **state) {
-    (void)state;
+TEST(without_a_disk_that_answers_workers_go_on_without_files) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
     assert_int_equal(attempt_logs_init(&fixture.logs, &fixture.settings, NULL,
@@ -123,8 +119,7 @@ static void without_a_disk_that_answers_workers_go_on_without_files(void **state
     tear_down(&fixture);
 }
 
-static void streams_that_nobody_took_are_closed(void **state) {
-    (void)state;
+TEST(streams_that_nobody_took_are_closed) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_STREAM_STDOUT | LAUNCH_STREAM_STDERR, 0);
     text_list_add(&fixture.job.config.duplicate_stdout_filters, "loss");
@@ -136,8 +131,7 @@ static void streams_that_nobody_took_are_closed(void **state) {
     tear_down(&fixture);
 }
 
-static void thread_is_needed_only_for_redirected_streams(void **state) {
-    (void)state;
+TEST(thread_is_needed_only_for_redirected_streams) {
     struct fixture fixture;
     set_up(&fixture, 0, 0);
     assert_false(log_plan_redirects(&fixture.job.config, fixture.preparation.worker_count));
@@ -146,14 +140,3 @@ static void thread_is_needed_only_for_redirected_streams(void **state) {
     fixture.logs.null_fd = -1;
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(redirected_stream_is_a_pipe_and_the_other_inherited),
-    cmocka_unit_test(first_attempt_does_not_start_without_its_logs),
-    cmocka_unit_test(restart_goes_on_without_logs),
-    cmocka_unit_test(without_a_disk_that_answers_workers_go_on_without_files),
-    cmocka_unit_test(streams_that_nobody_took_are_closed),
-    cmocka_unit_test(thread_is_needed_only_for_redirected_streams),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 
 #include "agent/workers/agent_workers.h"
 
-static void what_is_kept_outlives_what_it_was_copied_from(void **state) {
-    (void)state;
+TEST(what_is_kept_outlives_what_it_was_copied_from) {
     struct awaited_place place = {0};
     struct text_list environment = {0};
     int streams[ATTEMPT_STREAM_COUNT] = {open("/dev/null", O_WRONLY | O_CLOEXEC), -1};
@@ -26,9 +25,3 @@ static void what_is_kept_outlives_what_it_was_copied_from(void **state) {
     awaited_place_clear(&place); /* standard input is not closed */
     assert_true(fcntl(0, F_GETFD) != -1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_kept_outlives_what_it_was_copied_from),
-};
-
-UNIT_TESTS(tests)

@@ -39,8 +39,7 @@ static void tear_down(struct fixture *fixture) {
 
 static const struct duration long_patience = {INT64_C(600000000000)};
 
-static void what_a_worker_wrote_is_in_its_file_after_the_wait(void **state) {
-    (void)state;
+TEST(what_a_worker_wrote_is_in_its_file_after_the_wait) {
     struct fixture fixture;
     struct log_stream *stream;
     int fd;
@@ -61,8 +60,7 @@ static void what_a_worker_wrote_is_in_its_file_after_the_wait(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_waits_where_nothing_is_asked_for(void **state) {
-    (void)state;
+TEST(nobody_waits_where_nothing_is_asked_for) {
     struct fixture fixture;
     set_up(&fixture);
     assert_true(finished_logs_await(fixture.logs, long_patience));
@@ -78,8 +76,7 @@ static void stop_loop(void *context) {
 }
 
 /* AddressSanitizer sees whether the answer finds its memory. */
-static void the_thread_may_answer_when_nobody_waits_any_more(void **state) {
-    (void)state;
+TEST(the_thread_may_answer_when_nobody_waits_any_more) {
     struct fixture fixture;
     set_up(&fixture);
     finished_logs_ask(fixture.logs);
@@ -90,11 +87,3 @@ static void the_thread_may_answer_when_nobody_waits_any_more(void **state) {
     event_loop_run(fixture.loop);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_a_worker_wrote_is_in_its_file_after_the_wait),
-    cmocka_unit_test(nobody_waits_where_nothing_is_asked_for),
-    cmocka_unit_test(the_thread_may_answer_when_nobody_waits_any_more),
-};
-
-UNIT_TESTS(tests)

@@ -78,8 +78,7 @@ static void signal_witness(struct fixture *fixture, int signal) {
     }
 }
 
-static void what_the_agent_alone_got_is_sent(void **state) {
-    (void)state;
+TEST(what_the_agent_alone_got_is_sent) {
     struct fixture fixture;
     set_up(&fixture);
     signal_passing_note(fixture.passing, SIGTERM, false);
@@ -88,8 +87,7 @@ static void what_the_agent_alone_got_is_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void what_the_witness_got_is_not_sent(void **state) {
-    (void)state;
+TEST(what_the_witness_got_is_not_sent) {
     struct fixture fixture;
     set_up(&fixture);
     signal_passing_note(fixture.passing, SIGTERM, false);
@@ -102,8 +100,7 @@ static void what_the_witness_got_is_not_sent(void **state) {
 }
 
 /* As when workers were looked at first, before they were to be ended. */
-static void what_the_witness_got_long_ago_is_not_sent(void **state) {
-    (void)state;
+TEST(what_the_witness_got_long_ago_is_not_sent) {
     struct fixture fixture;
     set_up(&fixture);
     signal_witness(&fixture, SIGTERM);
@@ -124,8 +121,7 @@ static void wait_until_stopped(struct fixture *fixture) {
 }
 
 /* As when the machine lets it run late. */
-static void what_the_witness_tells_late_is_not_sent(void **state) {
-    (void)state;
+TEST(what_the_witness_tells_late_is_not_sent) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_passing_witness(fixture.passing), SIGSTOP);
@@ -144,8 +140,7 @@ static void what_the_witness_tells_late_is_not_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void a_witness_that_does_not_answer_is_not_waited_for(void **state) {
-    (void)state;
+TEST(a_witness_that_does_not_answer_is_not_waited_for) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_passing_witness(fixture.passing), SIGSTOP);
@@ -157,8 +152,7 @@ static void a_witness_that_does_not_answer_is_not_waited_for(void **state) {
 }
 
 /* The answer to the question about the first signal is none about the second. */
-static void an_answer_is_about_the_signal_that_was_asked_for(void **state) {
-    (void)state;
+TEST(an_answer_is_about_the_signal_that_was_asked_for) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_passing_witness(fixture.passing), SIGSTOP);
@@ -179,8 +173,7 @@ static void an_answer_is_about_the_signal_that_was_asked_for(void **state) {
     tear_down(&fixture);
 }
 
-static void another_signal_than_the_witness_got_is_sent(void **state) {
-    (void)state;
+TEST(another_signal_than_the_witness_got_is_sent) {
     struct fixture fixture;
     set_up(&fixture);
     signal_witness(&fixture, SIGUSR1);
@@ -190,8 +183,7 @@ static void another_signal_than_the_witness_got_is_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void what_came_to_nobody_from_outside_is_sent_at_once(void **state) {
-    (void)state;
+TEST(what_came_to_nobody_from_outside_is_sent_at_once) {
     struct fixture fixture;
     set_up(&fixture);
     signal_witness(&fixture, SIGTERM);
@@ -200,8 +192,7 @@ static void what_came_to_nobody_from_outside_is_sent_at_once(void **state) {
     tear_down(&fixture);
 }
 
-static void workers_that_have_just_started_may_have_missed_it(void **state) {
-    (void)state;
+TEST(workers_that_have_just_started_may_have_missed_it) {
     struct fixture fixture;
     set_up(&fixture);
     signal_passing_note_start(fixture.passing, true);
@@ -212,8 +203,7 @@ static void workers_that_have_just_started_may_have_missed_it(void **state) {
     tear_down(&fixture);
 }
 
-static void everything_is_sent_without_a_witness(void **state) {
-    (void)state;
+TEST(everything_is_sent_without_a_witness) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_passing_witness(fixture.passing), SIGKILL);
@@ -229,18 +219,3 @@ static void everything_is_sent_without_a_witness(void **state) {
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_the_agent_alone_got_is_sent),
-    cmocka_unit_test(what_the_witness_got_is_not_sent),
-    cmocka_unit_test(what_the_witness_got_long_ago_is_not_sent),
-    cmocka_unit_test(what_the_witness_tells_late_is_not_sent),
-    cmocka_unit_test(a_witness_that_does_not_answer_is_not_waited_for),
-    cmocka_unit_test(an_answer_is_about_the_signal_that_was_asked_for),
-    cmocka_unit_test(another_signal_than_the_witness_got_is_sent),
-    cmocka_unit_test(what_came_to_nobody_from_outside_is_sent_at_once),
-    cmocka_unit_test(workers_that_have_just_started_may_have_missed_it),
-    cmocka_unit_test(everything_is_sent_without_a_witness),
-};
-
-UNIT_TESTS(tests)

@@ -14,8 +14,7 @@ static void assert_each_has_exited(const struct workers_fixture *fixture, int fi
     }
 }
 
-static void more_workers_than_one_batch_holds_are_started(void **state) {
-    (void)state;
+TEST(more_workers_than_one_batch_holds_are_started) {
     struct workers_fixture fixture;
     int count = 2 * (int)WORKER_BATCH_MAXIMUM + 3;
     workers_fixture_init(&fixture, count, "exit 0");
@@ -36,8 +35,7 @@ static void forbid_to_run(struct workers_fixture *fixture, int worker_count, int
     }
 }
 
-static void the_first_that_cannot_be_started_is_named_and_the_others_are_workers(void **state) {
-    (void)state;
+TEST(the_first_that_cannot_be_started_is_named_and_the_others_are_workers) {
     struct workers_fixture fixture;
     workers_fixture_init(&fixture, 4, "exec sleep 1000");
     forbid_to_run(&fixture, 4, 1);
@@ -50,10 +48,3 @@ static void the_first_that_cannot_be_started_is_named_and_the_others_are_workers
     assert_non_null(strchr(fixture.story, '0'));
     workers_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(more_workers_than_one_batch_holds_are_started),
-    cmocka_unit_test(the_first_that_cannot_be_started_is_named_and_the_others_are_workers),
-};
-
-UNIT_TESTS(tests)

@@ -97,8 +97,7 @@ static void assert_error(const struct fixture *fixture, int local_rank, enum fai
     assert_int_equal(worker_errors_get(fixture->errors, local_rank)->code, code);
 }
 
-static void nobody_waits_for_files_that_are_not_read(void **state) {
-    (void)state;
+TEST(nobody_waits_for_files_that_are_not_read) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 1, NULL);
@@ -109,8 +108,7 @@ static void nobody_waits_for_files_that_are_not_read(void **state) {
     tear_down(&fixture);
 }
 
-static void wait_ends_when_all_files_have_been_read(void **state) {
-    (void)state;
+TEST(wait_ends_when_all_files_have_been_read) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "words");
@@ -129,8 +127,7 @@ static void wait_ends_when_all_files_have_been_read(void **state) {
     tear_down(&fixture);
 }
 
-static void wait_for_one_file_does_not_wait_for_another(void **state) {
-    (void)state;
+TEST(wait_for_one_file_does_not_wait_for_another) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 2, "hangs");
@@ -148,8 +145,7 @@ static void wait_for_one_file_does_not_wait_for_another(void **state) {
     tear_down(&fixture);
 }
 
-static void wait_ends_without_a_file_that_hangs(void **state) {
-    (void)state;
+TEST(wait_ends_without_a_file_that_hangs) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "hangs");
@@ -169,8 +165,7 @@ static void wait_ends_without_a_file_that_hangs(void **state) {
     tear_down(&fixture);
 }
 
-static void patience_counts_from_the_beginning_of_the_reading(void **state) {
-    (void)state;
+TEST(patience_counts_from_the_beginning_of_the_reading) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "hangs");
@@ -181,8 +176,7 @@ static void patience_counts_from_the_beginning_of_the_reading(void **state) {
 }
 
 /* The loop does not run while the file is read, and for much longer. */
-static void file_that_was_read_while_the_loop_was_held_up_is_in_time(void **state) {
-    (void)state;
+TEST(file_that_was_read_while_the_loop_was_held_up_is_in_time) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "words");
@@ -196,8 +190,7 @@ static void file_that_was_read_while_the_loop_was_held_up_is_in_time(void **stat
     tear_down(&fixture);
 }
 
-static void new_attempt_knows_nothing_of_the_one_before(void **state) {
-    (void)state;
+TEST(new_attempt_knows_nothing_of_the_one_before) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "hangs");
@@ -217,8 +210,7 @@ static void new_attempt_knows_nothing_of_the_one_before(void **state) {
     tear_down(&fixture);
 }
 
-static void file_can_be_read_again(void **state) {
-    (void)state;
+TEST(file_can_be_read_again) {
     struct fixture fixture;
     set_up(&fixture);
     worker_errors_read(fixture.errors, 0, "words");
@@ -232,16 +224,3 @@ static void file_can_be_read_again(void **state) {
     assert_int_equal(worker_errors_get(fixture.errors, 0)->content.length, 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nobody_waits_for_files_that_are_not_read),
-    cmocka_unit_test(wait_ends_when_all_files_have_been_read),
-    cmocka_unit_test(wait_for_one_file_does_not_wait_for_another),
-    cmocka_unit_test(wait_ends_without_a_file_that_hangs),
-    cmocka_unit_test(patience_counts_from_the_beginning_of_the_reading),
-    cmocka_unit_test(file_that_was_read_while_the_loop_was_held_up_is_in_time),
-    cmocka_unit_test(new_attempt_knows_nothing_of_the_one_before),
-    cmocka_unit_test(file_can_be_read_again),
-};
-
-UNIT_TESTS(tests)

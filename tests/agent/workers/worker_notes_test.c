@@ -16,15 +16,13 @@ static void expect(
     text_clear(&evidence);
 }
 
-static void without_notes_there_is_what_the_kernel_tells(void **state) {
-    (void)state;
+TEST(without_notes_there_is_what_the_kernel_tells) {
     struct worker_notes notes = {0};
     expect(&notes, SIGNAL_NUMBER_KILL, "no memory was left", "no memory was left");
     expect(&notes, SIGNAL_NUMBER_KILL, "", "");
 }
 
-static void who_has_signalled_comes_first(void **state) {
-    (void)state;
+TEST(who_has_signalled_comes_first) {
     struct worker_notes notes = {0};
     worker_notes_set_signal(&notes, SIGNAL_NUMBER_TERMINATE, "by nobody");
     worker_notes_set_signal(&notes, SIGNAL_NUMBER_KILL, "by the watchdog");
@@ -35,8 +33,7 @@ static void who_has_signalled_comes_first(void **state) {
     expect(&notes, SIGNAL_NUMBER_KILL, "", "");
 }
 
-static void what_it_was_doing_comes_last(void **state) {
-    (void)state;
+TEST(what_it_was_doing_comes_last) {
     struct worker_notes notes = {0};
     worker_notes_set_hang(&notes, "sleeping");
     expect(&notes, SIGNAL_NUMBER_KILL, "", "before that it was sleeping");
@@ -46,11 +43,3 @@ static void what_it_was_doing_comes_last(void **state) {
         "killed by us; core dumped; before that it was reading");
     worker_notes_clear(&notes);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_notes_there_is_what_the_kernel_tells),
-    cmocka_unit_test(who_has_signalled_comes_first),
-    cmocka_unit_test(what_it_was_doing_comes_last),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 #include "agent/workers/agent_workers.h"
 #include "agent_fixture.h"
 
-static void the_environment_has_the_files_of_the_worker(void **state) {
-    (void)state;
+TEST(the_environment_has_the_files_of_the_worker) {
     struct agent_fixture fixture;
     struct text_list environment = {0};
     agent_fixture_init(&fixture, 1, "exit 0");
@@ -33,8 +32,7 @@ static void the_environment_has_the_files_of_the_worker(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void a_rank_without_a_device_is_refused_in_words(void **state) {
-    (void)state;
+TEST(a_rank_without_a_device_is_refused_in_words) {
     struct agent_fixture fixture;
     struct text_list environment = {0};
     struct failure failure;
@@ -52,8 +50,7 @@ static void a_rank_without_a_device_is_refused_in_words(void **state) {
     agent_fixture_clear(&fixture);
 }
 
-static void the_process_runs_the_workers_program(void **state) {
-    (void)state;
+TEST(the_process_runs_the_workers_program) {
     struct agent_fixture fixture;
     struct process process;
     struct agent_preparation preparation = {.worker_count = 1};
@@ -74,11 +71,3 @@ static void the_process_runs_the_workers_program(void **state) {
     }
     agent_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_environment_has_the_files_of_the_worker),
-    cmocka_unit_test(a_rank_without_a_device_is_refused_in_words),
-    cmocka_unit_test(the_process_runs_the_workers_program),
-};
-
-UNIT_TESTS(tests)

@@ -8,8 +8,7 @@
 #include "core/telling/run_result.h"
 #include "processes.h"
 
-static void what_was_written_is_read(void **state) {
-    (void)state;
+TEST(what_was_written_is_read) {
     struct worker_value value = {0};
     struct bytes read = {0};
     int fd;
@@ -25,8 +24,7 @@ static void what_was_written_is_read(void **state) {
     assert_int_equal(processes_open_descriptors(), before);
 }
 
-static void what_is_not_there_is_nothing(void **state) {
-    (void)state;
+TEST(what_is_not_there_is_nothing) {
     struct worker_value value = {0};
     struct bytes read = {0};
     worker_value_read(&value, &read);
@@ -34,8 +32,7 @@ static void what_is_not_there_is_nothing(void **state) {
     worker_value_clear(&value);
 }
 
-static void too_much_is_neither_written_nor_read(void **state) {
-    (void)state;
+TEST(too_much_is_neither_written_nor_read) {
     struct worker_value value = {0};
     struct bytes read = {0};
     struct failure failure = {0};
@@ -58,11 +55,3 @@ static void too_much_is_neither_written_nor_read(void **state) {
     worker_value_clear(&value);
     free(much);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_written_is_read),
-    cmocka_unit_test(what_is_not_there_is_nothing),
-    cmocka_unit_test(too_much_is_neither_written_nor_read),
-};
-
-UNIT_TESTS(tests)

@@ -4,16 +4,14 @@
 
 #include "agent_machine_scene.h"
 
-static void a_signal_ends_this_node_but_not_the_job(void **state) {
-    (void)state;
+TEST(a_signal_ends_this_node_but_not_the_job) {
     struct scene scene = running_scene(5, AMONG_PEERS);
     step(&scene, signalled(15), "announce_leave signal=15; signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
     scene_end(&scene);
 }
 
-static void a_signal_in_the_exit_barrier_ends_at_once(void **state) {
-    (void)state;
+TEST(a_signal_in_the_exit_barrier_ends_at_once) {
     struct scene scene = running_scene(0, AMONG_PEERS);
     for (int rank = 0; rank < 2; rank++) {
         step(&scene, exited(rank, 0), "");
@@ -24,8 +22,7 @@ static void a_signal_in_the_exit_barrier_ends_at_once(void **state) {
     scene_end(&scene);
 }
 
-static void a_node_that_cannot_end_its_processes_leaves_the_job(void **state) {
-    (void)state;
+TEST(a_node_that_cannot_end_its_processes_leaves_the_job) {
     struct scene scene = running_scene(1, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
     scene.seconds = 30;
@@ -36,16 +33,14 @@ static void a_node_that_cannot_end_its_processes_leaves_the_job(void **state) {
     scene_end(&scene);
 }
 
-static void a_join_that_fails_does_not_end_the_job(void **state) {
-    (void)state;
+TEST(a_join_that_fails_does_not_end_the_job) {
     struct scene scene = scene_new(1, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, join_failed(1), "announce_leave; finish join_failed");
     scene_end(&scene);
 }
 
-static void answers_to_earlier_joins_are_stale(void **state) {
-    (void)state;
+TEST(answers_to_earlier_joins_are_stale) {
     struct scene scene = running_scene(1, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
@@ -56,8 +51,7 @@ static void answers_to_earlier_joins_are_stale(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void restarts_are_counted_by_the_job(void **state) {
-    (void)state;
+TEST(restarts_are_counted_by_the_job) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(
         &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
@@ -71,16 +65,14 @@ static void restarts_are_counted_by_the_job(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_job_that_ends_without_a_spare_node_ends_it_well(void **state) {
-    (void)state;
+TEST(a_job_that_ends_without_a_spare_node_ends_it_well) {
     struct scene scene = scene_new(0, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, plain(AGENT_EVENT_JOB_OVER), "finish succeeded");
     scene_end(&scene);
 }
 
-static void a_new_round_restarts_the_workers_for_free(void **state) {
-    (void)state;
+TEST(a_new_round_restarts_the_workers_for_free) {
     struct scene scene = running_scene(0, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
     step(&scene, exited(0, 1), "");
@@ -94,8 +86,7 @@ static void a_new_round_restarts_the_workers_for_free(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_node_that_has_finished_rejoins_for_a_new_round(void **state) {
-    (void)state;
+TEST(a_node_that_has_finished_rejoins_for_a_new_round) {
     struct scene scene = finished_scene();
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
@@ -107,8 +98,7 @@ static void a_node_that_has_finished_rejoins_for_a_new_round(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_new_round_does_not_undo_an_end(void **state) {
-    (void)state;
+TEST(a_new_round_does_not_undo_an_end) {
     struct scene scene = running_scene(0, AMONG_PEERS);
     step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
@@ -129,8 +119,7 @@ static void a_new_round_does_not_undo_an_end(void **state) {
 }
 
 /* Events that may come late, or that have no meaning in the phase. */
-static void events_of_the_job_are_ignored_where_they_mean_nothing(void **state) {
-    (void)state;
+TEST(events_of_the_job_are_ignored_where_they_mean_nothing) {
     static const enum agent_phase phases_without[][2] = {
         /* ROUND_OVER, JOB_OVER */
         {AGENT_IDLE, AGENT_IDLE},
@@ -151,8 +140,7 @@ static void events_of_the_job_are_ignored_where_they_mean_nothing(void **state) 
     agent_machine_clear(&scene.machine);
 }
 
-static void several_nodes_leave_through_the_exit_barrier(void **state) {
-    (void)state;
+TEST(several_nodes_leave_through_the_exit_barrier) {
     static const struct {
         enum agent_event_kind answer;
         const char *effects;
@@ -169,8 +157,7 @@ static void several_nodes_leave_through_the_exit_barrier(void **state) {
     }
 }
 
-static void a_restart_elsewhere_is_a_restart_here(void **state) {
-    (void)state;
+TEST(a_restart_elsewhere_is_a_restart_here) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(&scene, peer_restart(1), "signal_workers 15; arm_timer at=30.000");
     step(&scene, killed(0, 15), "");
@@ -182,8 +169,7 @@ static void a_restart_elsewhere_is_a_restart_here(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void failures_on_two_nodes_cost_one_restart(void **state) {
-    (void)state;
+TEST(failures_on_two_nodes_cost_one_restart) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(
         &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
@@ -193,8 +179,7 @@ static void failures_on_two_nodes_cost_one_restart(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_node_that_has_finished_rejoins_when_the_job_restarts(void **state) {
-    (void)state;
+TEST(a_node_that_has_finished_rejoins_when_the_job_restarts) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(&scene, exited(0, 0), "");
     step(&scene, exited(1, 0), "");
@@ -211,16 +196,14 @@ static void a_node_that_has_finished_rejoins_when_the_job_restarts(void **state)
     agent_machine_clear(&scene.machine);
 }
 
-static void a_restart_this_node_does_not_allow_is_a_failure(void **state) {
-    (void)state;
+TEST(a_restart_this_node_does_not_allow_is_a_failure) {
     struct scene scene = running_scene(0, AMONG_PEERS);
     step(&scene, peer_restart(1), "announce_failure; signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
     scene_end(&scene);
 }
 
-static void a_failure_elsewhere_ends_this_node(void **state) {
-    (void)state;
+TEST(a_failure_elsewhere_ends_this_node) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_PEER_FAILED), "signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
@@ -241,8 +224,7 @@ static void a_failure_elsewhere_ends_this_node(void **state) {
     scene_end(&scene);
 }
 
-static void a_last_failure_is_announced_at_once(void **state) {
-    (void)state;
+TEST(a_last_failure_is_announced_at_once) {
     struct scene scene = running_scene(0, AMONG_PEERS);
     step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
@@ -258,8 +240,7 @@ static struct scene doubting_scene(void) {
     return scene;
 }
 
-static void a_last_failure_is_doubted_where_nodes_come_and_go(void **state) {
-    (void)state;
+TEST(a_last_failure_is_doubted_where_nodes_come_and_go) {
     struct scene scene = doubting_scene();
     step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), "");
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
@@ -273,8 +254,7 @@ static void a_last_failure_is_doubted_where_nodes_come_and_go(void **state) {
     scene_end(&scene);
 }
 
-static void a_failure_that_a_lost_node_left_behind_costs_nothing(void **state) {
-    (void)state;
+TEST(a_failure_that_a_lost_node_left_behind_costs_nothing) {
     struct scene scene = doubting_scene();
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
     step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), ""); /* this answer comes too late */
@@ -287,8 +267,7 @@ static void a_failure_that_a_lost_node_left_behind_costs_nothing(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere(void **state) {
-    (void)state;
+TEST(a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere) {
     struct scene scene = doubting_scene();
     step(&scene, plain(AGENT_EVENT_PEER_FAILED), "");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
@@ -300,8 +279,7 @@ static void a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere(void *
     scene_end(&scene);
 }
 
-static void a_signal_ends_the_doubt_for_this_node_but_not_the_job(void **state) {
-    (void)state;
+TEST(a_signal_ends_the_doubt_for_this_node_but_not_the_job) {
     struct scene scene = doubting_scene();
     step(&scene, signalled(15), "announce_leave signal=15");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
@@ -317,8 +295,7 @@ static struct agent_event told(enum agent_event_kind kind, int signal) {
     return (struct agent_event){.kind = kind, .signal = signal};
 }
 
-static void workers_get_the_signal_of_the_node_that_was_told_to_end(void **state) {
-    (void)state;
+TEST(workers_get_the_signal_of_the_node_that_was_told_to_end) {
     struct scene scene = running_scene(5, AMONG_PEERS);
     step(
         &scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
@@ -333,8 +310,7 @@ static void workers_get_the_signal_of_the_node_that_was_told_to_end(void **state
     scene_end(&scene);
 }
 
-static void a_signal_that_workers_got_already_they_do_not_get_again(void **state) {
-    (void)state;
+TEST(a_signal_that_workers_got_already_they_do_not_get_again) {
     struct scene scene = running_scene(5, AMONG_PEERS);
     step(&scene, told(AGENT_EVENT_PEER_FAILED, 10),
         "signal_workers 10 relayed; arm_timer at=30.000");
@@ -351,8 +327,7 @@ static void a_signal_that_workers_got_already_they_do_not_get_again(void **state
     scene_end(&scene);
 }
 
-static void what_cannot_be_ended_ends_the_doubt(void **state) {
-    (void)state;
+TEST(what_cannot_be_ended_ends_the_doubt) {
     struct scene scene = doubting_scene();
     scene.seconds = 30;
     step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
@@ -360,33 +335,3 @@ static void what_cannot_be_ended_ends_the_doubt(void **state) {
     step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "announce_leave; finish failed abandoned");
     scene_end(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_signal_ends_this_node_but_not_the_job),
-    cmocka_unit_test(a_signal_in_the_exit_barrier_ends_at_once),
-    cmocka_unit_test(a_node_that_cannot_end_its_processes_leaves_the_job),
-    cmocka_unit_test(a_join_that_fails_does_not_end_the_job),
-    cmocka_unit_test(answers_to_earlier_joins_are_stale),
-    cmocka_unit_test(restarts_are_counted_by_the_job),
-    cmocka_unit_test(a_job_that_ends_without_a_spare_node_ends_it_well),
-    cmocka_unit_test(a_new_round_restarts_the_workers_for_free),
-    cmocka_unit_test(a_node_that_has_finished_rejoins_for_a_new_round),
-    cmocka_unit_test(a_new_round_does_not_undo_an_end),
-    cmocka_unit_test(events_of_the_job_are_ignored_where_they_mean_nothing),
-    cmocka_unit_test(several_nodes_leave_through_the_exit_barrier),
-    cmocka_unit_test(a_restart_elsewhere_is_a_restart_here),
-    cmocka_unit_test(failures_on_two_nodes_cost_one_restart),
-    cmocka_unit_test(a_node_that_has_finished_rejoins_when_the_job_restarts),
-    cmocka_unit_test(a_restart_this_node_does_not_allow_is_a_failure),
-    cmocka_unit_test(a_failure_elsewhere_ends_this_node),
-    cmocka_unit_test(a_last_failure_is_announced_at_once),
-    cmocka_unit_test(a_last_failure_is_doubted_where_nodes_come_and_go),
-    cmocka_unit_test(a_failure_that_a_lost_node_left_behind_costs_nothing),
-    cmocka_unit_test(a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere),
-    cmocka_unit_test(a_signal_ends_the_doubt_for_this_node_but_not_the_job),
-    cmocka_unit_test(workers_get_the_signal_of_the_node_that_was_told_to_end),
-    cmocka_unit_test(a_signal_that_workers_got_already_they_do_not_get_again),
-    cmocka_unit_test(what_cannot_be_ended_ends_the_doubt),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 
 #include "agent_machine_scene.h"
 
-static void a_job_that_succeeds_ends_what_it_left_behind(void **state) {
-    (void)state;
+TEST(a_job_that_succeeds_ends_what_it_left_behind) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(2, 0), "");
     step(&scene, exited(0, 0), "");
@@ -14,8 +13,7 @@ static void a_job_that_succeeds_ends_what_it_left_behind(void **state) {
     scene_end(&scene);
 }
 
-static void left_behind_processes_are_killed_in_the_end(void **state) {
-    (void)state;
+TEST(left_behind_processes_are_killed_in_the_end) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(2, 0), "");
     step(&scene, exited(0, 0), "");
@@ -26,8 +24,7 @@ static void left_behind_processes_are_killed_in_the_end(void **state) {
     scene_end(&scene);
 }
 
-static void a_failure_without_restarts_stops_the_others_and_is_final(void **state) {
-    (void)state;
+TEST(a_failure_without_restarts_stops_the_others_and_is_final) {
     struct scene scene = running_scene(0, ALONE);
     scene.seconds = 5;
     step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=35.000");
@@ -41,8 +38,7 @@ static void a_failure_without_restarts_stops_the_others_and_is_final(void **stat
     scene_end(&scene);
 }
 
-static void a_stuck_worker_ends_the_job_whatever_restarts_are_left(void **state) {
-    (void)state;
+TEST(a_stuck_worker_ends_the_job_whatever_restarts_are_left) {
     struct scene scene = running_scene(3, AMONG_PEERS);
     step(&scene, stuck(1), "announce_failure; signal_workers 15; arm_timer at=30.000");
     step(&scene, stuck(2), "");
@@ -57,8 +53,7 @@ static void a_stuck_worker_ends_the_job_whatever_restarts_are_left(void **state)
     scene_end(&scene);
 }
 
-static void a_stuck_worker_that_ends_after_all_is_still_the_failure(void **state) {
-    (void)state;
+TEST(a_stuck_worker_that_ends_after_all_is_still_the_failure) {
     struct scene scene = running_scene(3, ALONE);
     step(&scene, stuck(1), "signal_workers 15; arm_timer at=30.000");
     step(&scene, exited(1, 0), "");
@@ -69,8 +64,7 @@ static void a_stuck_worker_that_ends_after_all_is_still_the_failure(void **state
     scene_end(&scene);
 }
 
-static void a_worker_may_be_stuck_before_all_have_started(void **state) {
-    (void)state;
+TEST(a_worker_may_be_stuck_before_all_have_started) {
     struct scene scene = scene_new(1, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, joined(1, 0), "start_workers attempt=0");
@@ -79,8 +73,7 @@ static void a_worker_may_be_stuck_before_all_have_started(void **state) {
     scene_end(&scene);
 }
 
-static void a_worker_that_ended_is_not_stuck(void **state) {
-    (void)state;
+TEST(a_worker_that_ended_is_not_stuck) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(1, 0), "");
     step(&scene, stuck(1), "");
@@ -88,8 +81,7 @@ static void a_worker_that_ended_is_not_stuck(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void a_failure_with_restarts_left_joins_again_once_all_are_gone(void **state) {
-    (void)state;
+TEST(a_failure_with_restarts_left_joins_again_once_all_are_gone) {
     struct scene scene = running_scene(1, ALONE);
     step(&scene, killed(1, 9), "signal_workers 15; arm_timer at=30.000");
     step(&scene, killed(0, 15), "");
@@ -104,8 +96,7 @@ static void a_failure_with_restarts_left_joins_again_once_all_are_gone(void **st
     scene_end(&scene);
 }
 
-static void a_worker_that_is_ending_has_failed(void **state) {
-    (void)state;
+TEST(a_worker_that_is_ending_has_failed) {
     struct scene scene = running_scene(1, ALONE);
     step(&scene, ending(1, 3), "signal_workers 15; arm_timer at=30.000");
     assert_int_equal(scene.machine.stop_reason, AGENT_STOP_RESTART);
@@ -127,8 +118,7 @@ static void a_worker_that_is_ending_has_failed(void **state) {
     scene_end(&scene);
 }
 
-static void early_news_of_a_success_or_while_stopping_changes_nothing(void **state) {
-    (void)state;
+TEST(early_news_of_a_success_or_while_stopping_changes_nothing) {
     struct scene scene = running_scene(3, ALONE);
     step(&scene, ending(1, 0), "");
     assert_int_equal(scene.machine.phase, AGENT_RUNNING);
@@ -140,8 +130,7 @@ static void early_news_of_a_success_or_while_stopping_changes_nothing(void **sta
     agent_machine_clear(&scene.machine);
 }
 
-static void a_worker_may_be_ending_before_all_have_started(void **state) {
-    (void)state;
+TEST(a_worker_may_be_ending_before_all_have_started) {
     struct scene scene = scene_new(0, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, ending(0, 3), ""); /* nobody runs */
@@ -153,8 +142,7 @@ static void a_worker_may_be_ending_before_all_have_started(void **state) {
 }
 
 /* What is announced counts as a failure even if the kernel never lets the process go. */
-static void a_worker_that_is_ending_for_ever_is_abandoned_as_any_other(void **state) {
-    (void)state;
+TEST(a_worker_that_is_ending_for_ever_is_abandoned_as_any_other) {
     struct scene scene = running_scene(3, ALONE);
     step(&scene, ending(0, 3), "signal_workers 15; arm_timer at=30.000");
     step(&scene, killed(1, 15), "");
@@ -167,8 +155,7 @@ static void a_worker_that_is_ending_for_ever_is_abandoned_as_any_other(void **st
     scene_end(&scene);
 }
 
-static void workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout(void **state) {
-    (void)state;
+TEST(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout) {
     struct scene scene = running_scene(1, ALONE);
     step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=30.000");
     scene.seconds = 29;
@@ -181,8 +168,7 @@ static void workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout
     agent_machine_clear(&scene.machine);
 }
 
-static void nothing_restarts_beside_a_process_that_cannot_be_killed(void **state) {
-    (void)state;
+TEST(nothing_restarts_beside_a_process_that_cannot_be_killed) {
     struct scene scene = running_scene(1, ALONE);
     step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=30.000");
     scene.seconds = 30;
@@ -192,8 +178,7 @@ static void nothing_restarts_beside_a_process_that_cannot_be_killed(void **state
     scene_end(&scene);
 }
 
-static void a_signal_is_forwarded_and_outlives_a_success(void **state) {
-    (void)state;
+TEST(a_signal_is_forwarded_and_outlives_a_success) {
     struct scene scene = running_scene(5, ALONE);
     step(&scene, signalled(2), "signal_workers 2; arm_timer at=30.000");
     step(&scene, killed(0, 2), "");
@@ -204,8 +189,7 @@ static void a_signal_is_forwarded_and_outlives_a_success(void **state) {
     scene_end(&scene);
 }
 
-static void who_does_not_end_is_looked_at_before_the_kill(void **state) {
-    (void)state;
+TEST(who_does_not_end_is_looked_at_before_the_kill) {
     struct scene scene = running_scene(0, ALONE);
     scene.machine.looks_before_killing = true;
     step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=30.000");
@@ -221,8 +205,7 @@ static void who_does_not_end_is_looked_at_before_the_kill(void **state) {
     scene_end(&scene);
 }
 
-static void an_impatient_user_ends_the_look(void **state) {
-    (void)state;
+TEST(an_impatient_user_ends_the_look) {
     struct scene scene = running_scene(0, ALONE);
     scene.machine.looks_before_killing = true;
     step(&scene, signalled(2), "signal_workers 2; arm_timer at=30.000");
@@ -234,8 +217,7 @@ static void an_impatient_user_ends_the_look(void **state) {
     scene_end(&scene);
 }
 
-static void the_group_is_stopped_when_nobody_is_looked_at_any_more(void **state) {
-    (void)state;
+TEST(the_group_is_stopped_when_nobody_is_looked_at_any_more) {
     struct scene scene = running_scene(1, ALONE);
     step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
     step(&scene, exited(1, 1), "");
@@ -254,8 +236,7 @@ static void the_group_is_stopped_when_nobody_is_looked_at_any_more(void **state)
     scene_end(&scene);
 }
 
-static void a_look_that_outlives_everybody_holds_nothing_up(void **state) {
-    (void)state;
+TEST(a_look_that_outlives_everybody_holds_nothing_up) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
     step(&scene, signalled(2), "");
@@ -266,8 +247,7 @@ static void a_look_that_outlives_everybody_holds_nothing_up(void **state) {
     scene_end(&scene);
 }
 
-static void a_second_signal_kills_at_once_whoever_is_looked_at(void **state) {
-    (void)state;
+TEST(a_second_signal_kills_at_once_whoever_is_looked_at) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
     step(&scene, signalled(2), "");
@@ -277,8 +257,7 @@ static void a_second_signal_kills_at_once_whoever_is_looked_at(void **state) {
     scene_end(&scene);
 }
 
-static void a_second_signal_kills_at_once(void **state) {
-    (void)state;
+TEST(a_second_signal_kills_at_once) {
     struct scene scene = running_scene(5, ALONE);
     step(&scene, signalled(15), "signal_workers 15; arm_timer at=30.000");
     scene.seconds = 1;
@@ -288,8 +267,7 @@ static void a_second_signal_kills_at_once(void **state) {
     scene_end(&scene);
 }
 
-static void a_signal_turns_a_restart_into_an_end_without_a_new_deadline(void **state) {
-    (void)state;
+TEST(a_signal_turns_a_restart_into_an_end_without_a_new_deadline) {
     struct scene scene = running_scene(5, AMONG_PEERS);
     step(
         &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
@@ -301,8 +279,7 @@ static void a_signal_turns_a_restart_into_an_end_without_a_new_deadline(void **s
     scene_end(&scene);
 }
 
-static void a_signal_does_not_hide_the_failure_that_came_before(void **state) {
-    (void)state;
+TEST(a_signal_does_not_hide_the_failure_that_came_before) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
     step(&scene, signalled(2), "signal_workers 2");
@@ -311,8 +288,7 @@ static void a_signal_does_not_hide_the_failure_that_came_before(void **state) {
     scene_end(&scene);
 }
 
-static void a_signal_while_joining_ends_at_once(void **state) {
-    (void)state;
+TEST(a_signal_while_joining_ends_at_once) {
     struct scene scene = scene_new(0, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, signalled(15), "finish signalled=15");
@@ -326,8 +302,7 @@ static void a_signal_while_joining_ends_at_once(void **state) {
     scene_end(&scene);
 }
 
-static void a_signal_while_starting_stops_those_started(void **state) {
-    (void)state;
+TEST(a_signal_while_starting_stops_those_started) {
     struct scene scene = scene_new(0, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, joined(1, 0), "start_workers attempt=0");
@@ -337,8 +312,7 @@ static void a_signal_while_starting_stops_those_started(void **state) {
     scene_end(&scene);
 }
 
-static void a_worker_that_cannot_start_is_final_in_spite_of_restarts(void **state) {
-    (void)state;
+TEST(a_worker_that_cannot_start_is_final_in_spite_of_restarts) {
     struct scene scene = scene_new(5, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, joined(1, 0), "start_workers attempt=0");
@@ -353,8 +327,7 @@ static void a_worker_that_cannot_start_is_final_in_spite_of_restarts(void **stat
     scene_end(&scene);
 }
 
-static void a_worker_that_fails_before_all_have_started_stops_the_start(void **state) {
-    (void)state;
+TEST(a_worker_that_fails_before_all_have_started_stops_the_start) {
     struct scene scene = scene_new(1, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, joined(1, 0), "start_workers attempt=0");
@@ -363,16 +336,14 @@ static void a_worker_that_fails_before_all_have_started_stops_the_start(void **s
     agent_machine_clear(&scene.machine);
 }
 
-static void a_join_that_fails_ends_the_agent(void **state) {
-    (void)state;
+TEST(a_join_that_fails_ends_the_agent) {
     struct scene scene = scene_new(1, ALONE);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, join_failed(1), "finish join_failed");
     scene_end(&scene);
 }
 
-static void an_exit_code_of_128_plus_our_signal_is_our_doing(void **state) {
-    (void)state;
+TEST(an_exit_code_of_128_plus_our_signal_is_our_doing) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(0, 143), "signal_workers 15; arm_timer at=30.000");
     step(&scene, exited(1, 143), "");
@@ -383,8 +354,7 @@ static void an_exit_code_of_128_plus_our_signal_is_our_doing(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
-static void an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_look(void **state) {
-    (void)state;
+TEST(an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_look) {
     struct scene scene = running_scene(3, AMONG_PEERS);
     scene.machine.looks_before_killing = true;
     step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON),
@@ -397,8 +367,7 @@ static void an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_
     scene_end(&scene);
 }
 
-static void an_agent_that_cannot_go_on_does_not_restart(void **state) {
-    (void)state;
+TEST(an_agent_that_cannot_go_on_does_not_restart) {
     struct scene scene = running_scene(3, AMONG_PEERS);
     step(
         &scene, exited(1, 3), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
@@ -407,47 +376,9 @@ static void an_agent_that_cannot_go_on_does_not_restart(void **state) {
     scene_end(&scene);
 }
 
-static void an_agent_that_cannot_go_on_while_joining_ends_at_once(void **state) {
-    (void)state;
+TEST(an_agent_that_cannot_go_on_while_joining_ends_at_once) {
     struct scene scene = scene_new(0, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON), "announce_leave; finish failed");
     scene_end(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_look),
-    cmocka_unit_test(an_agent_that_cannot_go_on_does_not_restart),
-    cmocka_unit_test(an_agent_that_cannot_go_on_while_joining_ends_at_once),
-    cmocka_unit_test(a_job_that_succeeds_ends_what_it_left_behind),
-    cmocka_unit_test(left_behind_processes_are_killed_in_the_end),
-    cmocka_unit_test(a_failure_without_restarts_stops_the_others_and_is_final),
-    cmocka_unit_test(a_stuck_worker_ends_the_job_whatever_restarts_are_left),
-    cmocka_unit_test(a_stuck_worker_that_ends_after_all_is_still_the_failure),
-    cmocka_unit_test(a_worker_may_be_stuck_before_all_have_started),
-    cmocka_unit_test(a_worker_that_ended_is_not_stuck),
-    cmocka_unit_test(a_failure_with_restarts_left_joins_again_once_all_are_gone),
-    cmocka_unit_test(a_worker_that_is_ending_has_failed),
-    cmocka_unit_test(early_news_of_a_success_or_while_stopping_changes_nothing),
-    cmocka_unit_test(a_worker_may_be_ending_before_all_have_started),
-    cmocka_unit_test(a_worker_that_is_ending_for_ever_is_abandoned_as_any_other),
-    cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
-    cmocka_unit_test(nothing_restarts_beside_a_process_that_cannot_be_killed),
-    cmocka_unit_test(a_signal_is_forwarded_and_outlives_a_success),
-    cmocka_unit_test(who_does_not_end_is_looked_at_before_the_kill),
-    cmocka_unit_test(an_impatient_user_ends_the_look),
-    cmocka_unit_test(the_group_is_stopped_when_nobody_is_looked_at_any_more),
-    cmocka_unit_test(a_look_that_outlives_everybody_holds_nothing_up),
-    cmocka_unit_test(a_second_signal_kills_at_once_whoever_is_looked_at),
-    cmocka_unit_test(a_second_signal_kills_at_once),
-    cmocka_unit_test(a_signal_turns_a_restart_into_an_end_without_a_new_deadline),
-    cmocka_unit_test(a_signal_does_not_hide_the_failure_that_came_before),
-    cmocka_unit_test(a_signal_while_joining_ends_at_once),
-    cmocka_unit_test(a_signal_while_starting_stops_those_started),
-    cmocka_unit_test(a_worker_that_cannot_start_is_final_in_spite_of_restarts),
-    cmocka_unit_test(a_worker_that_fails_before_all_have_started_stops_the_start),
-    cmocka_unit_test(a_join_that_fails_ends_the_agent),
-    cmocka_unit_test(an_exit_code_of_128_plus_our_signal_is_our_doing),
-};
-
-UNIT_TESTS(tests)

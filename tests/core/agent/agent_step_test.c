@@ -31,8 +31,7 @@ static void expect(struct fixture *fixture, const char *expected) {
     fixture->effects.count = 0;
 }
 
-static void a_stop_gives_the_workers_the_shutdown_timeout_from_its_first_signal(void **state) {
-    (void)state;
+TEST(a_stop_gives_the_workers_the_shutdown_timeout_from_its_first_signal) {
     struct fixture fixture;
     fixture_init(&fixture, false);
     agent_step_begin_stop(&fixture.step, AGENT_STOP_SIGNAL, 15);
@@ -43,8 +42,7 @@ static void a_stop_gives_the_workers_the_shutdown_timeout_from_its_first_signal(
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_signal_waits_while_somebody_is_looked_at_and_a_kill_does_not(void **state) {
-    (void)state;
+TEST(a_signal_waits_while_somebody_is_looked_at_and_a_kill_does_not) {
     struct fixture fixture;
     fixture_init(&fixture, false);
     fixture.machine.hold.look_count = 1;
@@ -58,8 +56,7 @@ static void a_signal_waits_while_somebody_is_looked_at_and_a_kill_does_not(void 
     agent_machine_clear(&fixture.machine);
 }
 
-static void who_is_alone_or_unknown_to_the_others_announces_nothing(void **state) {
-    (void)state;
+TEST(who_is_alone_or_unknown_to_the_others_announces_nothing) {
     struct fixture fixture;
     fixture_init(&fixture, false);
     fixture.machine.ticket = 1;
@@ -75,8 +72,7 @@ static void who_is_alone_or_unknown_to_the_others_announces_nothing(void **state
     agent_machine_clear(&fixture.machine);
 }
 
-static void an_end_stops_the_clock_and_tells_of_what_was_left(void **state) {
-    (void)state;
+TEST(an_end_stops_the_clock_and_tells_of_what_was_left) {
     struct fixture fixture;
     fixture_init(&fixture, false);
     fixture.machine.has_abandoned_processes = true;
@@ -91,12 +87,3 @@ static void an_end_stops_the_clock_and_tells_of_what_was_left(void **state) {
     assert_int_equal(fixture.machine.phase, AGENT_DONE);
     agent_machine_clear(&fixture.machine);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_stop_gives_the_workers_the_shutdown_timeout_from_its_first_signal),
-    cmocka_unit_test(a_signal_waits_while_somebody_is_looked_at_and_a_kill_does_not),
-    cmocka_unit_test(who_is_alone_or_unknown_to_the_others_announces_nothing),
-    cmocka_unit_test(an_end_stops_the_clock_and_tells_of_what_was_left),
-};
-
-UNIT_TESTS(tests)

@@ -17,8 +17,7 @@ static void check_effect(struct agent_effect effect, const char *expected) {
     text_clear(&text);
 }
 
-static void events_read_as_one_line(void **state) {
-    (void)state;
+TEST(events_read_as_one_line) {
     check_event((struct agent_event){.kind = AGENT_EVENT_START}, "start");
     check_event((struct agent_event){.kind = AGENT_EVENT_JOINED,
                     .joined = {.ticket = 3, .restarts = 1, .node_count = 2}},
@@ -43,8 +42,7 @@ static void events_read_as_one_line(void **state) {
         "signal_received 2");
 }
 
-static void effects_read_as_one_line(void **state) {
-    (void)state;
+TEST(effects_read_as_one_line) {
     check_effect((struct agent_effect){.kind = AGENT_EFFECT_JOIN, .join = {3, 2}},
         "join ticket=3 attempt=2");
     check_effect((struct agent_effect){.kind = AGENT_EFFECT_ANNOUNCE_LEAVE}, "announce_leave");
@@ -58,8 +56,7 @@ static void effects_read_as_one_line(void **state) {
         "finish signalled=15 abandoned");
 }
 
-static void every_kind_has_a_name(void **state) {
-    (void)state;
+TEST(every_kind_has_a_name) {
     for (int kind = 0; kind < AGENT_EVENT_COUNT; kind++) {
         struct text text = {0};
         struct agent_event event = {.kind = (enum agent_event_kind)kind};
@@ -81,11 +78,3 @@ static void every_kind_has_a_name(void **state) {
         assert_non_null(agent_phase_name((enum agent_phase)phase));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(events_read_as_one_line),
-    cmocka_unit_test(effects_read_as_one_line),
-    cmocka_unit_test(every_kind_has_a_name),
-};
-
-UNIT_TESTS(tests)

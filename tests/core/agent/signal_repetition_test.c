@@ -10,16 +10,14 @@ static bool take(struct signal_repetition *repetition, int signal, int64_t milli
         repetition, signal, (struct instant){milliseconds * NANOSECONDS_PER_MILLISECOND});
 }
 
-static void the_first_signal_repeats_nothing(void **state) {
-    (void)state;
+TEST(the_first_signal_repeats_nothing) {
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGTERM, 0));
     struct signal_repetition other = {0};
     assert_false(take(&other, SIGINT, 70000));
 }
 
-static void what_follows_within_seconds_is_a_repetition_of_whatever_kind(void **state) {
-    (void)state;
+TEST(what_follows_within_seconds_is_a_repetition_of_whatever_kind) {
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGTERM, 2000));
     assert_true(take(&repetition, SIGTERM, 2000));
@@ -28,8 +26,7 @@ static void what_follows_within_seconds_is_a_repetition_of_whatever_kind(void **
 }
 
 /* The seconds are counted from the first one: who repeats it again and again is heard. */
-static void what_comes_later_is_meant(void **state) {
-    (void)state;
+TEST(what_comes_later_is_meant) {
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGTERM, 2000));
     assert_true(take(&repetition, SIGTERM, 6000));
@@ -38,8 +35,7 @@ static void what_comes_later_is_meant(void **state) {
 }
 
 /* A wrapper passes on what the terminal has sent to the whole group. */
-static void the_same_signal_within_moments_is_one(void **state) {
-    (void)state;
+TEST(the_same_signal_within_moments_is_one) {
     for (int signal = SIGHUP; signal <= SIGQUIT; signal++) { /* and SIGINT between them */
         struct signal_repetition repetition = {0};
         assert_false(take(&repetition, signal, 1000));
@@ -55,8 +51,7 @@ static void the_same_signal_within_moments_is_one(void **state) {
 }
 
 /* The moments are counted from the one that was meant: who goes on pressing is heard. */
-static void who_presses_again_is_heard(void **state) {
-    (void)state;
+TEST(who_presses_again_is_heard) {
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGINT, 1000));
     assert_true(take(&repetition, SIGINT, 1200));
@@ -66,8 +61,7 @@ static void who_presses_again_is_heard(void **state) {
     assert_false(take(&other, SIGQUIT, 500));
 }
 
-static void who_is_at_a_keyboard_means_each_kind_of_signal(void **state) {
-    (void)state;
+TEST(who_is_at_a_keyboard_means_each_kind_of_signal) {
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGINT, 0));
     assert_false(take(&repetition, SIGQUIT, 100));
@@ -76,14 +70,3 @@ static void who_is_at_a_keyboard_means_each_kind_of_signal(void **state) {
     assert_true(signal_repetition_is_from_keyboard(SIGQUIT));
     assert_false(signal_repetition_is_from_keyboard(SIGTERM));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_signal_repeats_nothing),
-    cmocka_unit_test(what_follows_within_seconds_is_a_repetition_of_whatever_kind),
-    cmocka_unit_test(what_comes_later_is_meant),
-    cmocka_unit_test(the_same_signal_within_moments_is_one),
-    cmocka_unit_test(who_presses_again_is_heard),
-    cmocka_unit_test(who_is_at_a_keyboard_means_each_kind_of_signal),
-};
-
-UNIT_TESTS(tests)

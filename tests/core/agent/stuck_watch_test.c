@@ -8,8 +8,7 @@ static enum stuck_verdict see(struct stuck_watch *watch, char state, int64_t mil
         watch, state, (struct instant){milliseconds * 1000000}, duration_from_milliseconds(500));
 }
 
-static void a_worker_stuck_for_the_whole_time_is_told_once(void **state) {
-    (void)state;
+TEST(a_worker_stuck_for_the_whole_time_is_told_once) {
     struct stuck_watch watch = {0};
     assert_int_equal(see(&watch, 'S', 0), STUCK_NOTHING_NEW);
     assert_int_equal(see(&watch, 'D', 100), STUCK_BEGINS);
@@ -18,8 +17,7 @@ static void a_worker_stuck_for_the_whole_time_is_told_once(void **state) {
     assert_int_equal(see(&watch, 'D', 700), STUCK_NOTHING_NEW);
 }
 
-static void any_other_state_starts_over(void **state) {
-    (void)state;
+TEST(any_other_state_starts_over) {
     struct stuck_watch watch = {0};
     assert_int_equal(see(&watch, 'D', 0), STUCK_BEGINS);
     assert_int_equal(see(&watch, 'R', 400), STUCK_NOTHING_NEW);
@@ -29,10 +27,3 @@ static void any_other_state_starts_over(void **state) {
     assert_int_equal(see(&watch, 'Z', 1100), STUCK_NOTHING_NEW);
     assert_int_equal(see(&watch, 'D', 1200), STUCK_BEGINS);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_worker_stuck_for_the_whole_time_is_told_once),
-    cmocka_unit_test(any_other_state_starts_over),
-};
-
-UNIT_TESTS(tests)

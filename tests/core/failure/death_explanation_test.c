@@ -23,8 +23,7 @@ static struct process_exit by_core_dump(void) {
     return (struct process_exit){.is_signal = true, .value = SEGMENT, .has_dumped_core = true};
 }
 
-static void ordinary_end_needs_no_words(void **state) {
-    (void)state;
+TEST(ordinary_end_needs_no_words) {
     assert_explained((struct death_facts){.exit = {.value = 0}}, "");
     assert_explained((struct death_facts){.exit = {.value = 1}}, "");
     assert_explained((struct death_facts){.exit = by_signal(TERMINATE)}, "");
@@ -33,8 +32,7 @@ static void ordinary_end_needs_no_words(void **state) {
     assert_explained((struct death_facts){.exit = {.value = 0}, .oom_kills = 2}, "");
 }
 
-static void recorded_victim_is_certain(void **state) {
-    (void)state;
+TEST(recorded_victim_is_certain) {
     assert_explained((struct death_facts){.exit = by_signal(KILL),
                          .has_kernel_record = true,
                          .resident_kib = 23068672,
@@ -46,8 +44,7 @@ static void recorded_victim_is_certain(void **state) {
         "killed by the kernel's OOM killer: the machine's memory was used up");
 }
 
-static void counted_kills_make_it_likely(void **state) {
-    (void)state;
+TEST(counted_kills_make_it_likely) {
     assert_explained((struct death_facts){.exit = by_signal(KILL), .oom_kills = 1},
         "most likely killed by the kernel's OOM killer, which ended 1 process of this control "
         "group meanwhile");
@@ -57,23 +54,20 @@ static void counted_kills_make_it_likely(void **state) {
         "meanwhile");
 }
 
-static void failure_beside_a_kill_is_told_of_it(void **state) {
-    (void)state;
+TEST(failure_beside_a_kill_is_told_of_it) {
     assert_explained((struct death_facts){.exit = {.value = 1}, .oom_kills = 1},
         "the kernel's OOM killer ended 1 process of this control group meanwhile");
     assert_explained(
         (struct death_facts){.exit = {.value = 1}, .oom_kills = 1, .counts_machine = true}, "");
 }
 
-static void signals_have_a_meaning(void **state) {
-    (void)state;
+TEST(signals_have_a_meaning) {
     assert_explained((struct death_facts){.exit = by_signal(SEGMENT)}, "invalid memory access");
     assert_explained((struct death_facts){.exit = by_signal(7)},
         "memory access that could not be served; often /dev/shm is full");
 }
 
-static void core_dump_is_located(void **state) {
-    (void)state;
+TEST(core_dump_is_located) {
     struct death_facts facts = {.exit = by_core_dump()};
     assert_explained(facts, "invalid memory access; core dumped");
     facts.core_pattern = "core";
@@ -95,8 +89,7 @@ static void core_dump_is_located(void **state) {
         facts, "invalid memory access; core dump handed to /usr/lib/systemd/systemd-coredump");
 }
 
-static void words_are_appended(void **state) {
-    (void)state;
+TEST(words_are_appended) {
     struct text text = {0};
     text_append(&text, "x: ");
     const struct death_facts facts = {.exit = by_signal(SEGMENT)};
@@ -104,15 +97,3 @@ static void words_are_appended(void **state) {
     assert_string_equal(text_string(&text), "x: invalid memory access");
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ordinary_end_needs_no_words),
-    cmocka_unit_test(recorded_victim_is_certain),
-    cmocka_unit_test(counted_kills_make_it_likely),
-    cmocka_unit_test(failure_beside_a_kill_is_told_of_it),
-    cmocka_unit_test(signals_have_a_meaning),
-    cmocka_unit_test(core_dump_is_located),
-    cmocka_unit_test(words_are_appended),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static void check_line(struct failure_account *account, const char *expected) {
     failure_account_clear(account);
 }
 
-static void an_exit_is_told_with_its_exception(void **state) {
-    (void)state;
+TEST(an_exit_is_told_with_its_exception) {
     struct failure_account account = account_of((struct process_exit){.value = 1});
     account.summary = memory_duplicate_string("ValueError: boom");
     check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1 (ValueError: boom)");
@@ -31,8 +30,7 @@ static void an_exit_is_told_with_its_exception(void **state) {
     check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1");
 }
 
-static void a_signal_is_told_with_what_the_kernel_knows(void **state) {
-    (void)state;
+TEST(a_signal_is_told_with_what_the_kernel_knows) {
     struct failure_account account =
         account_of((struct process_exit){.is_signal = true, .value = 9});
     account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
@@ -45,8 +43,7 @@ static void a_signal_is_told_with_what_the_kernel_knows(void **state) {
     check_line(&account, "rank 5 (local_rank 1) on node2 failed: signal 33");
 }
 
-static void workers_that_did_not_run_or_end_are_told_apart(void **state) {
-    (void)state;
+TEST(workers_that_did_not_run_or_end_are_told_apart) {
     struct failure_account account = account_of((struct process_exit){0});
     account.start_message = memory_duplicate_string("exec of 'x' failed");
     check_line(&account, "rank 5 (local_rank 1) on node2 could not be started: exec of 'x' failed");
@@ -55,16 +52,14 @@ static void workers_that_did_not_run_or_end_are_told_apart(void **state) {
     check_line(&account, "rank 5 (local_rank 1) on node2 hung in the kernel for 5.0 s");
 }
 
-static void the_line_is_one_line_of_text_whatever_the_failure_says(void **state) {
-    (void)state;
+TEST(the_line_is_one_line_of_text_whatever_the_failure_says) {
     struct failure_account account = account_of((struct process_exit){.value = 1});
     account.summary = memory_duplicate_string("a\nb\tc\377d\033[0m\303\266\303");
     check_line(
         &account, "rank 5 (local_rank 1) on node2 failed: exit code 1 (a b c?d [0m\303\266?)");
 }
 
-static void the_line_ends_with_a_whole_character(void **state) {
-    (void)state;
+TEST(the_line_ends_with_a_whole_character) {
     struct failure_account account = account_of((struct process_exit){.value = 1});
     struct text long_summary = {0};
     for (int i = 0; i < 200; i++) {
@@ -79,8 +74,7 @@ static void the_line_ends_with_a_whole_character(void **state) {
     failure_account_clear(&account);
 }
 
-static void a_copy_stands_on_its_own(void **state) {
-    (void)state;
+TEST(a_copy_stands_on_its_own) {
     struct failure_account account = account_of((struct process_exit){.value = 3});
     struct failure_account copy = {.host = memory_duplicate_string("before")};
     account.summary = memory_duplicate_string("boom");
@@ -88,14 +82,3 @@ static void a_copy_stands_on_its_own(void **state) {
     failure_account_clear(&account);
     check_line(&copy, "rank 5 (local_rank 1) on node2 failed: exit code 3 (boom)");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_exit_is_told_with_its_exception),
-    cmocka_unit_test(a_signal_is_told_with_what_the_kernel_knows),
-    cmocka_unit_test(workers_that_did_not_run_or_end_are_told_apart),
-    cmocka_unit_test(the_line_is_one_line_of_text_whatever_the_failure_says),
-    cmocka_unit_test(the_line_ends_with_a_whole_character),
-    cmocka_unit_test(a_copy_stands_on_its_own),
-};
-
-UNIT_TESTS(tests)

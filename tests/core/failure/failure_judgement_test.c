@@ -16,15 +16,13 @@ static void check_exit(struct process_exit exit, enum failure_judgement expected
     assert_int_equal(failure_judge(&account, false), expected);
 }
 
-static void our_signal_is_our_doing_whatever_the_worker_says(void **state) {
-    (void)state;
+TEST(our_signal_is_our_doing_whatever_the_worker_says) {
     struct failure_account account = {.message = memory_duplicate_string("Broken pipe")};
     assert_int_equal(failure_judge(&account, true), FAILURE_JUDGED_TERMINATED);
     failure_account_clear(&account);
 }
 
-static void words_of_a_lost_peer_are_known(void **state) {
-    (void)state;
+TEST(words_of_a_lost_peer_are_known) {
     static const char *const messages[] = {
         "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
         "peer [127.0.0.1]:1234",
@@ -40,15 +38,13 @@ static void words_of_a_lost_peer_are_known(void **state) {
     }
 }
 
-static void other_words_are_a_failure_of_its_own(void **state) {
-    (void)state;
+TEST(other_words_are_a_failure_of_its_own) {
     check_message("ValueError: boom", FAILURE_JUDGED_INDEPENDENT);
     check_message("", FAILURE_JUDGED_INDEPENDENT);
     check_message("broken pip", FAILURE_JUDGED_INDEPENDENT);
 }
 
-static void without_words_the_end_decides(void **state) {
-    (void)state;
+TEST(without_words_the_end_decides) {
     check_exit((struct process_exit){.value = 1}, FAILURE_JUDGED_UNKNOWN);
     check_exit((struct process_exit){.is_signal = true, .value = 6}, FAILURE_JUDGED_UNKNOWN);
     check_exit((struct process_exit){.is_signal = true, .value = 11}, FAILURE_JUDGED_INDEPENDENT);
@@ -59,8 +55,7 @@ static void without_words_the_end_decides(void **state) {
     failure_account_clear(&account);
 }
 
-static void consequences_are_called_so(void **state) {
-    (void)state;
+TEST(consequences_are_called_so) {
     assert_string_equal(
         failure_judgement_text(FAILURE_JUDGED_TERMINATED), "consequence: ended by the launcher");
     assert_true(
@@ -69,13 +64,3 @@ static void consequences_are_called_so(void **state) {
         text_starts_with(failure_judgement_text(FAILURE_JUDGED_INDEPENDENT), "independent"));
     assert_true(text_starts_with(failure_judgement_text(FAILURE_JUDGED_UNKNOWN), "unknown"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(our_signal_is_our_doing_whatever_the_worker_says),
-    cmocka_unit_test(words_of_a_lost_peer_are_known),
-    cmocka_unit_test(other_words_are_a_failure_of_its_own),
-    cmocka_unit_test(without_words_the_end_decides),
-    cmocka_unit_test(consequences_are_called_so),
-};
-
-UNIT_TESTS(tests)

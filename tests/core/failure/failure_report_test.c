@@ -47,8 +47,7 @@ static void check_contains(const struct failure_account *account, const char *ex
     free(report);
 }
 
-static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
-    (void)state;
+TEST(the_root_cause_comes_first_and_keeps_its_number) {
     struct failure_account accounts[] = {
         account_of(0, (struct process_exit){.is_signal = true, .value = 15}),
         account_of(1, (struct process_exit){.value = 3}),
@@ -79,8 +78,7 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
         "============================================================\n");
 }
 
-static void the_rule_is_as_wide_as_the_longest_line(void **state) {
-    (void)state;
+TEST(the_rule_is_as_wide_as_the_longest_line) {
     struct failure_account account = account_of(0, (struct process_exit){.value = 1});
     account.message =
         memory_duplicate_string("b\303\266\303\266m"); /* four characters in six bytes */
@@ -118,8 +116,7 @@ static void check_traceback(const struct failure_account *account, const char *e
     free(report);
 }
 
-static void tracebacks_from_objects_are_indented_and_strings_are_not(void **state) {
-    (void)state;
+TEST(tracebacks_from_objects_are_indented_and_strings_are_not) {
     struct failure_account account = account_of(0, (struct process_exit){.value = 1});
     account.message = memory_duplicate_string("Traceback:\n  line\n");
     check_traceback(&account, "Traceback:\n  line\n");
@@ -128,8 +125,7 @@ static void tracebacks_from_objects_are_indented_and_strings_are_not(void **stat
     failure_account_clear(&account);
 }
 
-static void what_the_kernel_knows_is_said_in_words(void **state) {
-    (void)state;
+TEST(what_the_kernel_knows_is_said_in_words) {
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 9});
     account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
@@ -145,8 +141,7 @@ static void what_the_kernel_knows_is_said_in_words(void **state) {
     failure_account_clear(&account);
 }
 
-static void a_worker_that_did_not_start_says_why(void **state) {
-    (void)state;
+TEST(a_worker_that_did_not_start_says_why) {
     struct failure_account account = account_of(0, (struct process_exit){0});
     account.start_message =
         memory_duplicate_string("exec of 'x' failed: No such file or directory");
@@ -155,8 +150,7 @@ static void a_worker_that_did_not_start_says_why(void **state) {
     failure_account_clear(&account);
 }
 
-static void a_worker_that_hung_says_for_how_long(void **state) {
-    (void)state;
+TEST(a_worker_that_hung_says_for_how_long) {
     struct failure_account account = account_of(0, (struct process_exit){0});
     account.stuck = duration_from_seconds(5.25);
     check_traceback(
@@ -165,8 +159,7 @@ static void a_worker_that_hung_says_for_how_long(void **state) {
     failure_account_clear(&account);
 }
 
-static void a_signal_without_a_name_is_still_a_signal(void **state) {
-    (void)state;
+TEST(a_signal_without_a_name_is_still_a_signal) {
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 33});
     check_traceback(&account, "Signal 33 (<N/A>) received by PID 16990");
@@ -174,8 +167,7 @@ static void a_signal_without_a_name_is_still_a_signal(void **state) {
     failure_account_clear(&account);
 }
 
-static void a_consequence_is_called_so(void **state) {
-    (void)state;
+TEST(a_consequence_is_called_so) {
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 15});
     struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
@@ -188,8 +180,7 @@ static void a_consequence_is_called_so(void **state) {
     failure_account_clear(&account);
 }
 
-static void last_lines_follow_and_look_like_no_other_line(void **state) {
-    (void)state;
+TEST(last_lines_follow_and_look_like_no_other_line) {
     struct failure_account account = account_of(0, (struct process_exit){.value = 1});
     account.log_file = memory_duplicate_string("/logs/0/stderr.log");
     const struct failure_report_entry entry = {
@@ -209,8 +200,7 @@ static void last_lines_follow_and_look_like_no_other_line(void **state) {
     failure_account_clear(&account);
 }
 
-static void hint_about_tracebacks_is_for_python(void **state) {
-    (void)state;
+TEST(hint_about_tracebacks_is_for_python) {
     struct failure_account account = account_of(0, (struct process_exit){.value = 1});
     const struct failure_report_entry entry = {.account = &account};
     const struct failure_report_job job = {"a.out", false};
@@ -220,18 +210,3 @@ static void hint_about_tracebacks_is_for_python(void **state) {
     text_clear(&report);
     failure_account_clear(&account);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(last_lines_follow_and_look_like_no_other_line),
-    cmocka_unit_test(hint_about_tracebacks_is_for_python),
-    cmocka_unit_test(the_root_cause_comes_first_and_keeps_its_number),
-    cmocka_unit_test(the_rule_is_as_wide_as_the_longest_line),
-    cmocka_unit_test(tracebacks_from_objects_are_indented_and_strings_are_not),
-    cmocka_unit_test(what_the_kernel_knows_is_said_in_words),
-    cmocka_unit_test(a_worker_that_did_not_start_says_why),
-    cmocka_unit_test(a_worker_that_hung_says_for_how_long),
-    cmocka_unit_test(a_consequence_is_called_so),
-    cmocka_unit_test(a_signal_without_a_name_is_still_a_signal),
-};
-
-UNIT_TESTS(tests)

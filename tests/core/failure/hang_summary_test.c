@@ -10,8 +10,7 @@ static void expect(struct hang_summary summary, const char *words) {
     text_clear(&out);
 }
 
-static void everything_that_is_known_is_said(void **state) {
-    (void)state;
+TEST(everything_that_is_known_is_said) {
     char call[] = "read";
     char function[] = "nfs_wait";
     char place[] = "train.py:17 in step";
@@ -19,15 +18,13 @@ static void everything_that_is_known_is_said(void **state) {
         "in uninterruptible sleep in read (nfs_wait), 12 threads, at train.py:17 in step");
 }
 
-static void what_is_not_known_is_left_out(void **state) {
-    (void)state;
+TEST(what_is_not_known_is_left_out) {
     expect((struct hang_summary){.state = 'T', .thread_count = 1}, "stopped");
     expect((struct hang_summary){.state = '?'}, "in a state not known");
     expect((struct hang_summary){0}, "gone");
 }
 
-static void a_copy_outlives_what_it_was_taken_from(void **state) {
-    (void)state;
+TEST(a_copy_outlives_what_it_was_taken_from) {
     struct hang_summary original = {
         'S', text_format("read"), text_format("pipe_read"), text_format("a.py:1 in f"), 2, 5};
     struct hang_summary copy;
@@ -37,11 +34,3 @@ static void a_copy_outlives_what_it_was_taken_from(void **state) {
     expect(copy, "sleeping in read (pipe_read), 2 threads, at a.py:1 in f");
     hang_summary_clear(&copy);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(everything_that_is_known_is_said),
-    cmocka_unit_test(what_is_not_known_is_left_out),
-    cmocka_unit_test(a_copy_outlives_what_it_was_taken_from),
-};
-
-UNIT_TESTS(tests)

@@ -11,20 +11,17 @@ static void check(const char *end, bool is_cut, const char *expected) {
     text_clear(&shown);
 }
 
-static void short_file_is_shown_as_it_is(void **state) {
-    (void)state;
+TEST(short_file_is_shown_as_it_is) {
     check("", false, "");
     check("one\n", false, "one\n");
     check("one\n\n  two\n", false, "one\n\n  two\n");
 }
 
-static void last_line_without_an_end_gets_one(void **state) {
-    (void)state;
+TEST(last_line_without_an_end_gets_one) {
     check("one\ntwo", false, "one\ntwo\n");
 }
 
-static void no_more_lines_are_shown_than_are_allowed(void **state) {
-    (void)state;
+TEST(no_more_lines_are_shown_than_are_allowed) {
     struct text all = {0};
     struct text expected = {0};
     for (int i = 0; i < 3 * LAST_LINES_MAXIMUM; i++) {
@@ -39,15 +36,13 @@ static void no_more_lines_are_shown_than_are_allowed(void **state) {
     text_clear(&expected);
 }
 
-static void line_that_has_lost_its_beginning_is_left_out(void **state) {
-    (void)state;
+TEST(line_that_has_lost_its_beginning_is_left_out) {
     check("ost\nwhole\n", true, "whole\n");
     check("nothing else\n", true, "nothing else\n");
     check("nothing else", true, "nothing else\n");
 }
 
-static void no_more_bytes_are_shown_than_are_allowed(void **state) {
-    (void)state;
+TEST(no_more_bytes_are_shown_than_are_allowed) {
     struct text long_line = {0};
     for (size_t i = 0; i < 2 * LAST_LINES_WINDOW; i++) {
         text_append(&long_line, "x");
@@ -61,14 +56,12 @@ static void no_more_bytes_are_shown_than_are_allowed(void **state) {
     text_clear(&long_line);
 }
 
-static void only_the_last_state_of_an_overwritten_line_is_shown(void **state) {
-    (void)state;
+TEST(only_the_last_state_of_an_overwritten_line_is_shown) {
     check(" 10%|#\r 20%|##\r 30%|###\r\nKilled\r\n", false, " 30%|###\nKilled\n");
     check("\r\n\r", false, "\n\n");
 }
 
-static void nothing_moves_the_cursor_or_is_no_text(void **state) {
-    (void)state;
+TEST(nothing_moves_the_cursor_or_is_no_text) {
     check("\x1b]0;owned\x07\x1b[31mred\x1b[0m\t\x80\n", false, "?]0;owned?red\t?\n");
     struct text shown = {0};
     last_lines_append((struct slice){(const uint8_t *)"a\0b\n", 4}, false, &shown);
@@ -76,24 +69,10 @@ static void nothing_moves_the_cursor_or_is_no_text(void **state) {
     text_clear(&shown);
 }
 
-static void lines_are_appended(void **state) {
-    (void)state;
+TEST(lines_are_appended) {
     struct text shown = {0};
     text_append(&shown, "before\n");
     last_lines_append(slice_from_string("after"), false, &shown);
     assert_string_equal(text_string(&shown), "before\nafter\n");
     text_clear(&shown);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(short_file_is_shown_as_it_is),
-    cmocka_unit_test(last_line_without_an_end_gets_one),
-    cmocka_unit_test(no_more_lines_are_shown_than_are_allowed),
-    cmocka_unit_test(line_that_has_lost_its_beginning_is_left_out),
-    cmocka_unit_test(no_more_bytes_are_shown_than_are_allowed),
-    cmocka_unit_test(only_the_last_state_of_an_overwritten_line_is_shown),
-    cmocka_unit_test(nothing_moves_the_cursor_or_is_no_text),
-    cmocka_unit_test(lines_are_appended),
-};
-
-UNIT_TESTS(tests)

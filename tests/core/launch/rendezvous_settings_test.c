@@ -7,8 +7,7 @@ static void check(struct duration actual, double seconds) {
     assert_true(duration_seconds(actual) == seconds);
 }
 
-static void defaults_are_torchelastics(void **state) {
-    (void)state;
+TEST(defaults_are_torchelastics) {
     struct rendezvous_settings settings;
     rendezvous_settings_init(&settings);
     assert_int_equal(settings.minimum_nodes, 1);
@@ -21,8 +20,7 @@ static void defaults_are_torchelastics(void **state) {
     assert_int_equal(settings.keep_alive_max_attempt, 3);
 }
 
-static void muster_goes_on_at_once_and_admits_at_once(void **state) {
-    (void)state;
+TEST(muster_goes_on_at_once_and_admits_at_once) {
     struct rendezvous_settings settings;
     rendezvous_settings_init(&settings);
     check(settings.silence_timeout, 3);
@@ -32,8 +30,7 @@ static void muster_goes_on_at_once_and_admits_at_once(void **state) {
     check(settings.scale_up_interval, 0);
 }
 
-static void only_torchruns_way_waits_for_a_worker_to_fail(void **state) {
-    (void)state;
+TEST(only_torchruns_way_waits_for_a_worker_to_fail) {
     struct rendezvous_settings settings;
     rendezvous_settings_init(&settings);
     assert_true(rendezvous_settings_heed_losses(&settings));
@@ -51,20 +48,10 @@ static struct duration standstill(double interval, int attempts) {
     return rendezvous_settings_standstill(&settings);
 }
 
-static void workers_are_ended_before_their_node_is_taken_for_lost(void **state) {
-    (void)state;
+TEST(workers_are_ended_before_their_node_is_taken_for_lost) {
     assert_int_equal(standstill(5, 3).nanoseconds, duration_from_seconds(9.25).nanoseconds);
     assert_int_equal(standstill(1, 3).nanoseconds, duration_from_seconds(1.85).nanoseconds);
     assert_int_equal(standstill(60, 10).nanoseconds, duration_from_seconds(539).nanoseconds);
     assert_int_equal(standstill(5, 1).nanoseconds, 0); /* each sign of life would be too late */
     assert_true(standstill(86400, 100000).nanoseconds > 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(defaults_are_torchelastics),
-    cmocka_unit_test(muster_goes_on_at_once_and_admits_at_once),
-    cmocka_unit_test(workers_are_ended_before_their_node_is_taken_for_lost),
-    cmocka_unit_test(only_torchruns_way_waits_for_a_worker_to_fail),
-};
-
-UNIT_TESTS(tests)

@@ -10,22 +10,19 @@ static void expect(const char *settings, const char *shown) {
     text_clear(&out);
 }
 
-static void values_of_secrets_are_left_out(void **state) {
-    (void)state;
+TEST(values_of_secrets_are_left_out) {
     expect("user=me,password=hunter2,join_timeout=60", "user=me,password=***,join_timeout=60");
     expect("Etcd_PassWord = a=b", "Etcd_PassWord =***");
     expect(
         "access_token=x,client_secret=y,passwd=z", "access_token=***,client_secret=***,passwd=***");
 }
 
-static void a_password_with_a_comma_is_left_out_whole(void **state) {
-    (void)state;
+TEST(a_password_with_a_comma_is_left_out_whole) {
     expect("password=hun,ter2,,x,user=me", "password=***,***,***,***,user=me");
     expect("password=,", "password=***,");
 }
 
-static void everything_else_is_shown(void **state) {
-    (void)state;
+TEST(everything_else_is_shown) {
     expect("", "");
     expect(",", ",");
     expect("password", "password"); /* it has no value */
@@ -34,8 +31,7 @@ static void everything_else_is_shown(void **state) {
         "password_file=/run/p,k8s_token_file=/run/t", "password_file=/run/p,k8s_token_file=/run/t");
 }
 
-static void a_setting_is_a_secret_by_its_key(void **state) {
-    (void)state;
+TEST(a_setting_is_a_secret_by_its_key) {
     assert_true(secret_setting_is_one("password=x"));
     assert_true(secret_setting_is_one("password = x"));
     assert_false(secret_setting_is_one("user=password"));
@@ -43,12 +39,3 @@ static void a_setting_is_a_secret_by_its_key(void **state) {
     assert_false(secret_setting_is_one("password_file =x"));
     assert_false(secret_setting_is_one(""));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(values_of_secrets_are_left_out),
-    cmocka_unit_test(a_password_with_a_comma_is_left_out_whole),
-    cmocka_unit_test(everything_else_is_shown),
-    cmocka_unit_test(a_setting_is_a_secret_by_its_key),
-};
-
-UNIT_TESTS(tests)

@@ -94,8 +94,7 @@ static void assert_no_plan(const struct sample *sample, enum launch_numa_binding
 static const struct shape two_sockets = {
     .packages = 2, .nodes_per_package = 2, .cores_per_node = 4, .threads = 2, .cores_per_cache = 4};
 
-static void no_binding_binds_nobody(void **state) {
-    (void)state;
+TEST(no_binding_binds_nobody) {
     struct sample sample = {0};
     struct cpu_plan plan;
     assert_int_equal(
@@ -104,24 +103,21 @@ static void no_binding_binds_nobody(void **state) {
     cpu_plan_clear(&plan);
 }
 
-static void node_mode_follows_the_device(void **state) {
-    (void)state;
+TEST(node_mode_follows_the_device) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){3, 3, 0, 1}, 4);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "12-15,28-31", "12-15,28-31", "0-3,16-19", "4-7,20-23");
 }
 
-static void socket_mode_takes_all_nodes_of_the_devices_socket(void **state) {
-    (void)state;
+TEST(socket_mode_takes_all_nodes_of_the_devices_socket) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){1, 2}, 2);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-7,16-23", "8-15,24-31");
 }
 
-static void exclusive_mode_divides_a_nodes_cores_among_its_devices(void **state) {
-    (void)state;
+TEST(exclusive_mode_divides_a_nodes_cores_among_its_devices) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){1, 0, 1, 1}, 4);
@@ -129,8 +125,7 @@ static void exclusive_mode_divides_a_nodes_cores_among_its_devices(void **state)
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "4-5,20-21", "0-3,16-19", "6,22", "7,23");
 }
 
-static void exclusive_shares_go_to_devices_and_not_to_workers(void **state) {
-    (void)state;
+TEST(exclusive_shares_go_to_devices_and_not_to_workers) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){0, 0}, 2);
@@ -138,8 +133,7 @@ static void exclusive_shares_go_to_devices_and_not_to_workers(void **state) {
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0-1,16-17");
 }
 
-static void exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed(void **state) {
-    (void)state;
+TEST(exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     allow_only(&sample, "1-3,16,19");
@@ -148,8 +142,7 @@ static void exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed(v
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1,16", "2-3,19");
 }
 
-static void core_complex_mode_gives_each_device_its_own_group(void **state) {
-    (void)state;
+TEST(core_complex_mode_gives_each_device_its_own_group) {
     struct sample sample;
     /* A machine like AMD's: one socket, one node, 8 cores in groups of 2 that share a cache. */
     build_machine(&sample, (struct shape){.packages = 1,
@@ -162,8 +155,7 @@ static void core_complex_mode_gives_each_device_its_own_group(void **state) {
         "0-1,8-9");
 }
 
-static void core_complexes_with_more_usable_cpus_come_first(void **state) {
-    (void)state;
+TEST(core_complexes_with_more_usable_cpus_come_first) {
     struct sample sample;
     build_machine(&sample, (struct shape){.packages = 1,
                                .nodes_per_package = 1,
@@ -175,8 +167,7 @@ static void core_complexes_with_more_usable_cpus_come_first(void **state) {
     ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "2-3", "4-5", "1");
 }
 
-static void without_devices_ranks_go_round_the_nodes_and_sockets(void **state) {
-    (void)state;
+TEST(without_devices_ranks_go_round_the_nodes_and_sockets) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "0-3,16-19", "4-7,20-23", "8-11,24-27", "12-15,28-31",
@@ -184,15 +175,13 @@ static void without_devices_ranks_go_round_the_nodes_and_sockets(void **state) {
     ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-7,16-23", "8-15,24-31", "0-7,16-23");
 }
 
-static void without_devices_exclusive_divides_the_whole_machine(void **state) {
-    (void)state;
+TEST(without_devices_exclusive_divides_the_whole_machine) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0-5,16-21", "6-10,22-26", "11-15,27-31");
 }
 
-static void without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate(void **state) {
-    (void)state;
+TEST(without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate) {
     struct sample sample;
     build_machine(&sample, (struct shape){.packages = 1,
                                .nodes_per_package = 1,
@@ -205,15 +194,13 @@ static void without_devices_exclusive_shares_stay_on_a_node_where_numbers_altern
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0,2,4,6", "1,3,5,7");
 }
 
-static void without_devices_core_complexes_are_taken_by_position(void **state) {
-    (void)state;
+TEST(without_devices_core_complexes_are_taken_by_position) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "0-3,16-19", "4-7,20-23");
 }
 
-static void holes_in_the_numbering_do_not_matter(void **state) {
-    (void)state;
+TEST(holes_in_the_numbering_do_not_matter) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     allow_only(&sample, "1,5,9,13,29");
@@ -221,8 +208,7 @@ static void holes_in_the_numbering_do_not_matter(void **state) {
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1", "5", "9", "13,29");
 }
 
-static void packages_without_a_number_are_one_socket(void **state) {
-    (void)state;
+TEST(packages_without_a_number_are_one_socket) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     for (size_t i = 0; i < sample.machine.cpu_count; i++) {
@@ -232,8 +218,7 @@ static void packages_without_a_number_are_one_socket(void **state) {
     ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-31");
 }
 
-static void device_of_unknown_place_is_on_the_only_node(void **state) {
-    (void)state;
+TEST(device_of_unknown_place_is_on_the_only_node) {
     struct sample sample;
     build_machine(&sample, (struct shape){.packages = 1,
                                .nodes_per_package = 1,
@@ -247,8 +232,7 @@ static void device_of_unknown_place_is_on_the_only_node(void **state) {
     assert_no_plan(&sample, LAUNCH_NUMA_NODE, 1, "the NUMA node of device 0 cannot be found out");
 }
 
-static void every_refusal_says_why(void **state) {
-    (void)state;
+TEST(every_refusal_says_why) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){0, 0}, 2);
@@ -266,24 +250,3 @@ static void every_refusal_says_why(void **state) {
     sample.machine.cpu_count = 0;
     assert_no_plan(&sample, LAUNCH_NUMA_NODE, 1, "no CPU of this machine may be used");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(no_binding_binds_nobody),
-    cmocka_unit_test(node_mode_follows_the_device),
-    cmocka_unit_test(socket_mode_takes_all_nodes_of_the_devices_socket),
-    cmocka_unit_test(exclusive_mode_divides_a_nodes_cores_among_its_devices),
-    cmocka_unit_test(exclusive_shares_go_to_devices_and_not_to_workers),
-    cmocka_unit_test(exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed),
-    cmocka_unit_test(core_complex_mode_gives_each_device_its_own_group),
-    cmocka_unit_test(core_complexes_with_more_usable_cpus_come_first),
-    cmocka_unit_test(without_devices_ranks_go_round_the_nodes_and_sockets),
-    cmocka_unit_test(without_devices_exclusive_divides_the_whole_machine),
-    cmocka_unit_test(without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate),
-    cmocka_unit_test(without_devices_core_complexes_are_taken_by_position),
-    cmocka_unit_test(holes_in_the_numbering_do_not_matter),
-    cmocka_unit_test(packages_without_a_number_are_one_socket),
-    cmocka_unit_test(device_of_unknown_place_is_on_the_only_node),
-    cmocka_unit_test(every_refusal_says_why),
-};
-
-UNIT_TESTS(tests)

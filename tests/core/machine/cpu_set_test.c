@@ -9,8 +9,7 @@ static struct cpu_set_bits parsed(const char *list) {
     return set;
 }
 
-static void a_list_becomes_the_same_shortest_list(void **state) {
-    (void)state;
+TEST(a_list_becomes_the_same_shortest_list) {
     static const struct {
         const char *list;
         const char *shortest;
@@ -38,8 +37,7 @@ static void a_list_becomes_the_same_shortest_list(void **state) {
     }
 }
 
-static void other_text_is_refused_and_changes_nothing(void **state) {
-    (void)state;
+TEST(other_text_is_refused_and_changes_nothing) {
     static const struct {
         const char *list;
         enum failure_code code;
@@ -63,8 +61,7 @@ static void other_text_is_refused_and_changes_nothing(void **state) {
     }
 }
 
-static void members_are_walked_in_order(void **state) {
-    (void)state;
+TEST(members_are_walked_in_order) {
     struct cpu_set_bits set = parsed("0,63-65,640,8191");
     static const int expected[] = {0, 63, 64, 65, 640, 8191};
     size_t seen = 0;
@@ -76,15 +73,13 @@ static void members_are_walked_in_order(void **state) {
     assert_int_equal(cpu_set_next(&set, 8192), -1);
 }
 
-static void numbers_outside_the_ceiling_are_no_members(void **state) {
-    (void)state;
+TEST(numbers_outside_the_ceiling_are_no_members) {
     struct cpu_set_bits set = parsed("0-8191");
     assert_false(cpu_set_has(&set, -1));
     assert_false(cpu_set_has(&set, 8192));
 }
 
-static void sets_unite(void **state) {
-    (void)state;
+TEST(sets_unite) {
     struct cpu_set_bits set = parsed("0-3,100");
     struct cpu_set_bits other = parsed("2-5,200");
     cpu_set_unite(&set, &other);
@@ -92,13 +87,3 @@ static void sets_unite(void **state) {
     assert_true(cpu_set_equals(&set, &expected));
     assert_false(cpu_set_equals(&set, &other));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_list_becomes_the_same_shortest_list),
-    cmocka_unit_test(other_text_is_refused_and_changes_nothing),
-    cmocka_unit_test(members_are_walked_in_order),
-    cmocka_unit_test(numbers_outside_the_ceiling_are_no_members),
-    cmocka_unit_test(sets_unite),
-};
-
-UNIT_TESTS(tests)

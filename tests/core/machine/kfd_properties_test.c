@@ -3,8 +3,7 @@
 
 #include "core/machine/kfd_properties.h"
 
-static void properties_of_a_gpu_are_read(void **state) {
-    (void)state;
+TEST(properties_of_a_gpu_are_read) {
     struct kfd_properties properties = kfd_properties_parse(slice_from_string(
         "cpu_cores_count 0\nsimd_count 440\nmem_banks_count 1\nvendor_id 4098\n"
         "location_id 49920\ndomain 1\ndrm_render_minor 129\nunique_id 18446744073709551615\n"));
@@ -15,8 +14,7 @@ static void properties_of_a_gpu_are_read(void **state) {
     assert_true(properties.unique_id == UINT64_MAX);
 }
 
-static void other_lines_are_passed_over(void **state) {
-    (void)state;
+TEST(other_lines_are_passed_over) {
     static const char *const texts[] = {"", "\n\n", "simd_count", "simd_count ", "simd_count x\n",
         "simd_count -1", "simd_count 18446744073709551616", "simd_count  1", "xsimd_count 1",
         "simd_count_more 1", "simd_count 1 "};
@@ -26,18 +24,9 @@ static void other_lines_are_passed_over(void **state) {
     }
 }
 
-static void last_line_needs_no_newline(void **state) {
-    (void)state;
+TEST(last_line_needs_no_newline) {
     struct kfd_properties properties =
         kfd_properties_parse(slice_from_string("domain 3\nsimd_count 1"));
     assert_int_equal(properties.simd_count, 1);
     assert_int_equal(properties.domain, 3);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(properties_of_a_gpu_are_read),
-    cmocka_unit_test(other_lines_are_passed_over),
-    cmocka_unit_test(last_line_needs_no_newline),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "core/machine/cpu_plan.h"
 
-static void cleared_machine_is_empty_and_can_be_cleared_again(void **state) {
-    (void)state;
+TEST(cleared_machine_is_empty_and_can_be_cleared_again) {
     struct machine_description machine = {
         .cpus = memory_allocate(2 * sizeof(struct machine_cpu)),
         .cpu_count = 2,
@@ -19,9 +18,3 @@ static void cleared_machine_is_empty_and_can_be_cleared_again(void **state) {
     assert_int_equal(machine.device_count, 0);
     machine_description_clear(&machine);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(cleared_machine_is_empty_and_can_be_cleared_again),
-};
-
-UNIT_TESTS(tests)

@@ -26,28 +26,24 @@ static void assert_visible(const char *value, const char *expected) {
     text_list_clear(&uuids);
 }
 
-static void unset_shows_every_device(void **state) {
-    (void)state;
+TEST(unset_shows_every_device) {
     assert_visible(NULL, "0 1 2 3");
 }
 
-static void empty_shows_none(void **state) {
-    (void)state;
+TEST(empty_shows_none) {
     assert_visible("", "");
     assert_visible(" ", "");
     assert_visible("NoDevFiles", "");
 }
 
-static void ordinals_keep_the_users_order(void **state) {
-    (void)state;
+TEST(ordinals_keep_the_users_order) {
     assert_visible("2,0", "2 0");
     assert_visible(" 3 , 1 ", "3 1");
     assert_visible("1gpu2,2ampere", "1 2");
     assert_visible("+1,02", "1 2");
 }
 
-static void first_unusable_ordinal_ends_the_list(void **state) {
-    (void)state;
+TEST(first_unusable_ordinal_ends_the_list) {
     assert_visible("0,-1,2", "0");
     assert_visible("1,4,2", "1");
     assert_visible("1,,2", "1");
@@ -57,8 +53,7 @@ static void first_unusable_ordinal_ends_the_list(void **state) {
     assert_visible("0,+,1", "0");
 }
 
-static void repeated_device_leaves_none(void **state) {
-    (void)state;
+TEST(repeated_device_leaves_none) {
     assert_visible("0,1,0", "");
     assert_visible("0,9,9", "");
     assert_visible("0,-1,0", "0");
@@ -67,20 +62,17 @@ static void repeated_device_leaves_none(void **state) {
     assert_visible("GPU-cc,GPU-x,GPU-x", "");
 }
 
-static void uuids_are_known_by_their_start(void **state) {
-    (void)state;
+TEST(uuids_are_known_by_their_start) {
     assert_visible("GPU-dddd-4,GPU-aab", "3 1");
     assert_visible("GPU-cccc-3,2", "2");
     assert_visible("GPU-cc,GPU-nobody,GPU-dd", "2");
 }
 
-static void ambiguous_uuid_ends_the_list(void **state) {
-    (void)state;
+TEST(ambiguous_uuid_ends_the_list) {
     assert_visible("GPU-d,GPU-aa,GPU-c", "3");
 }
 
-static void what_cannot_be_told_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_told_is_refused) {
     struct visible_devices visible = {.count = 77};
     assert_int_equal(visible_devices_select("GPU-a", 4, NULL, &visible), FAILURE_MISSING);
     assert_int_equal(visible_devices_select("MIG-a", 4, NULL, &visible), FAILURE_UNSUPPORTED);
@@ -88,24 +80,9 @@ static void what_cannot_be_told_is_refused(void **state) {
     assert_int_equal(visible.count, 77);
 }
 
-static void machine_without_devices_shows_none(void **state) {
-    (void)state;
+TEST(machine_without_devices_shows_none) {
     struct visible_devices visible;
     assert_int_equal(visible_devices_select("0,1", 0, NULL, &visible), FAILURE_NONE);
     assert_int_equal(visible.count, 0);
     visible_devices_clear(&visible);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(unset_shows_every_device),
-    cmocka_unit_test(empty_shows_none),
-    cmocka_unit_test(ordinals_keep_the_users_order),
-    cmocka_unit_test(first_unusable_ordinal_ends_the_list),
-    cmocka_unit_test(repeated_device_leaves_none),
-    cmocka_unit_test(uuids_are_known_by_their_start),
-    cmocka_unit_test(ambiguous_uuid_ends_the_list),
-    cmocka_unit_test(what_cannot_be_told_is_refused),
-    cmocka_unit_test(machine_without_devices_shows_none),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "core/node/node_membership.h"
 #include "node_fixture.h"
 
-static void a_node_alone_is_placed_at_once_and_has_all_ranks(void **state) {
-    (void)state;
+TEST(a_node_alone_is_placed_at_once_and_has_all_ranks) {
     struct desk desk = desk_of(MEMBERSHIP_ALONE);
     take_hosting(&desk, 40001);
     take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
@@ -24,8 +23,7 @@ static void a_node_alone_is_placed_at_once_and_has_all_ranks(void **state) {
     desk_clear(&desk);
 }
 
-static void the_next_attempt_waits_for_an_empty_store_on_the_same_port(void **state) {
-    (void)state;
+TEST(the_next_attempt_waits_for_an_empty_store_on_the_same_port) {
     struct desk desk = desk_of(MEMBERSHIP_ALONE);
     take_hosting(&desk, 40001);
     take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
@@ -38,8 +36,7 @@ static void the_next_attempt_waits_for_an_empty_store_on_the_same_port(void **st
     desk_clear(&desk);
 }
 
-static void ranks_that_cannot_be_assigned_fail_the_join(void **state) {
-    (void)state;
+TEST(ranks_that_cannot_be_assigned_fail_the_join) {
     struct desk desk = desk_of(MEMBERSHIP_ALONE);
     desk.membership.settings.local_world_size = 0;
     take_join(&desk, 1, 0, "agent: join_failed ticket=1");
@@ -48,16 +45,14 @@ static void ranks_that_cannot_be_assigned_fail_the_join(void **state) {
     desk_clear(&desk);
 }
 
-static void the_exit_barrier_of_one_node_is_passed_at_once(void **state) {
-    (void)state;
+TEST(the_exit_barrier_of_one_node_is_passed_at_once) {
     struct desk desk = desk_of(MEMBERSHIP_ALONE);
     take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
     take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "agent: barrier_passed");
     desk_clear(&desk);
 }
 
-static void nobody_is_told_anything_and_the_end_comes_at_once(void **state) {
-    (void)state;
+TEST(nobody_is_told_anything_and_the_end_comes_at_once) {
     struct desk desk = desk_of(MEMBERSHIP_ALONE);
     struct failure_account account = account_of(NULL);
     take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
@@ -69,22 +64,10 @@ static void nobody_is_told_anything_and_the_end_comes_at_once(void **state) {
     desk_clear(&desk);
 }
 
-static void what_only_nodes_among_others_hear_has_no_handler(void **state) {
-    (void)state;
+TEST(what_only_nodes_among_others_hear_has_no_handler) {
     assert_non_null(membership_alone_handler(MEMBERSHIP_EVENT_JOIN_ASKED));
     assert_null(membership_alone_handler(MEMBERSHIP_EVENT_NONE));
     assert_null(membership_alone_handler(MEMBERSHIP_EVENT_WORLD));
     assert_null(membership_alone_handler(MEMBERSHIP_EVENT_PEER_FAILED));
     assert_null(membership_alone_handler(MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_alone_is_placed_at_once_and_has_all_ranks),
-    cmocka_unit_test(the_next_attempt_waits_for_an_empty_store_on_the_same_port),
-    cmocka_unit_test(ranks_that_cannot_be_assigned_fail_the_join),
-    cmocka_unit_test(the_exit_barrier_of_one_node_is_passed_at_once),
-    cmocka_unit_test(nobody_is_told_anything_and_the_end_comes_at_once),
-    cmocka_unit_test(what_only_nodes_among_others_hear_has_no_handler),
-};
-
-UNIT_TESTS(tests)

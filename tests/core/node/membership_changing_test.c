@@ -7,8 +7,7 @@
 
 /* Worlds. */
 
-static void a_world_is_entered_before_the_node_is_placed(void **state) {
-    (void)state;
+TEST(a_world_is_entered_before_the_node_is_placed) {
     struct desk desk = desk_joined();
     const struct node_placement *placement = &knowledge_of(&desk)->placement;
     assert_string_equal(placement->run_id, "job");
@@ -23,8 +22,7 @@ static void a_world_is_entered_before_the_node_is_placed(void **state) {
     desk_clear(&desk);
 }
 
-static void a_world_tells_why_it_was_begun(void **state) {
-    (void)state;
+TEST(a_world_tells_why_it_was_begun) {
     struct desk desk = desk_joining();
     take_world(&desk, 4, "a node has left",
         "note round 4 of job 'job': this node is rank 0 of 2 nodes; a node has left; "
@@ -32,8 +30,7 @@ static void a_world_tells_why_it_was_begun(void **state) {
     desk_clear(&desk);
 }
 
-static void a_world_that_was_held_begins_when_it_is_released(void **state) {
-    (void)state;
+TEST(a_world_that_was_held_begins_when_it_is_released) {
     struct desk desk = desk_joining();
     struct rendezvous_state record = {.round = 4, .is_complete = true};
     struct rendezvous_effect world = {.kind = RENDEZVOUS_EFFECT_WORLD,
@@ -61,8 +58,7 @@ static void a_world_that_was_held_begins_when_it_is_released(void **state) {
     desk_clear(&desk);
 }
 
-static void restarts_of_the_job_are_those_the_round_tells(void **state) {
-    (void)state;
+TEST(restarts_of_the_job_are_those_the_round_tells) {
     struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_placed(&desk, 4, 3, "rendezvous: placed; agent: joined ticket=1 restarts=3 nodes=2");
@@ -70,8 +66,7 @@ static void restarts_of_the_job_are_those_the_round_tells(void **state) {
     desk_clear(&desk);
 }
 
-static void a_placement_does_not_name_a_node_of_the_round_before(void **state) {
-    (void)state;
+TEST(a_placement_does_not_name_a_node_of_the_round_before) {
     struct desk desk = desk_joined();
     take_join(&desk, 2, 0, "rendezvous: join_asked");
     take_world(&desk, 4, "", WORLD_4);
@@ -79,8 +74,7 @@ static void a_placement_does_not_name_a_node_of_the_round_before(void **state) {
     desk_clear(&desk);
 }
 
-static void a_round_that_finds_no_agreement_fails_the_join(void **state) {
-    (void)state;
+TEST(a_round_that_finds_no_agreement_fails_the_join) {
     struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_round(
@@ -90,8 +84,7 @@ static void a_round_that_finds_no_agreement_fails_the_join(void **state) {
     desk_clear(&desk);
 }
 
-static void a_world_that_ends_before_the_node_is_placed_is_followed_by_another(void **state) {
-    (void)state;
+TEST(a_world_that_ends_before_the_node_is_placed_is_followed_by_another) {
     struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came",
@@ -100,8 +93,7 @@ static void a_world_that_ends_before_the_node_is_placed_is_followed_by_another(v
     desk_clear(&desk);
 }
 
-static void a_world_that_ends_stops_the_workers_and_may_have_a_root_cause(void **state) {
-    (void)state;
+TEST(a_world_that_ends_stops_the_workers_and_may_have_a_root_cause) {
     struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came",
         "round: abandon; cancel_roll; look_for_root_cause round=4; "
@@ -112,8 +104,7 @@ static void a_world_that_ends_stops_the_workers_and_may_have_a_root_cause(void *
     desk_clear(&desk);
 }
 
-static void a_finished_node_is_called_back_into_the_next_world(void **state) {
-    (void)state;
+TEST(a_finished_node_is_called_back_into_the_next_world) {
     struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "worker 1 failed",
         "round: abandon; cancel_roll; look_for_root_cause round=4; "
@@ -122,24 +113,21 @@ static void a_finished_node_is_called_back_into_the_next_world(void **state) {
     desk_clear(&desk);
 }
 
-static void a_finished_node_that_is_cut_off_is_released(void **state) {
-    (void)state;
+TEST(a_finished_node_that_is_cut_off_is_released) {
     struct desk desk = desk_in_barrier();
     take_cut_off(&desk, "round: abandon; cancel_roll; agent: barrier_failed");
     expect_stage(&desk, MEMBERSHIP_IDLE);
     desk_clear(&desk);
 }
 
-static void a_node_that_is_cut_off_from_its_work_ends_its_round(void **state) {
-    (void)state;
+TEST(a_node_that_is_cut_off_from_its_work_ends_its_round) {
     struct desk desk = desk_joined();
     take_cut_off(&desk, "round: abandon; cancel_roll; look_for_root_cause round=4; "
                         "note joining the job's next round: cut off; agent: round_over");
     desk_clear(&desk);
 }
 
-static void a_node_that_has_ended_its_round_itself_is_not_told_so(void **state) {
-    (void)state;
+TEST(a_node_that_has_ended_its_round_itself_is_not_told_so) {
     struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED,
         "round: abandon; rendezvous: restart_asked node me cannot go on");
@@ -150,8 +138,7 @@ static void a_node_that_has_ended_its_round_itself_is_not_told_so(void **state) 
 
 /* The exit barrier. */
 
-static void nodes_that_are_done_close_the_record(void **state) {
-    (void)state;
+TEST(nodes_that_are_done_close_the_record) {
     struct desk desk = desk_in_barrier();
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
     expect_stage(&desk, MEMBERSHIP_IDLE);
@@ -159,8 +146,7 @@ static void nodes_that_are_done_close_the_record(void **state) {
     desk_clear(&desk);
 }
 
-static void who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record(void **state) {
-    (void)state;
+TEST(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record) {
     struct desk desk = desk_in_barrier();
     take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
         "note 1 of 2 nodes had come; agent: barrier_failed");
@@ -168,8 +154,7 @@ static void who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_rec
     desk_clear(&desk);
 }
 
-static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **state) {
-    (void)state;
+TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_kind(
@@ -187,8 +172,7 @@ static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **sta
     "note 1 of 2 nodes had come; this node hosts the job's store, and keeps it until they are "    \
     "done; linger seconds=9.22337e+09"
 
-static void where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node(void **state) {
-    (void)state;
+TEST(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node) {
     struct desk desk = desk_joined();
     desk.membership.settings.ignores_losses = true;
     take_hosting(&desk, 0);
@@ -202,9 +186,7 @@ static void where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node(voi
     desk_clear(&desk);
 }
 
-static void a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_was_closed(
-    void **state) {
-    (void)state;
+TEST(a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_was_closed) {
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "",
@@ -216,8 +198,7 @@ static void a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_wa
     desk_clear(&desk);
 }
 
-static void a_host_that_is_done_awaits_no_lost_node_of_torchruns(void **state) {
-    (void)state;
+TEST(a_host_that_is_done_awaits_no_lost_node_of_torchruns) {
     struct rendezvous_node nodes[] = {
         {.identity = identity_of("me"), .is_participant = true},
         {.identity = {.address = "theirs", .pid = 7}, .is_participant = true},
@@ -235,16 +216,14 @@ static void a_host_that_is_done_awaits_no_lost_node_of_torchruns(void **state) {
     desk_clear(&desk);
 }
 
-static void a_record_that_is_closed_well_ends_the_barrier_too(void **state) {
-    (void)state;
+TEST(a_record_that_is_closed_well_ends_the_barrier_too) {
     struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
     desk_clear(&desk);
 }
 
-static void a_barrier_that_ends_when_nobody_waits_in_it_is_no_news(void **state) {
-    (void)state;
+TEST(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news) {
     struct desk desk = desk_joined();
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "");
     take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come", "");
@@ -254,8 +233,7 @@ static void a_barrier_that_ends_when_nobody_waits_in_it_is_no_news(void **state)
 
 /* Failures here. */
 
-static void who_failed_is_written_down_before_the_record_says_that_somebody_did(void **state) {
-    (void)state;
+TEST(who_failed_is_written_down_before_the_record_says_that_somebody_did) {
     struct failure_account account = account_of(ME);
     struct desk desk = desk_joined();
     take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account,
@@ -276,8 +254,7 @@ static void who_failed_is_written_down_before_the_record_says_that_somebody_did(
     desk_clear(&desk);
 }
 
-static void without_a_worker_to_blame_the_node_names_itself(void **state) {
-    (void)state;
+TEST(without_a_worker_to_blame_the_node_names_itself) {
     struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED,
         "round: abandon; rendezvous: failure_asked node me cannot go on");
@@ -286,8 +263,7 @@ static void without_a_worker_to_blame_the_node_names_itself(void **state) {
     desk_clear(&desk);
 }
 
-static void a_failure_that_stands_is_told_and_is_the_last_word(void **state) {
-    (void)state;
+TEST(a_failure_that_stands_is_told_and_is_the_last_word) {
     struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED,
         "round: abandon; rendezvous: failure_asked node me cannot go on");
@@ -297,8 +273,7 @@ static void a_failure_that_stands_is_told_and_is_the_last_word(void **state) {
     desk_clear(&desk);
 }
 
-static void who_found_no_way_in_has_nothing_to_say_about_the_job_of_the_others(void **state) {
-    (void)state;
+TEST(who_found_no_way_in_has_nothing_to_say_about_the_job_of_the_others) {
     struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "nobody came", "agent: join_failed ticket=1");
     struct failure_account account = account_of("me");
@@ -309,8 +284,7 @@ static void who_found_no_way_in_has_nothing_to_say_about_the_job_of_the_others(v
 
 /* Failures elsewhere. */
 
-static void a_failed_job_is_told_after_its_root_cause_was_looked_for(void **state) {
-    (void)state;
+TEST(a_failed_job_is_told_after_its_root_cause_was_looked_for) {
     struct failure_account account = account_of(OTHER);
     struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
@@ -324,8 +298,7 @@ static void a_failed_job_is_told_after_its_root_cause_was_looked_for(void **stat
     desk_clear(&desk);
 }
 
-static void a_failed_job_is_told_without_a_root_cause_too(void **state) {
-    (void)state;
+TEST(a_failed_job_is_told_without_a_root_cause_too) {
     struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 6 failed", "look_for_root_cause round=4");
@@ -335,8 +308,7 @@ static void a_failed_job_is_told_without_a_root_cause_too(void **state) {
     desk_clear(&desk);
 }
 
-static void a_late_joiner_of_a_failed_job_is_told_so(void **state) {
-    (void)state;
+TEST(a_late_joiner_of_a_failed_job_is_told_so) {
     struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=0");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: join_failed ticket=1");
@@ -344,8 +316,7 @@ static void a_late_joiner_of_a_failed_job_is_told_so(void **state) {
     desk_clear(&desk);
 }
 
-static void what_this_node_has_written_itself_is_no_news_to_it(void **state) {
-    (void)state;
+TEST(what_this_node_has_written_itself_is_no_news_to_it) {
     struct failure_account mine = account_of(ME);
     struct failure_account nameless = account_of(NULL);
     struct desk desk = desk_joined();
@@ -356,8 +327,7 @@ static void what_this_node_has_written_itself_is_no_news_to_it(void **state) {
     desk_clear(&desk);
 }
 
-static void a_root_cause_elsewhere_is_kept_until_the_next_round(void **state) {
-    (void)state;
+TEST(a_root_cause_elsewhere_is_kept_until_the_next_round) {
     struct failure_account account = account_of(OTHER);
     struct desk desk = desk_joined();
     take_account(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, &account, "");
@@ -379,8 +349,7 @@ static void take_awaited(struct desk *desk, const char *expected) {
         expected);
 }
 
-static void a_wait_for_a_lost_store_is_said(void **state) {
-    (void)state;
+TEST(a_wait_for_a_lost_store_is_said) {
     struct desk desk = desk_joining();
     take_awaited(&desk, "note still no connection to the job's store at host:29400, 5 s after it "
                         "was lost; this node "
@@ -390,8 +359,7 @@ static void a_wait_for_a_lost_store_is_said(void **state) {
     desk_clear(&desk);
 }
 
-static void a_lost_rendezvous_fails_the_join_or_is_a_failed_peer(void **state) {
-    (void)state;
+TEST(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer) {
     struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=1");
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", ""); /* nobody waits any more */
@@ -405,8 +373,7 @@ static void a_lost_rendezvous_fails_the_join_or_is_a_failed_peer(void **state) {
 
 /* Jobs that end well without this node. */
 
-static void a_spare_ends_well_with_the_job(void **state) {
-    (void)state;
+TEST(a_spare_ends_well_with_the_job) {
     struct rendezvous_effect closed = {
         .kind = RENDEZVOUS_EFFECT_CLOSED, .told = {.reason = "", .is_spare = true}};
     struct desk desk = desk_joining();
@@ -418,8 +385,7 @@ static void a_spare_ends_well_with_the_job(void **state) {
     desk_clear(&desk);
 }
 
-static void who_waited_beside_a_job_of_others_has_failed_when_that_is_over(void **state) {
-    (void)state;
+TEST(who_waited_beside_a_job_of_others_has_failed_when_that_is_over) {
     struct rendezvous_effect closed = {
         .kind = RENDEZVOUS_EFFECT_CLOSED, .told = {.reason = "", .is_spare = true}};
     struct membership_event over = {
@@ -442,8 +408,7 @@ static void who_waited_beside_a_job_of_others_has_failed_when_that_is_over(void 
     desk_clear(&desk);
 }
 
-static void who_comes_too_late_is_told_to_name_a_new_job(void **state) {
-    (void)state;
+TEST(who_comes_too_late_is_told_to_name_a_new_job) {
     struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: join_failed ticket=1");
     assert_string_equal(knowledge_of(&desk)->trouble,
@@ -452,8 +417,7 @@ static void who_comes_too_late_is_told_to_name_a_new_job(void **state) {
 }
 
 /* As when a torchrun node has failed for good, which closes the record and says nothing. */
-static void a_node_of_a_closed_job_is_told_that_it_cannot_go_on(void **state) {
-    (void)state;
+TEST(a_node_of_a_closed_job_is_told_that_it_cannot_go_on) {
     struct desk desk = desk_joined();
     take_join(&desk, 2, 1, "rendezvous: join_asked");
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: join_failed ticket=2");
@@ -463,52 +427,10 @@ static void a_node_of_a_closed_job_is_told_that_it_cannot_go_on(void **state) {
     desk_clear(&desk);
 }
 
-static void a_closed_record_lets_workers_finish(void **state) {
-    (void)state;
+TEST(a_closed_record_lets_workers_finish) {
     struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "",
         "note the job's record was closed; workers here may finish, but not restart");
     expect_stage(&desk, MEMBERSHIP_JOINED);
     desk_clear(&desk);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_world_is_entered_before_the_node_is_placed),
-    cmocka_unit_test(a_world_tells_why_it_was_begun),
-    cmocka_unit_test(a_world_that_was_held_begins_when_it_is_released),
-    cmocka_unit_test(restarts_of_the_job_are_those_the_round_tells),
-    cmocka_unit_test(a_placement_does_not_name_a_node_of_the_round_before),
-    cmocka_unit_test(a_round_that_finds_no_agreement_fails_the_join),
-    cmocka_unit_test(a_world_that_ends_before_the_node_is_placed_is_followed_by_another),
-    cmocka_unit_test(a_world_that_ends_stops_the_workers_and_may_have_a_root_cause),
-    cmocka_unit_test(a_finished_node_is_called_back_into_the_next_world),
-    cmocka_unit_test(a_finished_node_that_is_cut_off_is_released),
-    cmocka_unit_test(a_node_that_is_cut_off_from_its_work_ends_its_round),
-    cmocka_unit_test(a_node_that_has_ended_its_round_itself_is_not_told_so),
-    cmocka_unit_test(nodes_that_are_done_close_the_record),
-    cmocka_unit_test(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record),
-    cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
-    cmocka_unit_test(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node),
-    cmocka_unit_test(a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_was_closed),
-    cmocka_unit_test(a_host_that_is_done_awaits_no_lost_node_of_torchruns),
-    cmocka_unit_test(a_record_that_is_closed_well_ends_the_barrier_too),
-    cmocka_unit_test(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news),
-    cmocka_unit_test(who_failed_is_written_down_before_the_record_says_that_somebody_did),
-    cmocka_unit_test(without_a_worker_to_blame_the_node_names_itself),
-    cmocka_unit_test(a_failure_that_stands_is_told_and_is_the_last_word),
-    cmocka_unit_test(who_found_no_way_in_has_nothing_to_say_about_the_job_of_the_others),
-    cmocka_unit_test(a_failed_job_is_told_after_its_root_cause_was_looked_for),
-    cmocka_unit_test(a_failed_job_is_told_without_a_root_cause_too),
-    cmocka_unit_test(a_late_joiner_of_a_failed_job_is_told_so),
-    cmocka_unit_test(what_this_node_has_written_itself_is_no_news_to_it),
-    cmocka_unit_test(a_root_cause_elsewhere_is_kept_until_the_next_round),
-    cmocka_unit_test(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer),
-    cmocka_unit_test(a_wait_for_a_lost_store_is_said),
-    cmocka_unit_test(a_spare_ends_well_with_the_job),
-    cmocka_unit_test(who_waited_beside_a_job_of_others_has_failed_when_that_is_over),
-    cmocka_unit_test(who_comes_too_late_is_told_to_name_a_new_job),
-    cmocka_unit_test(a_node_of_a_closed_job_is_told_that_it_cannot_go_on),
-    cmocka_unit_test(a_closed_record_lets_workers_finish),
-};
-
-UNIT_TESTS(tests)

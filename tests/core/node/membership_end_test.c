@@ -4,8 +4,7 @@
 
 #include "node_fixture.h"
 
-static void the_host_of_the_store_lingers_for_the_others(void **state) {
-    (void)state;
+TEST(the_host_of_the_store_lingers_for_the_others) {
     struct desk desk = desk_in_barrier();
     take_hosting(&desk, 0);
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
@@ -18,8 +17,7 @@ static void the_host_of_the_store_lingers_for_the_others(void **state) {
 }
 
 /* Whoever passes the barrier closes the record; a stranger may close it while the others work. */
-static void a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record(void **state) {
-    (void)state;
+TEST(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record) {
     struct desk desk = desk_in_barrier();
     take_hosting(&desk, 0);
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
@@ -27,8 +25,7 @@ static void a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_recor
     desk_clear(&desk);
 }
 
-static void a_host_whose_job_has_failed_does_not_stay_for_long(void **state) {
-    (void)state;
+TEST(a_host_whose_job_has_failed_does_not_stay_for_long) {
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED,
@@ -52,8 +49,7 @@ static void a_host_whose_job_has_failed_does_not_stay_for_long(void **state) {
 
 #define NOBODY_FOLLOWS "; no other node can take its place (with --rdzv-backend dir one does)"
 
-static void a_host_that_leaves_says_so_and_does_not_stay_for_long(void **state) {
-    (void)state;
+TEST(a_host_that_leaves_says_so_and_does_not_stay_for_long) {
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED,
@@ -65,8 +61,7 @@ static void a_host_that_leaves_says_so_and_does_not_stay_for_long(void **state) 
 }
 
 /* It stays connected, since it commits the round in which the others go on. */
-static void a_host_whom_another_node_follows_hands_its_store_over(void **state) {
-    (void)state;
+TEST(a_host_whom_another_node_follows_hands_its_store_over) {
     struct desk desk = desk_joined();
     desk.membership.settings.has_succession = true;
     take_hosting(&desk, 0);
@@ -77,8 +72,7 @@ static void a_host_whom_another_node_follows_hands_its_store_over(void **state) 
     desk_clear(&desk);
 }
 
-static void a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long(void **state) {
-    (void)state;
+TEST(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long) {
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: peer_failed");
@@ -86,8 +80,7 @@ static void a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long(void *
     desk_clear(&desk);
 }
 
-static void a_host_that_found_no_way_in_does_not_stay_for_long(void **state) {
-    (void)state;
+TEST(a_host_that_found_no_way_in_does_not_stay_for_long) {
     struct desk desk = desk_joining();
     take_hosting(&desk, 0);
     take_world(&desk, 4, "", WORLD_4);
@@ -97,8 +90,7 @@ static void a_host_that_found_no_way_in_does_not_stay_for_long(void **state) {
     desk_clear(&desk);
 }
 
-static void a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said(void **state) {
-    (void)state;
+TEST(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said) {
     struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
@@ -106,25 +98,10 @@ static void a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said(voi
     desk_clear(&desk);
 }
 
-static void a_node_that_has_nothing_to_say_ends_at_once(void **state) {
-    (void)state;
+TEST(a_node_that_has_nothing_to_say_ends_at_once) {
     struct desk desk = desk_in_barrier();
     take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
         "note 1 of 2 nodes had come; agent: barrier_failed");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
     desk_clear(&desk);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_host_of_the_store_lingers_for_the_others),
-    cmocka_unit_test(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record),
-    cmocka_unit_test(a_host_whose_job_has_failed_does_not_stay_for_long),
-    cmocka_unit_test(a_host_that_leaves_says_so_and_does_not_stay_for_long),
-    cmocka_unit_test(a_host_whom_another_node_follows_hands_its_store_over),
-    cmocka_unit_test(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long),
-    cmocka_unit_test(a_host_that_found_no_way_in_does_not_stay_for_long),
-    cmocka_unit_test(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said),
-    cmocka_unit_test(a_node_that_has_nothing_to_say_ends_at_once),
-};
-
-UNIT_TESTS(tests)

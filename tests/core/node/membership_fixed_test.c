@@ -25,8 +25,7 @@ static struct desk joined_desk(void) {
     return desk;
 }
 
-static void a_placed_node_knows_its_ranks_and_the_masters_store(void **state) {
-    (void)state;
+TEST(a_placed_node_knows_its_ranks_and_the_masters_store) {
     struct desk desk = joined_desk();
     const struct node_placement *placement = &knowledge_of(&desk)->placement;
     assert_string_equal(placement->run_id, "job");
@@ -40,8 +39,7 @@ static void a_placed_node_knows_its_ranks_and_the_masters_store(void **state) {
     desk_clear(&desk);
 }
 
-static void the_round_is_told_where_the_workers_store_is(void **state) {
-    (void)state;
+TEST(the_round_is_told_where_the_workers_store_is) {
     struct membership_effects effects;
     struct membership_event join = {.kind = MEMBERSHIP_EVENT_JOIN_ASKED, .join = {1, 2}};
     struct desk desk = desk_of(MEMBERSHIP_FIXED);
@@ -55,8 +53,7 @@ static void the_round_is_told_where_the_workers_store_is(void **state) {
     desk_clear(&desk);
 }
 
-static void a_restart_anywhere_is_told_with_its_attempt(void **state) {
-    (void)state;
+TEST(a_restart_anywhere_is_told_with_its_attempt) {
     struct desk desk = joined_desk();
     take_fixed(&desk, (struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART, .attempt = 1},
         "note another node restarts its workers: joining attempt 1; agent: peer_restart attempt=1");
@@ -66,8 +63,7 @@ static void a_restart_anywhere_is_told_with_its_attempt(void **state) {
     desk_clear(&desk);
 }
 
-static void fixed_nodes_tell_each_other_that_they_failed_and_not_why(void **state) {
-    (void)state;
+TEST(fixed_nodes_tell_each_other_that_they_failed_and_not_why) {
     struct desk desk = joined_desk();
     struct failure_account account = account_of(NULL);
     take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "round: restart_asked");
@@ -76,15 +72,13 @@ static void fixed_nodes_tell_each_other_that_they_failed_and_not_why(void **stat
     desk_clear(&desk);
 }
 
-static void a_job_of_fixed_nodes_cannot_go_on_without_one(void **state) {
-    (void)state;
+TEST(a_job_of_fixed_nodes_cannot_go_on_without_one) {
     struct desk desk = joined_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: failure_asked");
     desk_clear(&desk);
 }
 
-static void a_node_that_is_ended_by_a_signal_tells_which(void **state) {
-    (void)state;
+TEST(a_node_that_is_ended_by_a_signal_tells_which) {
     struct desk desk = joined_desk();
     struct membership_effects effects;
     struct membership_event leave = {.kind = MEMBERSHIP_EVENT_LEAVE_ASKED, .signal = 15};
@@ -94,8 +88,7 @@ static void a_node_that_is_ended_by_a_signal_tells_which(void **state) {
     desk_clear(&desk);
 }
 
-static void a_success_needs_no_word_since_all_were_in_the_barrier(void **state) {
-    (void)state;
+TEST(a_success_needs_no_word_since_all_were_in_the_barrier) {
     struct desk desk = joined_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
     expect_stage(&desk, MEMBERSHIP_BARRIER);
@@ -106,8 +99,7 @@ static void a_success_needs_no_word_since_all_were_in_the_barrier(void **state) 
     desk_clear(&desk);
 }
 
-static void a_barrier_may_end_without_the_others(void **state) {
-    (void)state;
+TEST(a_barrier_may_end_without_the_others) {
     struct desk desk = joined_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
     take_fixed(
@@ -115,8 +107,7 @@ static void a_barrier_may_end_without_the_others(void **state) {
     desk_clear(&desk);
 }
 
-static void a_rank_that_two_nodes_have_is_a_warning(void **state) {
-    (void)state;
+TEST(a_rank_that_two_nodes_have_is_a_warning) {
     struct desk desk = joined_desk();
     take_fixed(&desk,
         (struct round_effect){.kind = ROUND_EFFECT_RANK_DISPUTED, .reason = "rank 1 is another's"},
@@ -139,8 +130,7 @@ static struct desk late_desk(void) {
     return desk;
 }
 
-static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **state) {
-    (void)state;
+TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
     struct desk desk = late_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
@@ -148,8 +138,7 @@ static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **sta
     desk_clear(&desk);
 }
 
-static void a_host_that_was_late_passes_the_barrier_with_the_others(void **state) {
-    (void)state;
+TEST(a_host_that_was_late_passes_the_barrier_with_the_others) {
     struct desk desk = late_desk();
     take_fixed(
         &desk, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED}, "agent: barrier_passed");
@@ -171,16 +160,14 @@ static struct desk parting_desk(void) {
     return desk;
 }
 
-static void a_host_stays_until_the_others_have_read_that_the_job_is_done(void **state) {
-    (void)state;
+TEST(a_host_stays_until_the_others_have_read_that_the_job_is_done) {
     struct desk desk = parting_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     desk_clear(&desk);
 }
 
-static void a_host_stays_only_a_moment_for_who_does_not_go(void **state) {
-    (void)state;
+TEST(a_host_stays_only_a_moment_for_who_does_not_go) {
     struct desk desk = parting_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "settled");
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "");
@@ -188,8 +175,7 @@ static void a_host_stays_only_a_moment_for_who_does_not_go(void **state) {
 }
 
 /* The lingering is not over when the node is called back: its end is no news to who works. */
-static void a_host_that_is_called_back_does_not_end_when_nobody_is_connected(void **state) {
-    (void)state;
+TEST(a_host_that_is_called_back_does_not_end_when_nobody_is_connected) {
     struct desk desk = late_desk();
     take_fixed(&desk, (struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART, .attempt = 1},
         "note another node restarts its workers: joining attempt 1; agent: peer_restart attempt=1");
@@ -200,16 +186,14 @@ static void a_host_that_is_called_back_does_not_end_when_nobody_is_connected(voi
     desk_clear(&desk);
 }
 
-static void the_end_waits_a_second_at_most_for_what_the_store_has_not_answered(void **state) {
-    (void)state;
+TEST(the_end_waits_a_second_at_most_for_what_the_store_has_not_answered) {
     struct desk desk = joined_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
     desk_clear(&desk);
 }
 
-static void a_failed_join_is_told_as_the_round_tells_it(void **state) {
-    (void)state;
+TEST(a_failed_join_is_told_as_the_round_tells_it) {
     struct desk desk = desk_of(MEMBERSHIP_FIXED);
     take_join(&desk, 1, 0, "round: begin rank=1 of 2 attempt=0");
     take_fixed(&desk,
@@ -221,8 +205,7 @@ static void a_failed_join_is_told_as_the_round_tells_it(void **state) {
     desk_clear(&desk);
 }
 
-static void a_failed_peer_is_told_as_the_round_tells_it(void **state) {
-    (void)state;
+TEST(a_failed_peer_is_told_as_the_round_tells_it) {
     struct desk desk = joined_desk();
     take_fixed(&desk,
         (struct round_effect){.kind = ROUND_EFFECT_PEER_FAILED, .reason = "a node failed (node 1)"},
@@ -232,8 +215,7 @@ static void a_failed_peer_is_told_as_the_round_tells_it(void **state) {
     desk_clear(&desk);
 }
 
-static void a_signal_that_ended_a_node_is_meant_for_the_workers_here_too(void **state) {
-    (void)state;
+TEST(a_signal_that_ended_a_node_is_meant_for_the_workers_here_too) {
     struct desk desk = joined_desk();
     take_fixed(&desk,
         (struct round_effect){
@@ -242,35 +224,10 @@ static void a_signal_that_ended_a_node_is_meant_for_the_workers_here_too(void **
     desk_clear(&desk);
 }
 
-static void what_only_changing_nodes_hear_has_no_handler(void **state) {
-    (void)state;
+TEST(what_only_changing_nodes_hear_has_no_handler) {
     assert_non_null(membership_fixed_handler(MEMBERSHIP_EVENT_PEER_RESTART));
     assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_NONE));
     assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_DOUBT_ASKED));
     assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_WORLD));
     assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_rank_that_two_nodes_have_is_a_warning),
-    cmocka_unit_test(a_placed_node_knows_its_ranks_and_the_masters_store),
-    cmocka_unit_test(the_round_is_told_where_the_workers_store_is),
-    cmocka_unit_test(a_restart_anywhere_is_told_with_its_attempt),
-    cmocka_unit_test(fixed_nodes_tell_each_other_that_they_failed_and_not_why),
-    cmocka_unit_test(a_job_of_fixed_nodes_cannot_go_on_without_one),
-    cmocka_unit_test(a_node_that_is_ended_by_a_signal_tells_which),
-    cmocka_unit_test(a_success_needs_no_word_since_all_were_in_the_barrier),
-    cmocka_unit_test(a_barrier_may_end_without_the_others),
-    cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
-    cmocka_unit_test(a_host_that_was_late_passes_the_barrier_with_the_others),
-    cmocka_unit_test(a_host_stays_until_the_others_have_read_that_the_job_is_done),
-    cmocka_unit_test(a_host_stays_only_a_moment_for_who_does_not_go),
-    cmocka_unit_test(a_host_that_is_called_back_does_not_end_when_nobody_is_connected),
-    cmocka_unit_test(the_end_waits_a_second_at_most_for_what_the_store_has_not_answered),
-    cmocka_unit_test(a_failed_join_is_told_as_the_round_tells_it),
-    cmocka_unit_test(a_failed_peer_is_told_as_the_round_tells_it),
-    cmocka_unit_test(a_signal_that_ended_a_node_is_meant_for_the_workers_here_too),
-    cmocka_unit_test(what_only_changing_nodes_hear_has_no_handler),
-};
-
-UNIT_TESTS(tests)

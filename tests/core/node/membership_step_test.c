@@ -32,7 +32,9 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void effects_keep_their_order(void **state) {
+#define IN_A_STEP(test) TEST_WITH(test, set_up, tear_down)
+
+IN_A_STEP(effects_keep_their_order) {
     struct fixture *fixture = *state;
     struct membership_step *step = &fixture->step;
     fixture->membership.round = 7;
@@ -45,7 +47,7 @@ static void effects_keep_their_order(void **state) {
     assert_int_equal(fixture->effects.items[0].round.round, 7);
 }
 
-static void a_note_is_the_memberships_own_text(void **state) {
+IN_A_STEP(a_note_is_the_memberships_own_text) {
     struct fixture *fixture = *state;
     text_append(&fixture->membership.note, "a word");
     membership_note(&fixture->step, LOG_LEVEL_WARNING);
@@ -53,7 +55,7 @@ static void a_note_is_the_memberships_own_text(void **state) {
     assert_int_equal(fixture->effects.items[0].note.level, LOG_LEVEL_WARNING);
 }
 
-static void a_join_is_answered_with_its_own_ticket(void **state) {
+IN_A_STEP(a_join_is_answered_with_its_own_ticket) {
     struct fixture *fixture = *state;
     fixture->event.join.ticket = 5;
     fixture->event.join.attempt = 2;
@@ -67,7 +69,7 @@ static void a_join_is_answered_with_its_own_ticket(void **state) {
     assert_int_equal(fixture->membership.stage, MEMBERSHIP_GIVEN_UP);
 }
 
-static void a_placement_owns_its_texts(void **state) {
+IN_A_STEP(a_placement_owns_its_texts) {
     struct fixture *fixture = *state;
     const struct membership_knowledge *knowledge = &fixture->membership.knowledge;
     char address[] = "first";
@@ -81,7 +83,7 @@ static void a_placement_owns_its_texts(void **state) {
     assert_int_equal(knowledge->placement.master_port, 2);
 }
 
-static void a_trouble_is_kept_and_may_be_told_from_itself(void **state) {
+IN_A_STEP(a_trouble_is_kept_and_may_be_told_from_itself) {
     struct fixture *fixture = *state;
     const struct membership_knowledge *knowledge = &fixture->membership.knowledge;
     char reason[] = "reason";
@@ -93,7 +95,7 @@ static void a_trouble_is_kept_and_may_be_told_from_itself(void **state) {
     expect_effects(&fixture->effects, "agent: peer_failed; agent: peer_failed signal=15");
 }
 
-static void a_barrier_is_left_with_or_without_the_others(void **state) {
+IN_A_STEP(a_barrier_is_left_with_or_without_the_others) {
     struct fixture *fixture = *state;
     membership_end_barrier(&fixture->step, false);
     assert_false(fixture->membership.end.has_passed);
@@ -102,7 +104,7 @@ static void a_barrier_is_left_with_or_without_the_others(void **state) {
     expect_effects(&fixture->effects, "agent: barrier_failed; agent: barrier_passed");
 }
 
-static void a_host_knows_the_port_of_its_store(void **state) {
+IN_A_STEP(a_host_knows_the_port_of_its_store) {
     struct fixture *fixture = *state;
     fixture->event.port = 40001;
     membership_know_hosting(&fixture->step);
@@ -110,23 +112,8 @@ static void a_host_knows_the_port_of_its_store(void **state) {
     assert_int_equal(fixture->membership.settings.master_port, 40001);
 }
 
-static void nothing_keeps_an_agent_that_is_settled(void **state) {
+IN_A_STEP(nothing_keeps_an_agent_that_is_settled) {
     struct fixture *fixture = *state;
     membership_settle(&fixture->step);
     expect_effects(&fixture->effects, "settled");
 }
-
-#define IN_A_STEP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-static const struct CMUnitTest tests[] = {
-    IN_A_STEP(effects_keep_their_order),
-    IN_A_STEP(a_note_is_the_memberships_own_text),
-    IN_A_STEP(a_join_is_answered_with_its_own_ticket),
-    IN_A_STEP(a_placement_owns_its_texts),
-    IN_A_STEP(a_trouble_is_kept_and_may_be_told_from_itself),
-    IN_A_STEP(a_barrier_is_left_with_or_without_the_others),
-    IN_A_STEP(a_host_knows_the_port_of_its_store),
-    IN_A_STEP(nothing_keeps_an_agent_that_is_settled),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static void check_effect(struct membership_effect effect, const char *expected) 
     text_clear(&text);
 }
 
-static void events_read_as_one_line(void **state) {
-    (void)state;
+TEST(events_read_as_one_line) {
     struct failure_account account = account_of(OTHER);
     check_event((struct membership_event){.kind = MEMBERSHIP_EVENT_LEFT}, "left");
     check_event((struct membership_event){.kind = MEMBERSHIP_EVENT_JOIN_ASKED, .join = {3, 2}},
@@ -30,8 +29,7 @@ static void events_read_as_one_line(void **state) {
     check_event((struct membership_event){.kind = MEMBERSHIP_EVENT_DOUBT_ASKED}, "doubt_asked");
 }
 
-static void words_to_other_machines_read_as_theirs(void **state) {
-    (void)state;
+TEST(words_to_other_machines_read_as_theirs) {
     check_effect((struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_AGENT,
                      .agent = {.kind = AGENT_EVENT_PEER_RESTART, .attempt = 2}},
         "agent: peer_restart attempt=2");
@@ -43,8 +41,7 @@ static void words_to_other_machines_read_as_theirs(void **state) {
         "round: abandon");
 }
 
-static void effects_read_as_one_line(void **state) {
-    (void)state;
+TEST(effects_read_as_one_line) {
     struct failure_account account = account_of(OTHER);
     check_effect((struct membership_effect){.kind = MEMBERSHIP_EFFECT_NOTE,
                      .note = {LOG_LEVEL_INFO, "a word"}},
@@ -76,8 +73,7 @@ static void add_line(struct text_list *lines, struct text *line) {
     text_clear(line);
 }
 
-static void every_event_has_a_line_of_its_own(void **state) {
-    (void)state;
+TEST(every_event_has_a_line_of_its_own) {
     struct text_list lines = {0};
     for (int kind = 0; kind < MEMBERSHIP_EVENT_KIND_COUNT; kind++) {
         struct text line = {0};
@@ -88,8 +84,7 @@ static void every_event_has_a_line_of_its_own(void **state) {
     text_list_clear(&lines);
 }
 
-static void every_effect_has_a_line_of_its_own(void **state) {
-    (void)state;
+TEST(every_effect_has_a_line_of_its_own) {
     struct failure_account account = account_of(OTHER);
     struct text_list lines = {0};
     for (int kind = 0; kind < MEMBERSHIP_EFFECT_KIND_COUNT; kind++) {
@@ -106,8 +101,7 @@ static void every_effect_has_a_line_of_its_own(void **state) {
     text_list_clear(&lines);
 }
 
-static void every_stage_has_a_name_of_its_own(void **state) {
-    (void)state;
+TEST(every_stage_has_a_name_of_its_own) {
     struct text_list lines = {0};
     for (int stage = 0; stage < MEMBERSHIP_STAGE_COUNT; stage++) {
         struct text line = {0};
@@ -116,14 +110,3 @@ static void every_stage_has_a_name_of_its_own(void **state) {
     }
     text_list_clear(&lines);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(events_read_as_one_line),
-    cmocka_unit_test(words_to_other_machines_read_as_theirs),
-    cmocka_unit_test(effects_read_as_one_line),
-    cmocka_unit_test(every_event_has_a_line_of_its_own),
-    cmocka_unit_test(every_effect_has_a_line_of_its_own),
-    cmocka_unit_test(every_stage_has_a_name_of_its_own),
-};
-
-UNIT_TESTS(tests)

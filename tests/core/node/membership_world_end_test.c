@@ -52,8 +52,7 @@ static struct desk settling_desk(void) {
     return desk;
 }
 
-static void nothing_is_started_anew_before_the_time_is_over(void **state) {
-    (void)state;
+TEST(nothing_is_started_anew_before_the_time_is_over) {
     struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
         "look_for_root_cause round=4; " ROUND_OVER " signal=2");
@@ -61,8 +60,7 @@ static void nothing_is_started_anew_before_the_time_is_over(void **state) {
     desk_clear(&desk);
 }
 
-static void a_world_that_is_over_without_a_signal_is_left_at_once(void **state) {
-    (void)state;
+TEST(a_world_that_is_over_without_a_signal_is_left_at_once) {
     struct desk desk = joined_desk(2);
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node has left",
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
@@ -71,8 +69,7 @@ static void a_world_that_is_over_without_a_signal_is_left_at_once(void **state) 
     desk_clear(&desk);
 }
 
-static void without_a_settling_time_a_signal_makes_no_difference(void **state) {
-    (void)state;
+TEST(without_a_settling_time_a_signal_makes_no_difference) {
     struct desk desk = joined_desk(0);
     take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, (struct instant){0},
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
@@ -81,8 +78,7 @@ static void without_a_settling_time_a_signal_makes_no_difference(void **state) {
 }
 
 /* The record is anybody's. */
-static void a_signal_that_no_program_handles_is_not_believed(void **state) {
-    (void)state;
+TEST(a_signal_that_no_program_handles_is_not_believed) {
     struct desk desk = joined_desk(2);
     take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 9, (struct instant){0},
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
@@ -94,8 +90,7 @@ static void a_signal_that_no_program_handles_is_not_believed(void **state) {
     desk_clear(&desk);
 }
 
-static void workers_that_are_done_meanwhile_wait_for_the_next_world(void **state) {
-    (void)state;
+TEST(workers_that_are_done_meanwhile_wait_for_the_next_world) {
     struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
@@ -105,8 +100,7 @@ static void workers_that_are_done_meanwhile_wait_for_the_next_world(void **state
 
 /* Workers that miss those of the other node fail: the world's end is to blame, and costs nothing.
  */
-static void workers_that_fail_meanwhile_are_not_announced(void **state) {
-    (void)state;
+TEST(workers_that_fail_meanwhile_are_not_announced) {
     struct failure_account account = account_of(ME);
     struct desk desk = settling_desk();
     take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
@@ -120,8 +114,7 @@ static void workers_that_fail_meanwhile_are_not_announced(void **state) {
     desk_clear(&desk);
 }
 
-static void a_join_waits_until_the_time_is_over(void **state) {
-    (void)state;
+TEST(a_join_waits_until_the_time_is_over) {
     struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
     take_join(&desk, 2, 1, "");
@@ -134,8 +127,7 @@ static void a_join_waits_until_the_time_is_over(void **state) {
     desk_clear(&desk);
 }
 
-static void a_job_that_fails_meanwhile_is_told_as_the_agent_waits(void **state) {
-    (void)state;
+TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
     struct desk desk = settling_desk();
     take_signalled(
         &desk, RENDEZVOUS_EFFECT_CLOSED, 15, (struct instant){0}, "look_for_root_cause round=4");
@@ -151,8 +143,7 @@ static void a_job_that_fails_meanwhile_is_told_as_the_agent_waits(void **state) 
     desk_clear(&desk);
 }
 
-static void the_signal_that_comes_here_too_ends_this_node(void **state) {
-    (void)state;
+TEST(the_signal_that_comes_here_too_ends_this_node) {
     struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, ""); /* no word of a round it does not join */
@@ -162,8 +153,7 @@ static void the_signal_that_comes_here_too_ends_this_node(void **state) {
 }
 
 /* Its workers are stopped by that signal meanwhile, so they get it once. */
-static void where_enough_nodes_are_left_they_go_on_after_a_moment(void **state) {
-    (void)state;
+TEST(where_enough_nodes_are_left_they_go_on_after_a_moment) {
     struct desk desk = hasty_desk();
     take_join(&desk, 2, 0, "");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
@@ -176,16 +166,14 @@ static void where_enough_nodes_are_left_they_go_on_after_a_moment(void **state) 
     desk_clear(&desk);
 }
 
-static void in_that_moment_the_same_signal_ends_this_node(void **state) {
-    (void)state;
+TEST(in_that_moment_the_same_signal_ends_this_node) {
     struct desk desk = hasty_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     desk_clear(&desk);
 }
 
-static void where_too_few_nodes_are_left_they_settle(void **state) {
-    (void)state;
+TEST(where_too_few_nodes_are_left_they_settle) {
     struct desk desk = joined_desk(2);
     take_leaving(&desk, false,
         "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
@@ -194,26 +182,7 @@ static void where_too_few_nodes_are_left_they_settle(void **state) {
     desk_clear(&desk);
 }
 
-static void a_membership_may_end_while_it_settles(void **state) {
-    (void)state;
+TEST(a_membership_may_end_while_it_settles) {
     struct desk desk = settling_desk();
     desk_clear(&desk); /* the sanitizer looks */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nothing_is_started_anew_before_the_time_is_over),
-    cmocka_unit_test(a_world_that_is_over_without_a_signal_is_left_at_once),
-    cmocka_unit_test(without_a_settling_time_a_signal_makes_no_difference),
-    cmocka_unit_test(a_signal_that_no_program_handles_is_not_believed),
-    cmocka_unit_test(workers_that_are_done_meanwhile_wait_for_the_next_world),
-    cmocka_unit_test(workers_that_fail_meanwhile_are_not_announced),
-    cmocka_unit_test(a_join_waits_until_the_time_is_over),
-    cmocka_unit_test(a_job_that_fails_meanwhile_is_told_as_the_agent_waits),
-    cmocka_unit_test(the_signal_that_comes_here_too_ends_this_node),
-    cmocka_unit_test(where_enough_nodes_are_left_they_go_on_after_a_moment),
-    cmocka_unit_test(in_that_moment_the_same_signal_ends_this_node),
-    cmocka_unit_test(where_too_few_nodes_are_left_they_settle),
-    cmocka_unit_test(a_membership_may_end_while_it_settles),
-};
-
-UNIT_TESTS(tests)

@@ -42,8 +42,7 @@ static void check_text(struct node_event event, struct lender *lender, const cha
     node_event_owned_clear(&owned);
 }
 
-static void a_workers_failed_start_owns_its_message(void **state) {
-    (void)state;
+TEST(a_workers_failed_start_owns_its_message) {
     struct lender lender = {0};
     struct node_event event = {.part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_START_FAILED}};
     event.agent.start_failed.local_rank = 1;
@@ -51,8 +50,7 @@ static void a_workers_failed_start_owns_its_message(void **state) {
     check_text(event, &lender, "start_failed rank=1 no such program");
 }
 
-static void an_account_is_owned_whole(void **state) {
-    (void)state;
+TEST(an_account_is_owned_whole) {
     static const enum membership_event_kind kinds[] = {MEMBERSHIP_EVENT_RESTART_ASKED,
         MEMBERSHIP_EVENT_DOUBT_ASKED, MEMBERSHIP_EVENT_FAILURE_ASKED,
         MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT};
@@ -73,8 +71,7 @@ static void an_account_is_owned_whole(void **state) {
     }
 }
 
-static void an_event_without_an_account_stays_without(void **state) {
-    (void)state;
+TEST(an_event_without_an_account_stays_without) {
     struct lender lender = {0};
     check_text((struct node_event){.part = NODE_MEMBERSHIP,
                    .membership = {.kind = MEMBERSHIP_EVENT_FAILURE_ASKED}},
@@ -84,8 +81,7 @@ static void an_event_without_an_account_stays_without(void **state) {
         &lender, "hosting");
 }
 
-static void reasons_of_the_rendezvous_are_owned(void **state) {
-    (void)state;
+TEST(reasons_of_the_rendezvous_are_owned) {
     static const struct {
         enum rendezvous_event_kind kind;
         const char *line;
@@ -126,8 +122,7 @@ static void expect_owned_record(
     node_event_owned_clear(&owned);
 }
 
-static void a_record_is_owned_with_its_nodes(void **state) {
-    (void)state;
+TEST(a_record_is_owned_with_its_nodes) {
     struct rendezvous_state record;
     fill_record(&record);
     expect_owned_record((struct node_event){.part = NODE_RENDEZVOUS,
@@ -140,8 +135,7 @@ static void a_record_is_owned_with_its_nodes(void **state) {
         &record, "written lost round 4 complete [" ME ":0] wait [] spare []");
 }
 
-static void a_record_that_is_not_there_stays_absent(void **state) {
-    (void)state;
+TEST(a_record_that_is_not_there_stays_absent) {
     struct lender lender = {0};
     check_text((struct node_event){.part = NODE_RENDEZVOUS,
                    .rendezvous = {.kind = RENDEZVOUS_EVENT_RECORD}},
@@ -151,8 +145,7 @@ static void a_record_that_is_not_there_stays_absent(void **state) {
         &lender, "written won");
 }
 
-static void the_beginning_of_a_round_owns_its_record_and_this_nodes_name(void **state) {
-    (void)state;
+TEST(the_beginning_of_a_round_owns_its_record_and_this_nodes_name) {
     struct rendezvous_state record;
     struct node_identity identity = identity_of("me");
     struct node_event event = {.part = NODE_ROUND,
@@ -169,8 +162,7 @@ static void the_beginning_of_a_round_owns_its_record_and_this_nodes_name(void **
     node_event_owned_clear(&owned);
 }
 
-static void texts_of_a_round_are_owned(void **state) {
-    (void)state;
+TEST(texts_of_a_round_are_owned) {
     struct lender lender = {0};
     struct node_event event = {.part = NODE_ROUND, .round = {.kind = ROUND_EVENT_STORE_OPENED}};
     event.round.opened.address = lend(&lender, "me");
@@ -194,8 +186,7 @@ static void expect_owned_roles(const struct role_info *infos, size_t count) {
     assert_int_equal(infos[1].local_world_size, 8);
 }
 
-static void roles_of_all_nodes_are_owned(void **state) {
-    (void)state;
+TEST(roles_of_all_nodes_are_owned) {
     struct lender lender = {0};
     struct role_info infos[2] = {{lend(&lender, "trainer"), 4, 0, 1, NULL}, {NULL, 8, 1, 1, NULL}};
     struct node_event round = {
@@ -208,8 +199,7 @@ static void roles_of_all_nodes_are_owned(void **state) {
     node_event_owned_clear(&owned);
 }
 
-static void a_decision_of_fixed_nodes_is_owned(void **state) {
-    (void)state;
+TEST(a_decision_of_fixed_nodes_is_owned) {
     struct lender lender = {0};
     struct node_event event = {.part = NODE_ROUND,
         .round = {.kind = ROUND_EVENT_VALUES, .key = {.kind = ROUND_KEY_END, .round = 1}}};
@@ -217,8 +207,7 @@ static void a_decision_of_fixed_nodes_is_owned(void **state) {
     check_text(event, &lender, "values end/1 restart");
 }
 
-static void the_master_of_fixed_nodes_is_owned(void **state) {
-    (void)state;
+TEST(the_master_of_fixed_nodes_is_owned) {
     struct lender lender = {0};
     struct node_event event = {
         .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_BEGIN, .round = ROUND_OF_FIXED_NODES}};
@@ -230,8 +219,7 @@ static void the_master_of_fixed_nodes_is_owned(void **state) {
     node_event_owned_clear(&owned);
 }
 
-static void every_machine_is_told_when_it_happened(void **state) {
-    (void)state;
+TEST(every_machine_is_told_when_it_happened) {
     struct instant now = {.nanoseconds = 7};
     struct wall_time wall_now = {.nanoseconds = 8};
     struct node_event event = {.part = NODE_AGENT};
@@ -248,20 +236,3 @@ static void every_machine_is_told_when_it_happened(void **state) {
     node_event_set_now(&event, now, wall_now);
     assert_int_equal(event.round.now.nanoseconds, 7);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_workers_failed_start_owns_its_message),
-    cmocka_unit_test(an_account_is_owned_whole),
-    cmocka_unit_test(an_event_without_an_account_stays_without),
-    cmocka_unit_test(reasons_of_the_rendezvous_are_owned),
-    cmocka_unit_test(a_record_is_owned_with_its_nodes),
-    cmocka_unit_test(a_record_that_is_not_there_stays_absent),
-    cmocka_unit_test(the_beginning_of_a_round_owns_its_record_and_this_nodes_name),
-    cmocka_unit_test(texts_of_a_round_are_owned),
-    cmocka_unit_test(roles_of_all_nodes_are_owned),
-    cmocka_unit_test(a_decision_of_fixed_nodes_is_owned),
-    cmocka_unit_test(the_master_of_fixed_nodes_is_owned),
-    cmocka_unit_test(every_machine_is_told_when_it_happened),
-};
-
-UNIT_TESTS(tests)

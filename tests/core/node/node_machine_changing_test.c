@@ -32,8 +32,7 @@ static void begin_round_2(struct play *play) {
     strcpy(play->record.reason, "a node came");
 }
 
-static void a_node_joins_works_and_leaves_with_the_others(void **state) {
-    (void)state;
+TEST(a_node_joins_works_and_leaves_with_the_others) {
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 0);
     play_join_changing(&play, true);
@@ -55,8 +54,7 @@ static void tell_standby(struct play *play, struct standby_event event) {
     play_post(play, (struct node_event){.part = NODE_STANDBY, .standby = event});
 }
 
-static void a_new_node_joins_when_its_standby_workers_are_ready(void **state) {
-    (void)state;
+TEST(a_new_node_joins_when_its_standby_workers_are_ready) {
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 1);
     play.settings.standby = (struct standby_settings){
@@ -79,8 +77,7 @@ static void a_new_node_joins_when_its_standby_workers_are_ready(void **state) {
 
 /* Rounds. */
 
-static void a_round_that_ends_is_followed_by_the_next_at_no_cost(void **state) {
-    (void)state;
+TEST(a_round_that_ends_is_followed_by_the_next_at_no_cost) {
     struct play play;
     open_running(&play, 0, false);
     begin_round_2(&play);
@@ -98,8 +95,7 @@ static void a_round_that_ends_is_followed_by_the_next_at_no_cost(void **state) {
 }
 
 /* The answer that would have placed the node waits already when its round ends. */
-static void no_worker_is_started_for_a_round_that_is_over(void **state) {
-    (void)state;
+TEST(no_worker_is_started_for_a_round_that_is_over) {
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 0);
     play_write_round(&play, 1, "ma");
@@ -119,8 +115,7 @@ static void no_worker_is_started_for_a_round_that_is_over(void **state) {
     play_close(&play);
 }
 
-static void a_node_that_is_cut_off_ends_its_round(void **state) {
-    (void)state;
+TEST(a_node_that_is_cut_off_ends_its_round) {
     struct play play;
     open_running(&play, 0, false);
     play_cut_off(&play);
@@ -130,8 +125,7 @@ static void a_node_that_is_cut_off_ends_its_round(void **state) {
 }
 
 /* One step tells the membership twice, and each word of it is there to be read. */
-static void a_host_cannot_do_without_its_store(void **state) {
-    (void)state;
+TEST(a_host_cannot_do_without_its_store) {
     struct play play;
     open_running(&play, 0, true);
     play_cut_off(&play);
@@ -143,8 +137,7 @@ static void a_host_cannot_do_without_its_store(void **state) {
     play_close(&play);
 }
 
-static void a_restart_here_is_written_down_with_the_worker_to_blame(void **state) {
-    (void)state;
+TEST(a_restart_here_is_written_down_with_the_worker_to_blame) {
     struct failure_account account = account_of(ME);
     struct play play;
     open_running(&play, 1, false);
@@ -162,8 +155,7 @@ static void a_restart_here_is_written_down_with_the_worker_to_blame(void **state
 
 /* The exit barrier. */
 
-static void a_finished_node_is_called_back_when_another_fails(void **state) {
-    (void)state;
+TEST(a_finished_node_is_called_back_when_another_fails) {
     struct play play;
     open_in_barrier(&play, false);
     begin_round_2(&play);
@@ -174,8 +166,7 @@ static void a_finished_node_is_called_back_when_another_fails(void **state) {
     play_close(&play);
 }
 
-static void a_finished_node_that_is_cut_off_is_released(void **state) {
-    (void)state;
+TEST(a_finished_node_that_is_cut_off_is_released) {
     struct play play;
     open_in_barrier(&play, false);
     play_cut_off(&play);
@@ -184,8 +175,7 @@ static void a_finished_node_that_is_cut_off_is_released(void **state) {
     play_close(&play);
 }
 
-static void who_waited_long_enough_leaves_the_rest_to_the_others(void **state) {
-    (void)state;
+TEST(who_waited_long_enough_leaves_the_rest_to_the_others) {
     struct play play;
     open_in_barrier(&play, false);
     play.now = instant_after(play.now, duration_from_seconds(300));
@@ -199,8 +189,7 @@ static void who_waited_long_enough_leaves_the_rest_to_the_others(void **state) {
     play_close(&play);
 }
 
-static void a_host_that_waited_long_enough_keeps_the_store_for_the_others(void **state) {
-    (void)state;
+TEST(a_host_that_waited_long_enough_keeps_the_store_for_the_others) {
     struct play play;
     open_in_barrier(&play, true);
     play.now = instant_after(play.now, duration_from_seconds(300));
@@ -216,8 +205,7 @@ static void a_host_that_waited_long_enough_keeps_the_store_for_the_others(void *
 
 /* Failures. */
 
-static void a_failure_here_ends_the_job_when_nobody_is_lost(void **state) {
-    (void)state;
+TEST(a_failure_here_ends_the_job_when_nobody_is_lost) {
     struct failure_account account = account_of(ME);
     struct play play;
     open_running(&play, 0, true);
@@ -236,8 +224,7 @@ static void a_failure_here_ends_the_job_when_nobody_is_lost(void **state) {
 }
 
 /* Had it left first, the worker to blame would be nobody's root cause. */
-static void a_doubted_failure_is_told_before_the_node_leaves(void **state) {
-    (void)state;
+TEST(a_doubted_failure_is_told_before_the_node_leaves) {
     struct failure_account account = account_of(ME);
     struct node_event signal = {
         .part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 2}};
@@ -255,8 +242,7 @@ static void a_doubted_failure_is_told_before_the_node_leaves(void **state) {
     play_close(&play);
 }
 
-static void a_failure_elsewhere_is_reported_with_its_root_cause(void **state) {
-    (void)state;
+TEST(a_failure_elsewhere_is_reported_with_its_root_cause) {
     struct failure_account account = account_of(OTHER);
     struct play play;
     open_running(&play, 0, true);
@@ -270,8 +256,7 @@ static void a_failure_elsewhere_is_reported_with_its_root_cause(void **state) {
     play_close(&play);
 }
 
-static void a_failure_elsewhere_is_reported_without_one_too(void **state) {
-    (void)state;
+TEST(a_failure_elsewhere_is_reported_without_one_too) {
     struct play play;
     open_running(&play, 0, false);
     play_write_end(&play, "worker 5 failed");
@@ -291,8 +276,7 @@ static void open_beside_others(struct play *play) {
     play_forget(play);
 }
 
-static void a_spare_ends_well_with_the_job(void **state) {
-    (void)state;
+TEST(a_spare_ends_well_with_the_job) {
     struct play play;
     open_beside_others(&play);
     play_connect(&play, false);
@@ -304,8 +288,7 @@ static void a_spare_ends_well_with_the_job(void **state) {
     play_close(&play);
 }
 
-static void a_node_that_comes_too_late_is_told_so(void **state) {
-    (void)state;
+TEST(a_node_that_comes_too_late_is_told_so) {
     struct play play;
     open_beside_others(&play);
     play.record.is_closed = true;
@@ -316,8 +299,7 @@ static void a_node_that_comes_too_late_is_told_so(void **state) {
     play_close(&play);
 }
 
-static void a_store_that_is_never_reached_fails_the_join(void **state) {
-    (void)state;
+TEST(a_store_that_is_never_reached_fails_the_join) {
     struct play play;
     open_beside_others(&play);
     play_cut_off(&play);
@@ -333,8 +315,7 @@ static void a_store_that_is_never_reached_fails_the_join(void **state) {
     "its "                                                                                         \
     "place (with --rdzv-backend dir one does)"
 
-static void the_host_of_the_store_closes_the_job_when_it_leaves(void **state) {
-    (void)state;
+TEST(the_host_of_the_store_closes_the_job_when_it_leaves) {
     struct play play;
     open_running(&play, 0, true);
     play_signal(&play, 15);
@@ -348,8 +329,7 @@ static void the_host_of_the_store_closes_the_job_when_it_leaves(void **state) {
     play_close(&play);
 }
 
-static void the_others_go_on_without_a_node_that_leaves(void **state) {
-    (void)state;
+TEST(the_others_go_on_without_a_node_that_leaves) {
     struct play play;
     open_running(&play, 0, false);
     play_signal(&play, 15);
@@ -359,28 +339,3 @@ static void the_others_go_on_without_a_node_that_leaves(void **state) {
     play_expect(&play, "finish signalled=15; disconnect; settled");
     play_close(&play);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_new_node_joins_when_its_standby_workers_are_ready),
-    cmocka_unit_test(a_node_joins_works_and_leaves_with_the_others),
-    cmocka_unit_test(a_round_that_ends_is_followed_by_the_next_at_no_cost),
-    cmocka_unit_test(no_worker_is_started_for_a_round_that_is_over),
-    cmocka_unit_test(a_node_that_is_cut_off_ends_its_round),
-    cmocka_unit_test(a_host_cannot_do_without_its_store),
-    cmocka_unit_test(a_restart_here_is_written_down_with_the_worker_to_blame),
-    cmocka_unit_test(a_finished_node_is_called_back_when_another_fails),
-    cmocka_unit_test(a_finished_node_that_is_cut_off_is_released),
-    cmocka_unit_test(who_waited_long_enough_leaves_the_rest_to_the_others),
-    cmocka_unit_test(a_host_that_waited_long_enough_keeps_the_store_for_the_others),
-    cmocka_unit_test(a_failure_here_ends_the_job_when_nobody_is_lost),
-    cmocka_unit_test(a_doubted_failure_is_told_before_the_node_leaves),
-    cmocka_unit_test(a_failure_elsewhere_is_reported_with_its_root_cause),
-    cmocka_unit_test(a_failure_elsewhere_is_reported_without_one_too),
-    cmocka_unit_test(a_spare_ends_well_with_the_job),
-    cmocka_unit_test(a_node_that_comes_too_late_is_told_so),
-    cmocka_unit_test(a_store_that_is_never_reached_fails_the_join),
-    cmocka_unit_test(the_host_of_the_store_closes_the_job_when_it_leaves),
-    cmocka_unit_test(the_others_go_on_without_a_node_that_leaves),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static void open_in_barrier(struct play *play, int max_restarts) {
     play_forget(play);
 }
 
-static void a_node_joins_works_and_leaves_with_the_others(void **state) {
-    (void)state;
+TEST(a_node_joins_works_and_leaves_with_the_others) {
     struct play play;
     play_open(&play, MEMBERSHIP_FIXED, 0);
     play_join_fixed(&play);
@@ -40,8 +39,7 @@ static void a_node_joins_works_and_leaves_with_the_others(void **state) {
     play_close(&play);
 }
 
-static void a_restart_elsewhere_is_a_restart_here(void **state) {
-    (void)state;
+TEST(a_restart_elsewhere_is_a_restart_here) {
     struct play play;
     open_running(&play, 1);
     play_decide(&play, ROUND_KEY_END, 0, "restart");
@@ -54,8 +52,7 @@ static void a_restart_elsewhere_is_a_restart_here(void **state) {
     play_close(&play);
 }
 
-static void a_restart_here_is_told_before_the_workers_are_stopped(void **state) {
-    (void)state;
+TEST(a_restart_here_is_told_before_the_workers_are_stopped) {
     struct play play;
     open_running(&play, 1);
     play_exit(&play, 0, 3);
@@ -64,8 +61,7 @@ static void a_restart_here_is_told_before_the_workers_are_stopped(void **state) 
 }
 
 /* Had it joined the next attempt first, it would not be heard any more. */
-static void a_restart_is_told_before_the_next_attempt_is_joined(void **state) {
-    (void)state;
+TEST(a_restart_is_told_before_the_next_attempt_is_joined) {
     struct play play;
     open_running(&play, 1);
     play_queue(&play, play_exit_of(0, 3));
@@ -76,8 +72,7 @@ static void a_restart_is_told_before_the_next_attempt_is_joined(void **state) {
     play_close(&play);
 }
 
-static void a_failure_elsewhere_stops_the_workers_here(void **state) {
-    (void)state;
+TEST(a_failure_elsewhere_stops_the_workers_here) {
     struct play play;
     open_running(&play, 1);
     play_decide(&play, ROUND_KEY_END, 0, "failed 0");
@@ -88,8 +83,7 @@ static void a_failure_elsewhere_stops_the_workers_here(void **state) {
     play_close(&play);
 }
 
-static void a_failure_here_is_told_to_all(void **state) {
-    (void)state;
+TEST(a_failure_here_is_told_to_all) {
     struct play play;
     open_running(&play, 0);
     play_exit(&play, 0, 3);
@@ -99,8 +93,7 @@ static void a_failure_here_is_told_to_all(void **state) {
     play_close(&play);
 }
 
-static void a_store_that_is_never_reached_fails_the_join(void **state) {
-    (void)state;
+TEST(a_store_that_is_never_reached_fails_the_join) {
     struct play play;
     play_open(&play, MEMBERSHIP_FIXED, 0);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -111,8 +104,7 @@ static void a_store_that_is_never_reached_fails_the_join(void **state) {
     play_close(&play);
 }
 
-static void a_store_that_is_reached_too_late_is_not_blamed_on_the_others(void **state) {
-    (void)state;
+TEST(a_store_that_is_reached_too_late_is_not_blamed_on_the_others) {
     struct play play;
     play_open(&play, MEMBERSHIP_FIXED, 0);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -123,8 +115,7 @@ static void a_store_that_is_reached_too_late_is_not_blamed_on_the_others(void **
     play_close(&play);
 }
 
-static void who_waits_in_vain_for_the_others_is_told_what_the_job_needs(void **state) {
-    (void)state;
+TEST(who_waits_in_vain_for_the_others_is_told_what_the_job_needs) {
     struct play play;
     play_open(&play, MEMBERSHIP_FIXED, 0);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -137,8 +128,7 @@ static void who_waits_in_vain_for_the_others_is_told_what_the_job_needs(void **s
     play_close(&play);
 }
 
-static void a_lost_store_is_a_failed_peer(void **state) {
-    (void)state;
+TEST(a_lost_store_is_a_failed_peer) {
     struct play play;
     open_running(&play, 1);
     play_fixed_kind(&play, ROUND_EVENT_CONNECTION_LOST);
@@ -147,8 +137,7 @@ static void a_lost_store_is_a_failed_peer(void **state) {
     play_close(&play);
 }
 
-static void a_node_that_is_done_is_not_kept_by_a_failure_elsewhere(void **state) {
-    (void)state;
+TEST(a_node_that_is_done_is_not_kept_by_a_failure_elsewhere) {
     struct play play;
     open_in_barrier(&play, 1);
     play_decide(&play, ROUND_KEY_END, 0, "failed 0");
@@ -156,8 +145,7 @@ static void a_node_that_is_done_is_not_kept_by_a_failure_elsewhere(void **state)
     play_close(&play);
 }
 
-static void a_node_that_is_done_is_called_back_by_a_restart_elsewhere(void **state) {
-    (void)state;
+TEST(a_node_that_is_done_is_called_back_by_a_restart_elsewhere) {
     struct play play;
     open_in_barrier(&play, 1);
     play_decide(&play, ROUND_KEY_END, 0, "restart");
@@ -169,8 +157,7 @@ static void a_node_that_is_done_is_called_back_by_a_restart_elsewhere(void **sta
 /* The store is to have an answer for the last words: a node that ends before they are on their way
  * leaves the others to their timeouts. */
 
-static void a_node_that_cannot_follow_says_so_before_it_ends(void **state) {
-    (void)state;
+TEST(a_node_that_cannot_follow_says_so_before_it_ends) {
     struct play play;
     open_in_barrier(&play, 0);
     play_decide(&play, ROUND_KEY_END, 0, "restart");
@@ -180,8 +167,7 @@ static void a_node_that_cannot_follow_says_so_before_it_ends(void **state) {
     play_close(&play);
 }
 
-static void a_node_that_leaves_says_so_before_it_ends(void **state) {
-    (void)state;
+TEST(a_node_that_leaves_says_so_before_it_ends) {
     struct play play;
     open_in_barrier(&play, 0);
     play_signal(&play, 15);
@@ -191,22 +177,3 @@ static void a_node_that_leaves_says_so_before_it_ends(void **state) {
     play_expect(&play, "settled");
     play_close(&play);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_joins_works_and_leaves_with_the_others),
-    cmocka_unit_test(a_restart_elsewhere_is_a_restart_here),
-    cmocka_unit_test(a_restart_here_is_told_before_the_workers_are_stopped),
-    cmocka_unit_test(a_restart_is_told_before_the_next_attempt_is_joined),
-    cmocka_unit_test(a_failure_elsewhere_stops_the_workers_here),
-    cmocka_unit_test(a_failure_here_is_told_to_all),
-    cmocka_unit_test(a_store_that_is_never_reached_fails_the_join),
-    cmocka_unit_test(a_store_that_is_reached_too_late_is_not_blamed_on_the_others),
-    cmocka_unit_test(who_waits_in_vain_for_the_others_is_told_what_the_job_needs),
-    cmocka_unit_test(a_lost_store_is_a_failed_peer),
-    cmocka_unit_test(a_node_that_is_done_is_not_kept_by_a_failure_elsewhere),
-    cmocka_unit_test(a_node_that_is_done_is_called_back_by_a_restart_elsewhere),
-    cmocka_unit_test(a_node_that_cannot_follow_says_so_before_it_ends),
-    cmocka_unit_test(a_node_that_leaves_says_so_before_it_ends),
-};
-
-UNIT_TESTS(tests)

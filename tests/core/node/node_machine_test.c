@@ -10,8 +10,7 @@
 
 /* The queue. */
 
-static void what_an_event_points_to_may_be_forgotten_once_it_is_posted(void **state) {
-    (void)state;
+TEST(what_an_event_points_to_may_be_forgotten_once_it_is_posted) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
     play.start_failure = "no such program";
@@ -31,8 +30,7 @@ static void post_many(struct play *play, const struct node_effect *effect) {
     }
 }
 
-static void all_that_is_posted_while_effects_are_carried_out_is_taken_in_order(void **state) {
-    (void)state;
+TEST(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order) {
     struct text expected = {0};
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
@@ -49,8 +47,7 @@ static void all_that_is_posted_while_effects_are_carried_out_is_taken_in_order(v
     play_close(&play);
 }
 
-static void the_next_event_is_shown_before_it_is_taken(void **state) {
-    (void)state;
+TEST(the_next_event_is_shown_before_it_is_taken) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
     assert_null(node_machine_next(play.node));
@@ -65,8 +62,7 @@ static void the_next_event_is_shown_before_it_is_taken(void **state) {
     play_close(&play);
 }
 
-static void what_machines_tell_each_other_happens_when_its_cause_did(void **state) {
-    (void)state;
+TEST(what_machines_tell_each_other_happens_when_its_cause_did) {
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 0);
     play.now = instant_after(play.now, duration_from_seconds(5));
@@ -79,8 +75,7 @@ static void what_machines_tell_each_other_happens_when_its_cause_did(void **stat
 
 /* What only machines say to each other is listed for the transcript, and must be there to be read
  * like everything else. */
-static void what_an_effect_points_to_is_there_until_the_next_step(void **state) {
-    (void)state;
+TEST(what_an_effect_points_to_is_there_until_the_next_step) {
     struct node_effects effects;
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 0);
@@ -106,8 +101,7 @@ static void what_an_effect_points_to_is_there_until_the_next_step(void **state) 
     play_close(&play);
 }
 
-static void a_machine_may_be_freed_with_a_full_queue(void **state) {
-    (void)state;
+TEST(a_machine_may_be_freed_with_a_full_queue) {
     struct failure_account account = account_of(OTHER);
     char role[] = "default";
     struct role_info info = {role, 1, 0, 1, NULL};
@@ -131,8 +125,7 @@ static void a_machine_may_be_freed_with_a_full_queue(void **state) {
     play_close(&play); /* the sanitizer looks */
 }
 
-static void a_machine_that_has_done_nothing_may_be_freed(void **state) {
-    (void)state;
+TEST(a_machine_that_has_done_nothing_may_be_freed) {
     for (int kind = 0; kind < MEMBERSHIP_KIND_COUNT; kind++) {
         struct play play;
         play_open(&play, (enum membership_kind)kind, 0);
@@ -146,8 +139,7 @@ static void a_machine_that_has_done_nothing_may_be_freed(void **state) {
 
 /* A node alone. */
 
-static void a_node_alone_restarts_its_workers_until_they_are_done(void **state) {
-    (void)state;
+TEST(a_node_alone_restarts_its_workers_until_they_are_done) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 1);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -161,8 +153,7 @@ static void a_node_alone_restarts_its_workers_until_they_are_done(void **state) 
     play_close(&play);
 }
 
-static void a_node_alone_that_has_no_restart_left_fails(void **state) {
-    (void)state;
+TEST(a_node_alone_that_has_no_restart_left_fails) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -173,8 +164,7 @@ static void a_node_alone_that_has_no_restart_left_fails(void **state) {
     play_close(&play);
 }
 
-static void signal_becomes_the_outcome(void **state) {
-    (void)state;
+TEST(signal_becomes_the_outcome) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
     play_agent_kind(&play, AGENT_EVENT_START);
@@ -211,8 +201,7 @@ static void warm_up(struct play *play) {
     play_expect(play, "start_workers attempt=0; look; warm rank=1; tell_ready 1/2 bytes=100");
 }
 
-static void standby_workers_are_told_of_each_attempt(void **state) {
-    (void)state;
+TEST(standby_workers_are_told_of_each_attempt) {
     struct play play;
     open_with_standby(&play, 1);
     warm_up(&play);
@@ -233,8 +222,7 @@ static void give_spare(struct play *play, const struct node_effect *effect) {
     }
 }
 
-static void a_standby_worker_that_was_given_is_told_of_when_workers_run(void **state) {
-    (void)state;
+TEST(a_standby_worker_that_was_given_is_told_of_when_workers_run) {
     struct play play;
     open_with_standby(&play, 1);
     warm_up(&play);
@@ -248,8 +236,7 @@ static void a_standby_worker_that_was_given_is_told_of_when_workers_run(void **s
     play_close(&play);
 }
 
-static void the_end_of_the_job_ends_standby_workers(void **state) {
-    (void)state;
+TEST(the_end_of_the_job_ends_standby_workers) {
     struct play play;
     open_with_standby(&play, 1);
     warm_up(&play);
@@ -258,29 +245,9 @@ static void the_end_of_the_job_ends_standby_workers(void **state) {
     play_close(&play);
 }
 
-static void a_node_without_standby_workers_has_no_plan(void **state) {
-    (void)state;
+TEST(a_node_without_standby_workers_has_no_plan) {
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 1);
     assert_null(node_machine_standby(play.node));
     play_close(&play);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_an_event_points_to_may_be_forgotten_once_it_is_posted),
-    cmocka_unit_test(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order),
-    cmocka_unit_test(the_next_event_is_shown_before_it_is_taken),
-    cmocka_unit_test(what_machines_tell_each_other_happens_when_its_cause_did),
-    cmocka_unit_test(what_an_effect_points_to_is_there_until_the_next_step),
-    cmocka_unit_test(a_machine_may_be_freed_with_a_full_queue),
-    cmocka_unit_test(a_machine_that_has_done_nothing_may_be_freed),
-    cmocka_unit_test(a_node_alone_restarts_its_workers_until_they_are_done),
-    cmocka_unit_test(a_node_alone_that_has_no_restart_left_fails),
-    cmocka_unit_test(signal_becomes_the_outcome),
-    cmocka_unit_test(standby_workers_are_told_of_each_attempt),
-    cmocka_unit_test(a_standby_worker_that_was_given_is_told_of_when_workers_run),
-    cmocka_unit_test(the_end_of_the_job_ends_standby_workers),
-    cmocka_unit_test(a_node_without_standby_workers_has_no_plan),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 #include "node_fixture.h"
 
-static void what_the_agent_asks_of_the_job_is_for_the_membership(void **state) {
-    (void)state;
+TEST(what_the_agent_asks_of_the_job_is_for_the_membership) {
     static const enum membership_event_kind told[AGENT_EFFECT_COUNT] = {
         [AGENT_EFFECT_JOIN] = MEMBERSHIP_EVENT_JOIN_ASKED,
         [AGENT_EFFECT_ENTER_BARRIER] = MEMBERSHIP_EVENT_BARRIER_ASKED,
@@ -18,8 +17,7 @@ static void what_the_agent_asks_of_the_job_is_for_the_membership(void **state) {
     }
 }
 
-static void what_the_rendezvous_tells_of_the_job_is_for_the_membership(void **state) {
-    (void)state;
+TEST(what_the_rendezvous_tells_of_the_job_is_for_the_membership) {
     static const enum membership_event_kind told[RENDEZVOUS_EFFECT_KIND_COUNT] = {
         [RENDEZVOUS_EFFECT_WORLD] = MEMBERSHIP_EVENT_WORLD,
         [RENDEZVOUS_EFFECT_RELEASED] = MEMBERSHIP_EVENT_WORLD_RELEASED,
@@ -37,8 +35,7 @@ static void what_the_rendezvous_tells_of_the_job_is_for_the_membership(void **st
     }
 }
 
-static void a_record_that_is_closed_for_a_reason_is_a_failed_job(void **state) {
-    (void)state;
+TEST(a_record_that_is_closed_for_a_reason_is_a_failed_job) {
     struct rendezvous_effect effect = {
         .kind = RENDEZVOUS_EFFECT_CLOSED, .told = {.reason = "worker 1 failed"}};
     assert_int_equal(membership_event_of_rendezvous(&effect), MEMBERSHIP_EVENT_JOB_FAILED);
@@ -46,8 +43,7 @@ static void a_record_that_is_closed_for_a_reason_is_a_failed_job(void **state) {
     assert_int_equal(membership_event_of_rendezvous(&effect), MEMBERSHIP_EVENT_WORLD_OVER);
 }
 
-static void what_a_round_tells_of_the_job_is_for_the_membership(void **state) {
-    (void)state;
+TEST(what_a_round_tells_of_the_job_is_for_the_membership) {
     static const enum membership_event_kind told[ROUND_EFFECT_KIND_COUNT] = {
         [ROUND_EFFECT_OPENED] = MEMBERSHIP_EVENT_STORE_OPENED,
         [ROUND_EFFECT_JOINED] = MEMBERSHIP_EVENT_PLACED,
@@ -64,8 +60,7 @@ static void what_a_round_tells_of_the_job_is_for_the_membership(void **state) {
     }
 }
 
-static void four_kinds_of_events_may_blame_a_worker(void **state) {
-    (void)state;
+TEST(four_kinds_of_events_may_blame_a_worker) {
     int count = 0;
     for (int kind = 0; kind < MEMBERSHIP_EVENT_KIND_COUNT; kind++) {
         count += membership_event_has_account((enum membership_event_kind)kind) ? 1 : 0;
@@ -78,8 +73,7 @@ static void four_kinds_of_events_may_blame_a_worker(void **state) {
 }
 
 /* The same words mean something else to nodes of another kind. */
-static void each_kind_of_node_has_rules_of_its_own(void **state) {
-    (void)state;
+TEST(each_kind_of_node_has_rules_of_its_own) {
     static const char *const answers[MEMBERSHIP_KIND_COUNT] = {
         [MEMBERSHIP_ALONE] = "agent: joined ticket=1 restarts=0 nodes=1",
         [MEMBERSHIP_FIXED] = "round: begin rank=1 of 2 attempt=0",
@@ -93,8 +87,7 @@ static void each_kind_of_node_has_rules_of_its_own(void **state) {
     }
 }
 
-static void a_membership_may_end_at_any_time_and_frees_what_it_knows(void **state) {
-    (void)state;
+TEST(a_membership_may_end_at_any_time_and_frees_what_it_knows) {
     struct failure_account account = account_of(OTHER);
     struct desk desk = desk_of(MEMBERSHIP_CHANGING);
     take_join(&desk, 1, 0, "rendezvous: join_asked");
@@ -106,15 +99,3 @@ static void a_membership_may_end_at_any_time_and_frees_what_it_knows(void **stat
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
     desk_clear(&desk); /* the sanitizer looks */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_the_agent_asks_of_the_job_is_for_the_membership),
-    cmocka_unit_test(what_the_rendezvous_tells_of_the_job_is_for_the_membership),
-    cmocka_unit_test(a_record_that_is_closed_for_a_reason_is_a_failed_job),
-    cmocka_unit_test(what_a_round_tells_of_the_job_is_for_the_membership),
-    cmocka_unit_test(four_kinds_of_events_may_blame_a_worker),
-    cmocka_unit_test(each_kind_of_node_has_rules_of_its_own),
-    cmocka_unit_test(a_membership_may_end_at_any_time_and_frees_what_it_knows),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "core/node/node_machine.h"
 #include "core/rendezvous/rendezvous_step.h"
 
-static void a_lost_host_is_sought_and_one_that_was_given_up_is_not(void **state) {
-    (void)state;
+TEST(a_lost_host_is_sought_and_one_that_was_given_up_is_not) {
     struct rendezvous_event event = {0};
     assert_true(node_succession_event(
         NULL, &(struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_LOST}, &event));
@@ -19,8 +18,7 @@ static void a_lost_host_is_sought_and_one_that_was_given_up_is_not(void **state)
     assert_string_equal(event.lost.reason, "no quorum");
 }
 
-static void what_is_to_be_done_is_the_performers(void **state) {
-    (void)state;
+TEST(what_is_to_be_done_is_the_performers) {
     struct rendezvous_event event = {0};
     for (int kind = 0; kind < SUCCESSION_EFFECT_TELL_CONNECTED; kind++) {
         struct succession_effect effect = {.kind = (enum succession_effect_kind)kind};
@@ -28,8 +26,7 @@ static void what_is_to_be_done_is_the_performers(void **state) {
     }
 }
 
-static void who_stays_is_in_the_record_that_is_known(void **state) {
-    (void)state;
+TEST(who_stays_is_in_the_record_that_is_known) {
     struct succession_effects effects;
     struct succession_settings settings = {0};
     struct rendezvous_machine_settings node = {0};
@@ -45,11 +42,3 @@ static void who_stays_is_in_the_record_that_is_known(void **state) {
     rendezvous_machine_free(rendezvous);
     succession_machine_free(succession);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_lost_host_is_sought_and_one_that_was_given_up_is_not),
-    cmocka_unit_test(what_is_to_be_done_is_the_performers),
-    cmocka_unit_test(who_stays_is_in_the_record_that_is_known),
-};
-
-UNIT_TESTS(tests)

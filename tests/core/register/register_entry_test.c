@@ -18,15 +18,13 @@ static struct register_entry make_entry(void) {
     return entry;
 }
 
-static void nonce_is_thirty_two_digits(void **state) {
-    (void)state;
+TEST(nonce_is_thirty_two_digits) {
     char nonce[REGISTER_ENTRY_NONCE_SIZE];
     register_entry_write_nonce(0x0123456789abcdef, 15, nonce);
     assert_string_equal(nonce, "0123456789abcdef000000000000000f");
 }
 
-static void copy_shares_nothing(void **state) {
-    (void)state;
+TEST(copy_shares_nothing) {
     struct register_entry entry = make_entry();
     struct register_entry copy;
     register_entry_copy(&entry, &copy);
@@ -42,16 +40,14 @@ static void copy_shares_nothing(void **state) {
     assert_null(copy.host);
 }
 
-static void entry_with_all_parts_is_fine(void **state) {
-    (void)state;
+TEST(entry_with_all_parts_is_fine) {
     struct register_entry entry = make_entry();
     assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
     register_entry_clear(&entry);
     assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
 }
 
-static void numbers_out_of_range_are_refused(void **state) {
-    (void)state;
+TEST(numbers_out_of_range_are_refused) {
     static const int64_t pairs[][2] = {
         {0, 0}, {0, 1}, {1, 0}, {1, 2}, {-1, -1}, {REGISTER_ENTRY_HIGHEST_NUMBER + 1, 1}};
     struct register_entry entry = make_entry();
@@ -66,8 +62,7 @@ static void numbers_out_of_range_are_refused(void **state) {
     register_entry_clear(&entry);
 }
 
-static void other_nonces_are_refused(void **state) {
-    (void)state;
+TEST(other_nonces_are_refused) {
     struct register_entry entry = make_entry();
     entry.nonce[4] = 'A';
     assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
@@ -76,8 +71,7 @@ static void other_nonces_are_refused(void **state) {
     register_entry_clear(&entry);
 }
 
-static void a_process_is_as_many_digits_or_none(void **state) {
-    (void)state;
+TEST(a_process_is_as_many_digits_or_none) {
     struct register_entry entry = make_entry();
     assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
     register_entry_write_nonce(1, 2, entry.process);
@@ -93,8 +87,7 @@ static char *letters(size_t count) {
     return text;
 }
 
-static void each_part_has_its_limit(void **state) {
-    (void)state;
+TEST(each_part_has_its_limit) {
     struct register_entry entry = make_entry();
     free(entry.host);
     entry.host = letters(REGISTER_ENTRY_HOST_MAXIMUM + 1);
@@ -116,8 +109,7 @@ static void each_part_has_its_limit(void **state) {
     register_entry_clear(&entry);
 }
 
-static void kinds_have_names(void **state) {
-    (void)state;
+TEST(kinds_have_names) {
     for (int kind = REGISTER_ENTRY_CLAIM; kind <= REGISTER_ENTRY_CLOSE; kind++) {
         enum register_entry_kind read;
         assert_true(register_entry_kind_parse(
@@ -128,16 +120,3 @@ static void kinds_have_names(void **state) {
     assert_false(register_entry_kind_parse("depose", &kept));
     assert_int_equal(kept, REGISTER_ENTRY_CLOSE);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nonce_is_thirty_two_digits),
-    cmocka_unit_test(copy_shares_nothing),
-    cmocka_unit_test(entry_with_all_parts_is_fine),
-    cmocka_unit_test(numbers_out_of_range_are_refused),
-    cmocka_unit_test(other_nonces_are_refused),
-    cmocka_unit_test(a_process_is_as_many_digits_or_none),
-    cmocka_unit_test(each_part_has_its_limit),
-    cmocka_unit_test(kinds_have_names),
-};
-
-UNIT_TESTS(tests)

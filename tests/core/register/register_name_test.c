@@ -10,14 +10,12 @@ static void expect_name(const char *id, const char *name) {
     text_clear(&text);
 }
 
-static void plain_ids_stay_as_they_are(void **state) {
-    (void)state;
+TEST(plain_ids_stay_as_they_are) {
     expect_name("Job-1_a.b", "Job-1_a.b");
     expect_name("", "");
 }
 
-static void other_bytes_become_numbers(void **state) {
-    (void)state;
+TEST(other_bytes_become_numbers) {
     expect_name("a/b", "a%2fb");
     expect_name("a%2fb", "a%252fb");
     expect_name("\xc3\xa9 \n", "%c3%a9%20%0a");
@@ -29,15 +27,13 @@ static char *short_name(const char *id) {
     return text_take(&text);
 }
 
-static void short_names_have_few_characters(void **state) {
-    (void)state;
+TEST(short_names_have_few_characters) {
     char *name = short_name("Train-1.b_c/d");
     assert_string_equal(name, "Train-1.b_5fc_2fd");
     free(name);
 }
 
-static void long_ids_keep_their_beginning_and_differ(void **state) {
-    (void)state;
+TEST(long_ids_keep_their_beginning_and_differ) {
     char *longest = short_name("train-12345678-1234-1234-1234-123456789abc");
     char *longer = short_name("train-12345678-1234-1234-1234-123456789abcd");
     char *other = short_name("train-12345678-1234-1234-1234-123456789abce");
@@ -53,12 +49,3 @@ static void long_ids_keep_their_beginning_and_differ(void **state) {
     free(other);
     free(same);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(plain_ids_stay_as_they_are),
-    cmocka_unit_test(other_bytes_become_numbers),
-    cmocka_unit_test(short_names_have_few_characters),
-    cmocka_unit_test(long_ids_keep_their_beginning_and_differ),
-};
-
-UNIT_TESTS(tests)

@@ -57,8 +57,7 @@ static void assert_choices(const struct node *node, const char *for_one, const c
     text_clear(&text);
 }
 
-static void name_of_an_own_address_serves_all(void **state) {
-    (void)state;
+TEST(name_of_an_own_address_serves_all) {
     struct node node;
     node_init(&node, "trainer-7", "trainer-7.example.org");
     node_name_resolves_to(&node, ethernet);
@@ -67,8 +66,7 @@ static void name_of_an_own_address_serves_all(void **state) {
     assert_choices(&node, "trainer-7.example.org", "trainer-7.example.org");
 }
 
-static void name_that_means_loopback_is_not_told_to_others(void **state) {
-    (void)state;
+TEST(name_that_means_loopback_is_not_told_to_others) {
     struct node node;
     node_init(&node, "vm", "localhost");
     node_name_resolves_to(&node, loopback);
@@ -80,8 +78,7 @@ static void name_that_means_loopback_is_not_told_to_others(void **state) {
     assert_choices(&node, "localhost", "192.0.2.2");
 }
 
-static void debians_second_loopback_is_a_loopback(void **state) {
-    (void)state;
+TEST(debians_second_loopback_is_a_loopback) {
     struct node node;
     node_init(&node, "laptop", "laptop.home.example");
     node_name_resolves_to(&node, debian_loopback);
@@ -90,8 +87,7 @@ static void debians_second_loopback_is_a_loopback(void **state) {
     assert_choices(&node, "laptop.home.example", "192.0.2.2");
 }
 
-static void name_that_also_leads_outside_is_for_others_only(void **state) {
-    (void)state;
+TEST(name_that_also_leads_outside_is_for_others_only) {
     struct node node;
     node_init(&node, "web", "web.example.org");
     node_name_resolves_to(&node, ethernet);
@@ -101,8 +97,7 @@ static void name_that_also_leads_outside_is_for_others_only(void **state) {
     assert_choices(&node, "localhost", "web.example.org");
 }
 
-static void name_that_does_not_resolve_is_replaced(void **state) {
-    (void)state;
+TEST(name_that_does_not_resolve_is_replaced) {
     struct node node;
     node_init(&node, "c0ffee", "c0ffee");
     node_has(&node, loopback);
@@ -110,8 +105,7 @@ static void name_that_does_not_resolve_is_replaced(void **state) {
     assert_choices(&node, "localhost", "192.0.2.2");
 }
 
-static void an_image_without_names_is_told_the_loopback_address(void **state) {
-    (void)state;
+TEST(an_image_without_names_is_told_the_loopback_address) {
     struct node node;
     node_init(&node, "c0ffee", "c0ffee");
     node.candidates.lacks_localhost = true;
@@ -120,8 +114,7 @@ static void an_image_without_names_is_told_the_loopback_address(void **state) {
     assert_choices(&node, "127.0.0.1", "192.0.2.2");
 }
 
-static void global_ipv6_address_serves_where_there_is_no_ipv4(void **state) {
-    (void)state;
+TEST(global_ipv6_address_serves_where_there_is_no_ipv4) {
     struct node node;
     node_init(&node, "six", "six");
     node_has(&node, loopback);
@@ -131,8 +124,7 @@ static void global_ipv6_address_serves_where_there_is_no_ipv4(void **state) {
     assert_choices(&node, "localhost", "2001::2");
 }
 
-static void host_name_is_the_last_resort(void **state) {
-    (void)state;
+TEST(host_name_is_the_last_resort) {
     struct node node;
     node_init(&node, "alone", "alone.local");
     node_name_resolves_to(&node, loopback);
@@ -141,8 +133,7 @@ static void host_name_is_the_last_resort(void **state) {
     assert_choices(&node, "alone.local", "alone");
 }
 
-static void a_machine_without_network_is_reached_by_itself(void **state) {
-    (void)state;
+TEST(a_machine_without_network_is_reached_by_itself) {
     struct node node;
     node_init(&node, "sandbox", "sandbox");
     node_has(&node, loopback);
@@ -151,8 +142,7 @@ static void a_machine_without_network_is_reached_by_itself(void **state) {
     assert_choices(&node, "sandbox", "sandbox");
 }
 
-static void qualified_name_is_the_first_with_a_dot(void **state) {
-    (void)state;
+TEST(qualified_name_is_the_first_with_a_dot) {
     static const char *const aliases[] = {"short", "long.example.org", "other.example.org", NULL};
     static const char *const none[] = {NULL};
     assert_string_equal(address_choice_qualified_name("h", "c.example", aliases), "c.example");
@@ -162,8 +152,7 @@ static void qualified_name_is_the_first_with_a_dot(void **state) {
     assert_string_equal(address_choice_qualified_name("h", NULL, aliases), "h");
 }
 
-static void loopback_mapped_into_ipv6_is_loopback(void **state) {
-    (void)state;
+TEST(loopback_mapped_into_ipv6_is_loopback) {
     struct network_address mapped = {
         .is_ipv6 = true, .bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
     assert_true(network_address_is_loopback(&mapped));
@@ -171,16 +160,14 @@ static void loopback_mapped_into_ipv6_is_loopback(void **state) {
     assert_false(network_address_is_loopback(&mapped));
 }
 
-static void families_are_never_equal(void **state) {
-    (void)state;
+TEST(families_are_never_equal) {
     struct network_address four = {.bytes = {1, 2, 3, 4}};
     struct network_address six = {.is_ipv6 = true, .bytes = {1, 2, 3, 4}};
     assert_false(network_address_equals(&four, &six));
     assert_true(network_address_equals(&six, &six));
 }
 
-static void ipv6_addresses_are_written_in_the_shortest_form(void **state) {
-    (void)state;
+TEST(ipv6_addresses_are_written_in_the_shortest_form) {
     static const struct {
         uint8_t bytes[16];
         const char *text;
@@ -203,8 +190,7 @@ static void ipv6_addresses_are_written_in_the_shortest_form(void **state) {
     }
 }
 
-static void a_name_that_is_taken_for_a_number_is_told_to_nobody(void **state) {
-    (void)state;
+TEST(a_name_that_is_taken_for_a_number_is_told_to_nobody) {
     static const char *const numbers[] = {"1234", "0x7f", "0X7F.1", "10.1", "017700000001"};
     static const char *const names[] = {"node1", "1234.example", "0x", "0xfg", "1e3", "1.", ""};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -225,8 +211,7 @@ static void a_name_that_is_taken_for_a_number_is_told_to_nobody(void **state) {
     }
 }
 
-static void a_machine_may_be_called_by_its_address(void **state) {
-    (void)state;
+TEST(a_machine_may_be_called_by_its_address) {
     struct node node;
     node_init(&node, "192.0.2.2", "192.0.2.2");
     node_name_resolves_to(&node, ethernet);
@@ -234,23 +219,3 @@ static void a_machine_may_be_called_by_its_address(void **state) {
     node_has(&node, ethernet);
     assert_choices(&node, "192.0.2.2", "192.0.2.2");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(name_of_an_own_address_serves_all),
-    cmocka_unit_test(name_that_means_loopback_is_not_told_to_others),
-    cmocka_unit_test(debians_second_loopback_is_a_loopback),
-    cmocka_unit_test(name_that_also_leads_outside_is_for_others_only),
-    cmocka_unit_test(name_that_does_not_resolve_is_replaced),
-    cmocka_unit_test(a_name_that_is_taken_for_a_number_is_told_to_nobody),
-    cmocka_unit_test(a_machine_may_be_called_by_its_address),
-    cmocka_unit_test(an_image_without_names_is_told_the_loopback_address),
-    cmocka_unit_test(global_ipv6_address_serves_where_there_is_no_ipv4),
-    cmocka_unit_test(host_name_is_the_last_resort),
-    cmocka_unit_test(a_machine_without_network_is_reached_by_itself),
-    cmocka_unit_test(qualified_name_is_the_first_with_a_dot),
-    cmocka_unit_test(loopback_mapped_into_ipv6_is_loopback),
-    cmocka_unit_test(families_are_never_equal),
-    cmocka_unit_test(ipv6_addresses_are_written_in_the_shortest_form),
-};
-
-UNIT_TESTS(tests)

@@ -31,14 +31,12 @@ static bool matches(const char *host, const struct network_address *address) {
     return endpoint_matches_machine(&facts);
 }
 
-static void localhost_is_this_machine(void **state) {
-    (void)state;
+TEST(localhost_is_this_machine) {
     assert_true(matches("localhost", NULL));
     assert_true(matches("127.0.1.1", &loopback));
 }
 
-static void own_names_are_this_machine_even_if_they_do_not_resolve(void **state) {
-    (void)state;
+TEST(own_names_are_this_machine_even_if_they_do_not_resolve) {
     assert_true(matches("node1", NULL));
     assert_true(matches("node1.cluster.example", NULL));
     assert_false(matches("node1.elsewhere", NULL));
@@ -46,8 +44,7 @@ static void own_names_are_this_machine_even_if_they_do_not_resolve(void **state)
     assert_false(matches("node11", NULL));
 }
 
-static void whole_labels_at_the_beginning_of_a_name_are_enough(void **state) {
-    (void)state;
+TEST(whole_labels_at_the_beginning_of_a_name_are_enough) {
     assert_true(matches("node1.cluster", NULL));
     assert_false(matches("node1.clus", NULL));
     assert_false(matches("node1.cluster.example.org", NULL));
@@ -56,8 +53,7 @@ static void whole_labels_at_the_beginning_of_a_name_are_enough(void **state) {
     assert_false(matches(".", NULL));
 }
 
-static void names_are_the_same_in_any_case_and_with_their_last_dot(void **state) {
-    (void)state;
+TEST(names_are_the_same_in_any_case_and_with_their_last_dot) {
     assert_true(matches("Node1.CLUSTER", NULL));
     assert_true(matches("node1.cluster.example.", NULL));
     /* The dot says that the name is complete, and it is another name. */
@@ -65,41 +61,35 @@ static void names_are_the_same_in_any_case_and_with_their_last_dot(void **state)
     assert_false(matches("node1..", NULL));
 }
 
-static void the_address_that_the_node_was_given_is_this_machine(void **state) {
-    (void)state;
+TEST(the_address_that_the_node_was_given_is_this_machine) {
     assert_true(matches("203.0.113.5", NULL));
     assert_false(matches("203.0.113", NULL));
     assert_false(matches("203.0.113.50", NULL));
 }
 
-static void own_addresses_are_this_machine_in_any_spelling(void **state) {
-    (void)state;
+TEST(own_addresses_are_this_machine_in_any_spelling) {
     assert_true(matches("10.0.0.1", &first_card));
     assert_true(matches("head.cluster", &first_card));
     assert_false(matches("10.0.0.2", &elsewhere));
     assert_false(matches("head.cluster", &elsewhere));
 }
 
-static void every_interface_counts(void **state) {
-    (void)state;
+TEST(every_interface_counts) {
     assert_true(matches("192.168.1.1", &second_card));
     assert_true(matches("storage-node1", &second_card));
     assert_true(matches("fd77::1", &ipv6_card));
     assert_false(matches("fd77::2", &ipv6_elsewhere));
 }
 
-static void name_that_resolves_to_loopback_can_only_be_this_machine(void **state) {
-    (void)state;
+TEST(name_that_resolves_to_loopback_can_only_be_this_machine) {
     assert_true(matches("master", &loopback));
 }
 
-static void every_address_is_nobodys(void **state) {
-    (void)state;
+TEST(every_address_is_nobodys) {
     assert_false(matches("0.0.0.0", &nowhere));
 }
 
-static void one_of_several_addresses_is_enough(void **state) {
-    (void)state;
+TEST(one_of_several_addresses_is_enough) {
     const struct network_address both[] = {elsewhere, first_card};
     struct endpoint_facts facts = {
         .host = "head",
@@ -133,8 +123,7 @@ static void expect_others(
     text_clear(&out);
 }
 
-static void addresses_of_other_machines_are_told_from_all_of_this_one(void **state) {
-    (void)state;
+TEST(addresses_of_other_machines_are_told_from_all_of_this_one) {
     const struct network_address own[] = {first_card, second_card, loopback, ipv6_card};
     const struct network_address all[] = {first_card, elsewhere, ipv6_elsewhere};
     struct network_address many[20];
@@ -146,19 +135,3 @@ static void addresses_of_other_machines_are_told_from_all_of_this_one(void **sta
     expect_others(many, 20, 20,
         "10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(localhost_is_this_machine),
-    cmocka_unit_test(own_names_are_this_machine_even_if_they_do_not_resolve),
-    cmocka_unit_test(whole_labels_at_the_beginning_of_a_name_are_enough),
-    cmocka_unit_test(names_are_the_same_in_any_case_and_with_their_last_dot),
-    cmocka_unit_test(the_address_that_the_node_was_given_is_this_machine),
-    cmocka_unit_test(own_addresses_are_this_machine_in_any_spelling),
-    cmocka_unit_test(every_interface_counts),
-    cmocka_unit_test(name_that_resolves_to_loopback_can_only_be_this_machine),
-    cmocka_unit_test(every_address_is_nobodys),
-    cmocka_unit_test(one_of_several_addresses_is_enough),
-    cmocka_unit_test(addresses_of_other_machines_are_told_from_all_of_this_one),
-};
-
-UNIT_TESTS(tests)

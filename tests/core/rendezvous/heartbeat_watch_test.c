@@ -31,8 +31,7 @@ static void beat(struct rendezvous_state *record, const char *address, int64_t s
     place(record, torch_node(address))->heartbeat = wall_seconds(seconds);
 }
 
-static void a_node_never_seen_is_not_silent(void **state) {
-    (void)state;
+TEST(a_node_never_seen_is_not_silent) {
     struct heartbeat_watch watch = {0};
     check_silence(&watch, "a", 0);
     struct rendezvous_state record = {0};
@@ -42,8 +41,7 @@ static void a_node_never_seen_is_not_silent(void **state) {
     heartbeat_watch_clear(&watch);
 }
 
-static void silence_grows_from_look_to_look_while_the_heartbeat_stands_still(void **state) {
-    (void)state;
+TEST(silence_grows_from_look_to_look_while_the_heartbeat_stands_still) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "a", 100);
@@ -57,8 +55,7 @@ static void silence_grows_from_look_to_look_while_the_heartbeat_stands_still(voi
     rendezvous_state_clear(&record);
 }
 
-static void any_change_of_a_heartbeat_ends_its_silence(void **state) {
-    (void)state;
+TEST(any_change_of_a_heartbeat_ends_its_silence) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "a", 100);
@@ -76,8 +73,7 @@ static void any_change_of_a_heartbeat_ends_its_silence(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void clocks_that_differ_by_hours_accuse_nobody(void **state) {
-    (void)state;
+TEST(clocks_that_differ_by_hours_accuse_nobody) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     for (int i = 0; i < 20; i++) {
@@ -91,8 +87,7 @@ static void clocks_that_differ_by_hours_accuse_nobody(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void who_was_stopped_for_a_minute_counts_no_more_than_its_patience(void **state) {
-    (void)state;
+TEST(who_was_stopped_for_a_minute_counts_no_more_than_its_patience) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "a", 100);
@@ -104,8 +99,7 @@ static void who_was_stopped_for_a_minute_counts_no_more_than_its_patience(void *
     rendezvous_state_clear(&record);
 }
 
-static void a_node_that_left_the_record_is_forgotten(void **state) {
-    (void)state;
+TEST(a_node_that_left_the_record_is_forgotten) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     struct rendezvous_state without = {0};
@@ -126,8 +120,7 @@ static void a_node_that_left_the_record_is_forgotten(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void newcomers_on_either_side_leave_the_silence_of_others_alone(void **state) {
-    (void)state;
+TEST(newcomers_on_either_side_leave_the_silence_of_others_alone) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "m", 100);
@@ -142,8 +135,7 @@ static void newcomers_on_either_side_leave_the_silence_of_others_alone(void **st
     rendezvous_state_clear(&record);
 }
 
-static void a_node_without_a_heartbeat_is_not_watched(void **state) {
-    (void)state;
+TEST(a_node_without_a_heartbeat_is_not_watched) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     place(&record, torch_node("a"))->has_heartbeat = false;
@@ -156,8 +148,7 @@ static void a_node_without_a_heartbeat_is_not_watched(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at(void **state) {
-    (void)state;
+TEST(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     struct node_identity muster = muster_node("m");
@@ -175,8 +166,7 @@ static void where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at(voi
     rendezvous_state_clear(&record);
 }
 
-static void silence_does_not_run_over(void **state) {
-    (void)state;
+TEST(silence_does_not_run_over) {
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "a", 100);
@@ -190,8 +180,7 @@ static void silence_does_not_run_over(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void ten_thousand_nodes_are_watched_in_any_order(void **state) {
-    (void)state;
+TEST(ten_thousand_nodes_are_watched_in_any_order) {
     enum { NODES = 10000 };
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
@@ -216,19 +205,3 @@ static void ten_thousand_nodes_are_watched_in_any_order(void **state) {
     heartbeat_watch_clear(&watch);
     rendezvous_state_clear(&record);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_never_seen_is_not_silent),
-    cmocka_unit_test(silence_grows_from_look_to_look_while_the_heartbeat_stands_still),
-    cmocka_unit_test(any_change_of_a_heartbeat_ends_its_silence),
-    cmocka_unit_test(clocks_that_differ_by_hours_accuse_nobody),
-    cmocka_unit_test(who_was_stopped_for_a_minute_counts_no_more_than_its_patience),
-    cmocka_unit_test(a_node_that_left_the_record_is_forgotten),
-    cmocka_unit_test(newcomers_on_either_side_leave_the_silence_of_others_alone),
-    cmocka_unit_test(a_node_without_a_heartbeat_is_not_watched),
-    cmocka_unit_test(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at),
-    cmocka_unit_test(silence_does_not_run_over),
-    cmocka_unit_test(ten_thousand_nodes_are_watched_in_any_order),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 #include "core/rendezvous/endpoint_match.h"
 
-static void what_is_written_is_read(void **state) {
-    (void)state;
+TEST(what_is_written_is_read) {
     static const char *const names[] = {
         "node7", "node-7_a.example.org 10.0.0.7", "10.0.0.7 fd00::7 fe80::1%eth0"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -21,8 +20,7 @@ static void what_is_written_is_read(void **state) {
     }
 }
 
-static void odd_texts_are_refused(void **state) {
-    (void)state;
+TEST(odd_texts_are_refused) {
     static const char *const odd[] = {"", "29400", "29400 ", " 29400 a", "0 a", "029400 a",
         "65536 a", "123456789012345678901 a", "29400  a", "29400 a ", "29400 a  b", "29400 a\nb",
         "29400 a;b", "29400 /etc", "-1 a", "29400\ta", "a 29400", "29400 \303\266"};
@@ -32,8 +30,7 @@ static void odd_texts_are_refused(void **state) {
     }
 }
 
-static void a_text_has_a_limit(void **state) {
-    (void)state;
+TEST(a_text_has_a_limit) {
     char text[HOST_PLACE_TEXT_MAXIMUM + 2];
     struct host_place place;
     memset(text, 'a', sizeof text - 1);
@@ -44,11 +41,3 @@ static void a_text_has_a_limit(void **state) {
     assert_int_equal(host_place_parse(text, &place), FAILURE_NONE);
     host_place_clear(&place);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_written_is_read),
-    cmocka_unit_test(odd_texts_are_refused),
-    cmocka_unit_test(a_text_has_a_limit),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "core/rendezvous/moment.h"
 
-static void a_moment_has_come_when_it_is_reached(void **state) {
-    (void)state;
+TEST(a_moment_has_come_when_it_is_reached) {
     struct moment moment = {0};
     assert_false(moment_has_come(&moment, (struct instant){INT64_MAX}));
     moment_set(&moment, (struct instant){10});
@@ -14,8 +13,7 @@ static void a_moment_has_come_when_it_is_reached(void **state) {
     assert_false(moment_has_come(&moment, (struct instant){10}));
 }
 
-static void the_earliest_moment_to_come_wakes(void **state) {
-    (void)state;
+TEST(the_earliest_moment_to_come_wakes) {
     struct moment unset = {0};
     struct moment past = {true, {5}};
     struct moment later = {true, {20}};
@@ -29,10 +27,3 @@ static void the_earliest_moment_to_come_wakes(void **state) {
     moment_wake(&later, (struct instant){10}, &next);
     assert_int_equal(next.at.nanoseconds, 15);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_moment_has_come_when_it_is_reached),
-    cmocka_unit_test(the_earliest_moment_to_come_wakes),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static void check_order(const struct node_identity *nodes, size_t count,
     }
 }
 
-static void musters_local_ids_are_told_from_torchruns_counters(void **state) {
-    (void)state;
+TEST(musters_local_ids_are_told_from_torchruns_counters) {
     static const uint32_t randoms[] = {0, 1, 0x0FFFFFFF, 0x10000000, UINT32_MAX};
     for (size_t i = 0; i < sizeof randoms / sizeof *randoms; i++) {
         struct node_identity ours = node("a", 1, node_identity_muster_local_id(randoms[i]));
@@ -38,13 +37,11 @@ static void musters_local_ids_are_told_from_torchruns_counters(void **state) {
     }
 }
 
-static void random_numbers_tell_muster_nodes_of_one_process_apart(void **state) {
-    (void)state;
+TEST(random_numbers_tell_muster_nodes_of_one_process_apart) {
     assert_int_not_equal(node_identity_muster_local_id(7), node_identity_muster_local_id(8));
 }
 
-static void nodes_are_equal_by_all_three_parts(void **state) {
-    (void)state;
+TEST(nodes_are_equal_by_all_three_parts) {
     struct node_identity same = node("a", 1, 2);
     struct node_identity others[] = {node("b", 1, 2), node("a", 2, 2), node("a", 1, 3)};
     struct node_identity first = node("a", 1, 2);
@@ -54,8 +51,7 @@ static void nodes_are_equal_by_all_three_parts(void **state) {
     }
 }
 
-static void torchruns_order_is_by_code_point_then_pid_then_local_id(void **state) {
-    (void)state;
+TEST(torchruns_order_is_by_code_point_then_pid_then_local_id) {
     const struct node_identity nodes[] = {
         node("", 9, 9), node("Zebra", 1, 0), node("a", -1, 0), node("a", 9, 0), node("a", 10, 0),
         node("a", 10, 1), node("node10", 1, 0), node("node2", 1, 0), node("z", 1, 0),
@@ -66,8 +62,7 @@ static void torchruns_order_is_by_code_point_then_pid_then_local_id(void **state
     check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare);
 }
 
-static void the_natural_order_counts_runs_of_digits_as_numbers(void **state) {
-    (void)state;
+TEST(the_natural_order_counts_runs_of_digits_as_numbers) {
     const struct node_identity nodes[] = {
         node("", 1, 0),
         node("10.0.0.9", 1, 0),
@@ -89,15 +84,13 @@ static void the_natural_order_counts_runs_of_digits_as_numbers(void **state) {
     check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare_naturally);
 }
 
-static void addresses_that_differ_by_zeros_alone_follow_torchruns_order(void **state) {
-    (void)state;
+TEST(addresses_that_differ_by_zeros_alone_follow_torchruns_order) {
     const struct node_identity nodes[] = {
         node("node00", 1, 0), node("node01", 9, 9), node("node1", 1, 0), node("node02", 1, 0)};
     check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare_naturally);
 }
 
-static void the_text_form_is_torchruns(void **state) {
-    (void)state;
+TEST(the_text_form_is_torchruns) {
     struct text text = {0};
     struct node_identity identity = node("host.example", 4711, 0);
     node_identity_describe(&identity, &text);
@@ -105,8 +98,7 @@ static void the_text_form_is_torchruns(void **state) {
     text_clear(&text);
 }
 
-static void the_text_form_is_read_back(void **state) {
-    (void)state;
+TEST(the_text_form_is_read_back) {
     struct node_identity identity;
     assert_true(node_identity_parse("my_host.example_4711_1090000000", &identity));
     assert_string_equal(identity.address, "my_host.example");
@@ -127,8 +119,7 @@ static struct node_identity of_process(struct node_identity identity, uint64_t h
     return identity;
 }
 
-static void a_process_is_known_by_its_bits_whatever_its_name_is(void **state) {
-    (void)state;
+TEST(a_process_is_known_by_its_bits_whatever_its_name_is) {
     struct node_identity first = of_process(node("pod", 1, 5), 7, 8);
     struct node_identity renamed = of_process(node("pod", 1, 6), 7, 8);
     struct node_identity again = of_process(node("pod", 1, 5), 7, 9);
@@ -143,8 +134,7 @@ static void a_process_is_known_by_its_bits_whatever_its_name_is(void **state) {
     assert_false(node_identity_equals(&first, &nobody));
 }
 
-static void without_bits_address_and_process_id_tell_a_process(void **state) {
-    (void)state;
+TEST(without_bits_address_and_process_id_tell_a_process) {
     struct node_identity left = node("a", 1, 5);
     struct node_identity right = node("a", 1, 6);
     assert_true(node_identity_is_same_process(&left, &right));
@@ -152,8 +142,7 @@ static void without_bits_address_and_process_id_tell_a_process(void **state) {
     assert_false(node_identity_is_same_process(&left, &right));
 }
 
-static void the_text_of_a_process_is_read_back(void **state) {
-    (void)state;
+TEST(the_text_of_a_process_is_read_back) {
     struct text text = {0};
     struct node_identity read;
     struct node_identity written = of_process(node("my_pod", 1, 5), UINT64_MAX, 10);
@@ -177,19 +166,3 @@ static void the_text_of_a_process_is_read_back(void **state) {
         assert_false(node_identity_parse(others[i], &read));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_process_is_known_by_its_bits_whatever_its_name_is),
-    cmocka_unit_test(without_bits_address_and_process_id_tell_a_process),
-    cmocka_unit_test(the_text_of_a_process_is_read_back),
-    cmocka_unit_test(musters_local_ids_are_told_from_torchruns_counters),
-    cmocka_unit_test(random_numbers_tell_muster_nodes_of_one_process_apart),
-    cmocka_unit_test(nodes_are_equal_by_all_three_parts),
-    cmocka_unit_test(torchruns_order_is_by_code_point_then_pid_then_local_id),
-    cmocka_unit_test(the_natural_order_counts_runs_of_digits_as_numbers),
-    cmocka_unit_test(addresses_that_differ_by_zeros_alone_follow_torchruns_order),
-    cmocka_unit_test(the_text_form_is_torchruns),
-    cmocka_unit_test(the_text_form_is_read_back),
-};
-
-UNIT_TESTS(tests)

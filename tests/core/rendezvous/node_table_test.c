@@ -4,8 +4,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "rendezvous_fixture.h"
 
-static void a_node_is_found_by_all_of_its_name(void **state) {
-    (void)state;
+TEST(a_node_is_found_by_all_of_its_name) {
     struct node_table table = {0};
     struct node_identity node = torch_node("a");
     assert_true(node_table_find(&table, &node) == NODE_TABLE_ABSENT);
@@ -30,9 +29,3 @@ static void a_node_is_found_by_all_of_its_name(void **state) {
     node_table_remove(&table, &node);
     assert_true(node_table_find(&table, &node) == NODE_TABLE_ABSENT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_is_found_by_all_of_its_name),
-};
-
-UNIT_TESTS(tests)

@@ -21,8 +21,7 @@ static void hear(struct presence_watch *watch, const char *name, double now) {
     presence_watch_hear(watch, name, second(now));
 }
 
-static void an_agent_that_is_heard_of_has_not_stalled(void **state) {
-    (void)state;
+TEST(an_agent_that_is_heard_of_has_not_stalled) {
     struct presence_watch watch = {0};
     for (int now = 0; now < 20; now++) {
         hear(&watch, "a", now);
@@ -31,8 +30,7 @@ static void an_agent_that_is_heard_of_has_not_stalled(void **state) {
     presence_watch_clear(&watch);
 }
 
-static void an_agent_that_is_silent_for_too_long_has_stalled(void **state) {
-    (void)state;
+TEST(an_agent_that_is_silent_for_too_long_has_stalled) {
     struct presence_watch watch = {0};
     struct text_list stalled = {0};
     hear(&watch, "a", 0);
@@ -51,8 +49,7 @@ static void an_agent_that_is_silent_for_too_long_has_stalled(void **state) {
 
 /* An agent that has given a sign of life just before a look was not silent since the previous look.
  */
-static void silence_starts_when_an_agent_was_last_heard_of(void **state) {
-    (void)state;
+TEST(silence_starts_when_an_agent_was_last_heard_of) {
     struct presence_watch watch = {0};
     for (int now = 0; now < 20; now += 4) {
         assert_int_equal(count_stalled(&watch, now), 0);
@@ -65,8 +62,7 @@ static void silence_starts_when_an_agent_was_last_heard_of(void **state) {
     presence_watch_clear(&watch);
 }
 
-static void a_host_that_was_stopped_itself_accuses_nobody(void **state) {
-    (void)state;
+TEST(a_host_that_was_stopped_itself_accuses_nobody) {
     struct presence_watch watch = {0};
     hear(&watch, "a", 0);
     assert_int_equal(count_stalled(&watch, 0), 0);
@@ -76,8 +72,7 @@ static void a_host_that_was_stopped_itself_accuses_nobody(void **state) {
     presence_watch_clear(&watch);
 }
 
-static void an_agent_that_has_gone_is_forgotten(void **state) {
-    (void)state;
+TEST(an_agent_that_has_gone_is_forgotten) {
     struct presence_watch watch = {0};
     hear(&watch, "a", 0);
     hear(&watch, "b", 0);
@@ -90,8 +85,7 @@ static void an_agent_that_has_gone_is_forgotten(void **state) {
     presence_watch_clear(&watch);
 }
 
-static void those_who_are_known_are_listed(void **state) {
-    (void)state;
+TEST(those_who_are_known_are_listed) {
     struct presence_watch watch = {0};
     struct text_list names = {0};
     presence_watch_list(&watch, &names);
@@ -106,14 +100,3 @@ static void those_who_are_known_are_listed(void **state) {
     text_list_clear(&names);
     presence_watch_clear(&watch);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_agent_that_is_heard_of_has_not_stalled),
-    cmocka_unit_test(an_agent_that_is_silent_for_too_long_has_stalled),
-    cmocka_unit_test(silence_starts_when_an_agent_was_last_heard_of),
-    cmocka_unit_test(a_host_that_was_stopped_itself_accuses_nobody),
-    cmocka_unit_test(an_agent_that_has_gone_is_forgotten),
-    cmocka_unit_test(those_who_are_known_are_listed),
-};
-
-UNIT_TESTS(tests)

@@ -3,7 +3,7 @@
 
 #include "rendezvous_scene.h"
 
-static void a_heartbeat_changes_nothing_else(void **state) {
+SCENE_TEST(a_heartbeat_changes_nothing_else) {
     struct scene *scene = set_scene(state, 1, 2);
     place_waiting(&scene->record, "me");
     apply(scene, RENDEZVOUS_KEEP_ALIVE);
@@ -11,7 +11,7 @@ static void a_heartbeat_changes_nothing_else(void **state) {
     assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
 }
 
-static void joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat(void **state) {
+SCENE_TEST(joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat) {
     struct scene *scene = set_scene(state, 2, 3);
     place_waiting(&scene->record, "me");
     apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
@@ -20,7 +20,7 @@ static void joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat(void
     assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
 }
 
-static void the_node_that_makes_them_enough_begins_the_last_call(void **state) {
+SCENE_TEST(the_node_that_makes_them_enough_begins_the_last_call) {
     struct scene *scene = set_scene(state, 2, 4);
     apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
     assert_false(scene->record.has_deadline);
@@ -29,7 +29,7 @@ static void the_node_that_makes_them_enough_begins_the_last_call(void **state) {
     assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
 }
 
-static void a_deadline_is_as_fine_as_the_record_can_hold_it(void **state) {
+SCENE_TEST(a_deadline_is_as_fine_as_the_record_can_hold_it) {
     struct scene *scene = set_scene(state, 1, 2);
     struct wall_time now = {wall_seconds(1000).nanoseconds + 1999};
     rendezvous_apply(
@@ -37,7 +37,7 @@ static void a_deadline_is_as_fine_as_the_record_can_hold_it(void **state) {
     assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds + 1000);
 }
 
-static void nodes_after_that_do_not_prolong_the_last_call(void **state) {
+SCENE_TEST(nodes_after_that_do_not_prolong_the_last_call) {
     struct scene *scene = set_scene(state, 2, 4);
     apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
     apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
@@ -46,14 +46,14 @@ static void nodes_after_that_do_not_prolong_the_last_call(void **state) {
     assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
 }
 
-static void a_last_call_without_end_does_not_run_over(void **state) {
+SCENE_TEST(a_last_call_without_end_does_not_run_over) {
     struct scene *scene = set_scene(state, 1, 2);
     scene->settings.last_call_timeout = DURATION_FOREVER;
     apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
     assert_true(scene->record.deadline.nanoseconds == INT64_MAX);
 }
 
-static void the_node_that_makes_the_maximum_completes_the_round(void **state) {
+SCENE_TEST(the_node_that_makes_the_maximum_completes_the_round) {
     struct scene *scene = set_scene(state, 2, 2);
     apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
     apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
@@ -61,14 +61,14 @@ static void the_node_that_makes_the_maximum_completes_the_round(void **state) {
     assert_false(scene->record.has_deadline);
 }
 
-static void a_node_beyond_the_maximum_does_not_complete_the_round(void **state) {
+SCENE_TEST(a_node_beyond_the_maximum_does_not_complete_the_round) {
     struct scene *scene = set_scene(state, 1, 1);
     place_participant(&scene->record, "a");
     apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
     check_record(&scene->record, "round 0 open [a_1_0 me_1_0] wait [] spare []");
 }
 
-static void a_joining_node_has_no_rank_left_of_an_earlier_round(void **state) {
+SCENE_TEST(a_joining_node_has_no_rank_left_of_an_earlier_round) {
     struct scene *scene = set_scene(state, 2, 2);
     place_waiting(&scene->record, "me");
     scene->record.nodes[0].rank = 5;
@@ -76,7 +76,7 @@ static void a_joining_node_has_no_rank_left_of_an_earlier_round(void **state) {
     assert_int_equal(scene->record.nodes[0].rank, 0);
 }
 
-static void completion_ranks_the_nodes_and_ends_the_last_call(void **state) {
+SCENE_TEST(completion_ranks_the_nodes_and_ends_the_last_call) {
     struct scene *scene = set_scene(state, 2, 4);
     scene->record.wanted = 3;
     apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
@@ -87,7 +87,7 @@ static void completion_ranks_the_nodes_and_ends_the_last_call(void **state) {
     assert_false(scene->record.has_deadline);
 }
 
-static void waiting_takes_a_node_off_the_redundancy_list(void **state) {
+SCENE_TEST(waiting_takes_a_node_off_the_redundancy_list) {
     struct scene *scene = set_scene(state, 1, 2);
     place_redundant(&scene->record, "me");
     apply(scene, RENDEZVOUS_ADD_TO_WAIT_LIST);
@@ -95,14 +95,14 @@ static void waiting_takes_a_node_off_the_redundancy_list(void **state) {
     assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
 }
 
-static void a_new_spare_has_a_heartbeat(void **state) {
+SCENE_TEST(a_new_spare_has_a_heartbeat) {
     struct scene *scene = set_scene(state, 1, 2);
     apply(scene, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
     check_record(&scene->record, "round 0 open [] wait [] spare [me_1_0]");
     assert_true(scene->record.nodes[0].has_heartbeat);
 }
 
-static void who_is_removed_leaves_no_heartbeat_behind(void **state) {
+SCENE_TEST(who_is_removed_leaves_no_heartbeat_behind) {
     struct scene *scene = set_scene(state, 1, 3);
     place_participant(&scene->record, "me");
     place_waiting(&scene->record, "w");
@@ -113,7 +113,7 @@ static void who_is_removed_leaves_no_heartbeat_behind(void **state) {
     assert_int_equal(scene->record.count, 0);
 }
 
-static void leaving_one_list_leaves_the_others_alone(void **state) {
+SCENE_TEST(leaving_one_list_leaves_the_others_alone) {
     struct scene *scene = set_scene(state, 1, 3);
     place_participant(&scene->record, "me");
     place_waiting(&scene->record, "me");
@@ -122,14 +122,14 @@ static void leaving_one_list_leaves_the_others_alone(void **state) {
     assert_false(scene->record.nodes[0].has_heartbeat);
 }
 
-static void the_removal_of_a_stranger_changes_nothing(void **state) {
+SCENE_TEST(the_removal_of_a_stranger_changes_nothing) {
     struct scene *scene = set_scene(state, 1, 3);
     scene->record.is_complete = true;
     apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
     check_record(&scene->record, "round 0 complete [] wait [] spare []");
 }
 
-static void a_leaving_node_does_not_close(void **state) {
+SCENE_TEST(a_leaving_node_does_not_close) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     place_participant(&scene->record, "you");
@@ -139,7 +139,7 @@ static void a_leaving_node_does_not_close(void **state) {
     check_record(&scene->record, "round 0 complete [you_1_0:1] wait [] spare []");
 }
 
-static void the_last_to_leave_a_complete_round_opens_the_next(void **state) {
+SCENE_TEST(the_last_to_leave_a_complete_round_opens_the_next) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     place_waiting(&scene->record, "w");
@@ -149,7 +149,7 @@ static void the_last_to_leave_a_complete_round_opens_the_next(void **state) {
     check_record(&scene->record, "round 8 open [] wait [w_1_0] spare []");
 }
 
-static void leaving_an_open_round_ends_its_last_call_when_they_are_too_few(void **state) {
+SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few) {
     struct scene *scene = set_scene(state, 2, 4);
     apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
     apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
@@ -160,14 +160,14 @@ static void leaving_an_open_round_ends_its_last_call_when_they_are_too_few(void 
     check_record(&scene->record, "round 0 open [b_1_0] wait [] spare []");
 }
 
-static void closing_keeps_the_round_as_it_is(void **state) {
+SCENE_TEST(closing_keeps_the_round_as_it_is) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     apply(scene, RENDEZVOUS_MARK_CLOSED);
     check_record(&scene->record, "round 0 open [me_1_0] wait [] spare [] closed");
 }
 
-static void answers_are_no_changes(void **state) {
+SCENE_TEST(answers_are_no_changes) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     struct rendezvous_state before = {0};
@@ -179,36 +179,9 @@ static void answers_are_no_changes(void **state) {
     rendezvous_state_clear(&before);
 }
 
-static void actions_have_upstreams_names(void **state) {
-    (void)state;
+TEST(actions_have_upstreams_names) {
     assert_string_equal(rendezvous_action_name(RENDEZVOUS_KEEP_ALIVE), "KEEP_ALIVE");
     assert_string_equal(
         rendezvous_action_name(RENDEZVOUS_MARK_COMPLETE), "MARK_RENDEZVOUS_COMPLETE");
     assert_string_equal(rendezvous_action_name(RENDEZVOUS_GRACEFUL_EXIT), "GRACEFUL_EXIT");
 }
-
-static const struct CMUnitTest tests[] = {
-    SCENE_TEST(a_heartbeat_changes_nothing_else),
-    SCENE_TEST(joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat),
-    SCENE_TEST(the_node_that_makes_them_enough_begins_the_last_call),
-    SCENE_TEST(a_deadline_is_as_fine_as_the_record_can_hold_it),
-    SCENE_TEST(nodes_after_that_do_not_prolong_the_last_call),
-    SCENE_TEST(a_last_call_without_end_does_not_run_over),
-    SCENE_TEST(the_node_that_makes_the_maximum_completes_the_round),
-    SCENE_TEST(a_node_beyond_the_maximum_does_not_complete_the_round),
-    SCENE_TEST(a_joining_node_has_no_rank_left_of_an_earlier_round),
-    SCENE_TEST(completion_ranks_the_nodes_and_ends_the_last_call),
-    SCENE_TEST(waiting_takes_a_node_off_the_redundancy_list),
-    SCENE_TEST(a_new_spare_has_a_heartbeat),
-    SCENE_TEST(who_is_removed_leaves_no_heartbeat_behind),
-    SCENE_TEST(leaving_one_list_leaves_the_others_alone),
-    SCENE_TEST(the_removal_of_a_stranger_changes_nothing),
-    SCENE_TEST(a_leaving_node_does_not_close),
-    SCENE_TEST(the_last_to_leave_a_complete_round_opens_the_next),
-    SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few),
-    SCENE_TEST(closing_keeps_the_round_as_it_is),
-    SCENE_TEST(answers_are_no_changes),
-    cmocka_unit_test(actions_have_upstreams_names),
-};
-
-UNIT_TESTS(tests)

@@ -240,6 +240,6 @@ static inline void bench_run_beside_torch(struct bench *bench, const char *names
     bench_forget(bench);
 }
 
-#define ON_BENCH(test) cmocka_unit_test_setup_teardown(test, bench_set_up, bench_tear_down)
+#define ON_BENCH(test) TEST_WITH(test, bench_set_up, bench_tear_down)
 
 #endif

@@ -56,7 +56,9 @@ static void seek_host(struct bench *bench, bool keeps_hosting) {
             .lost = {.reason = "no host", .is_host_sought = true, .keeps_hosting = keeps_hosting}});
 }
 
-static void a_world_that_runs_goes_on_at_the_next_host_which_is_told_the_wish_again(void **state) {
+#define WITH_SUCCESSION(test) TEST_WITH(test, set_up, bench_tear_down)
+
+WITH_SUCCESSION(a_world_that_runs_goes_on_at_the_next_host_which_is_told_the_wish_again) {
     struct bench *bench = *state;
     join(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -69,7 +71,7 @@ static void a_world_that_runs_goes_on_at_the_next_host_which_is_told_the_wish_ag
     assert_int_equal(bench->fetches + bench->writes, 0);
 }
 
-static void a_round_that_has_just_begun_is_given_up_with_its_host(void **state) {
+WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host) {
     struct bench *bench = *state;
     join(bench);
     seek_host(bench, false);
@@ -82,7 +84,7 @@ static void a_round_that_has_just_begun_is_given_up_with_its_host(void **state) 
     bench_expect(bench, "present " ME " wish 2 join ended 3 a node has left the round");
 }
 
-static void a_failure_at_a_lost_host_is_said_to_the_next_one(void **state) {
+WITH_SUCCESSION(a_failure_at_a_lost_host_is_said_to_the_next_one) {
     struct bench *bench = *state;
     join(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -95,7 +97,7 @@ static void a_failure_at_a_lost_host_is_said_to_the_next_one(void **state) {
     bench_expect(bench, "present " ME " wish 2 join failed 3 worker 1 failed");
 }
 
-static void a_node_that_comes_again_to_the_same_host_has_another_name_and_no_place(void **state) {
+WITH_SUCCESSION(a_node_that_comes_again_to_the_same_host_has_another_name_and_no_place) {
     struct bench *bench = *state;
     join(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -108,7 +110,7 @@ static void a_node_that_comes_again_to_the_same_host_has_another_name_and_no_pla
         rendezvous_machine_identity(bench->machine)->local_id, bench->settings.identity.local_id);
 }
 
-static void what_a_host_has_told_is_not_held_against_a_record(void **state) {
+WITH_SUCCESSION(what_a_host_has_told_is_not_held_against_a_record) {
     struct bench *bench = *state;
     join(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -138,13 +140,13 @@ static void host(struct bench *bench) {
     wish(bench, "b", RENDEZVOUS_WISH_JOIN, 1, 0);
 }
 
-static void who_comes_from_another_host_is_told_at_once(void **state) {
+WITH_SUCCESSION(who_comes_from_another_host_is_told_at_once) {
     struct bench *bench = *state;
     host(bench);
     bench_expect(bench, "tell_standings 1; tell_standings 1");
 }
 
-static void who_is_gone_and_comes_all_the_same_is_cut_off(void **state) {
+WITH_SUCCESSION(who_is_gone_and_comes_all_the_same_is_cut_off) {
     struct bench *bench = *state;
     host(bench);
     bench_tell(bench, (struct rendezvous_event){
@@ -154,7 +156,7 @@ static void who_is_gone_and_comes_all_the_same_is_cut_off(void **state) {
     bench_expect(bench, "cut_off " A);
 }
 
-static void nothing_is_told_of_a_record_of_another_host(void **state) {
+WITH_SUCCESSION(nothing_is_told_of_a_record_of_another_host) {
     struct bench *bench = *state;
     join(bench);
     seek_host(bench, false);
@@ -163,7 +165,7 @@ static void nothing_is_told_of_a_record_of_another_host(void **state) {
     bench_expect(bench, "");
 }
 
-static void a_host_that_leaves_stays_for_those_who_leave_with_it(void **state) {
+WITH_SUCCESSION(a_host_that_leaves_stays_for_those_who_leave_with_it) {
     struct bench *bench = *state;
     host(bench);
     bench_tell(
@@ -179,7 +181,7 @@ static void a_host_that_leaves_stays_for_those_who_leave_with_it(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "settled"));
 }
 
-static void a_host_whose_part_is_over_serves_as_long_as_it_hosts(void **state) {
+WITH_SUCCESSION(a_host_whose_part_is_over_serves_as_long_as_it_hosts) {
     struct bench *bench = *state;
     host(bench);
     bench_tell(
@@ -194,7 +196,7 @@ static void a_host_whose_part_is_over_serves_as_long_as_it_hosts(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "tell_standings"));
 }
 
-static void a_host_that_only_connects_again_knows_what_the_others_wish(void **state) {
+WITH_SUCCESSION(a_host_that_only_connects_again_knows_what_the_others_wish) {
     struct bench *bench = *state;
     host(bench);
     seek_host(bench, true);
@@ -203,21 +205,3 @@ static void a_host_that_only_connects_again_knows_what_the_others_wish(void **st
     wish(bench, "a", RENDEZVOUS_WISH_JOIN, 1, 0); /* a sign of life */
     bench_expect(bench, "");
 }
-
-#define WITH_SUCCESSION(test) cmocka_unit_test_setup_teardown(test, set_up, bench_tear_down)
-
-static const struct CMUnitTest tests[] = {
-    WITH_SUCCESSION(a_world_that_runs_goes_on_at_the_next_host_which_is_told_the_wish_again),
-    WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host),
-    WITH_SUCCESSION(a_failure_at_a_lost_host_is_said_to_the_next_one),
-    WITH_SUCCESSION(a_node_that_comes_again_to_the_same_host_has_another_name_and_no_place),
-    WITH_SUCCESSION(what_a_host_has_told_is_not_held_against_a_record),
-    WITH_SUCCESSION(who_comes_from_another_host_is_told_at_once),
-    WITH_SUCCESSION(who_is_gone_and_comes_all_the_same_is_cut_off),
-    WITH_SUCCESSION(nothing_is_told_of_a_record_of_another_host),
-    WITH_SUCCESSION(a_host_that_leaves_stays_for_those_who_leave_with_it),
-    WITH_SUCCESSION(a_host_whose_part_is_over_serves_as_long_as_it_hosts),
-    WITH_SUCCESSION(a_host_that_only_connects_again_knows_what_the_others_wish),
-};
-
-UNIT_TESTS(tests)

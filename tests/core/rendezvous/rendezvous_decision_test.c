@@ -12,7 +12,7 @@ static void check(const struct scene *scene,
 
 /* Exit. */
 
-static void a_node_outside_the_round_has_exited_already(void **state) {
+SCENE_TEST(a_node_outside_the_round_has_exited_already) {
     struct scene *scene = set_scene(state, 1, 2);
     place_waiting(&scene->record, "me");
     scene->context.is_late = scene->context.is_too_late = true;
@@ -20,7 +20,7 @@ static void a_node_outside_the_round_has_exited_already(void **state) {
     check(scene, rendezvous_decide_exit, RENDEZVOUS_FINISH);
 }
 
-static void a_participant_exits_by_leaving(void **state) {
+SCENE_TEST(a_participant_exits_by_leaving) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
@@ -28,7 +28,7 @@ static void a_participant_exits_by_leaving(void **state) {
     check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
 }
 
-static void a_participant_that_exits_late_has_timed_out(void **state) {
+SCENE_TEST(a_participant_that_exits_late_has_timed_out) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     scene->context.is_late = true;
@@ -37,21 +37,21 @@ static void a_participant_that_exits_late_has_timed_out(void **state) {
 
 /* Join: the order of its checks. */
 
-static void a_closed_rendezvous_is_told_even_to_a_participant_of_its_round(void **state) {
+SCENE_TEST(a_closed_rendezvous_is_told_even_to_a_participant_of_its_round) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     scene->record.is_complete = scene->record.is_closed = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_CLOSED);
 }
 
-static void a_closed_rendezvous_tells_a_late_joiner(void **state) {
+SCENE_TEST(a_closed_rendezvous_tells_a_late_joiner) {
     struct scene *scene = set_scene(state, 1, 2);
     scene->record.is_closed = true;
     scene->context.is_late = scene->context.is_too_late = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_CLOSED);
 }
 
-static void a_spare_leaves_a_closed_rendezvous_gracefully(void **state) {
+SCENE_TEST(a_spare_leaves_a_closed_rendezvous_gracefully) {
     struct scene *scene = set_scene(state, 1, 1);
     place_participant(&scene->record, "a");
     place_redundant(&scene->record, "me");
@@ -59,7 +59,7 @@ static void a_spare_leaves_a_closed_rendezvous_gracefully(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_GRACEFUL_EXIT);
 }
 
-static void a_spare_waits_for_ever_while_the_round_is_full(void **state) {
+SCENE_TEST(a_spare_waits_for_ever_while_the_round_is_full) {
     struct scene *scene = set_scene(state, 1, 1);
     place_participant(&scene->record, "a");
     place_redundant(&scene->record, "me");
@@ -70,7 +70,7 @@ static void a_spare_waits_for_ever_while_the_round_is_full(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
 }
 
-static void a_spare_steps_forward_when_there_is_room(void **state) {
+SCENE_TEST(a_spare_steps_forward_when_there_is_room) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "a");
     place_redundant(&scene->record, "me");
@@ -83,7 +83,7 @@ static void a_spare_steps_forward_when_there_is_room(void **state) {
 
 /* Other nodes were told a larger maximum. A spare that left the list would come back at once, and
  * so on, with a write each time. */
-static void a_spare_of_a_round_with_more_than_its_maximum_waits_too(void **state) {
+SCENE_TEST(a_spare_of_a_round_with_more_than_its_maximum_waits_too) {
     struct scene *scene = set_scene(state, 1, 1);
     place_participant(&scene->record, "a");
     place_participant(&scene->record, "b");
@@ -93,7 +93,7 @@ static void a_spare_of_a_round_with_more_than_its_maximum_waits_too(void **state
     check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
 }
 
-static void a_participant_of_a_complete_round_has_joined_however_late(void **state) {
+SCENE_TEST(a_participant_of_a_complete_round_has_joined_however_late) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     scene->record.is_complete = true;
@@ -102,7 +102,7 @@ static void a_participant_of_a_complete_round_has_joined_however_late(void **sta
     check(scene, rendezvous_decide_join, RENDEZVOUS_FINISH);
 }
 
-static void a_late_participant_rolls_back_while_it_may(void **state) {
+SCENE_TEST(a_late_participant_rolls_back_while_it_may) {
     struct scene *scene = set_scene(state, 2, 2);
     place_participant(&scene->record, "me");
     scene->context.is_late = true;
@@ -111,7 +111,7 @@ static void a_late_participant_rolls_back_while_it_may(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
 }
 
-static void a_late_waiting_node_rolls_back_while_it_may(void **state) {
+SCENE_TEST(a_late_waiting_node_rolls_back_while_it_may) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "a");
     place_waiting(&scene->record, "me");
@@ -122,13 +122,13 @@ static void a_late_waiting_node_rolls_back_while_it_may(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
 }
 
-static void a_late_node_in_no_list_has_timed_out_at_once(void **state) {
+SCENE_TEST(a_late_node_in_no_list_has_timed_out_at_once) {
     struct scene *scene = set_scene(state, 1, 2);
     scene->context.is_late = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
 }
 
-static void lateness_comes_before_the_last_call(void **state) {
+SCENE_TEST(lateness_comes_before_the_last_call) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     scene->record.has_deadline = true;
@@ -137,7 +137,7 @@ static void lateness_comes_before_the_last_call(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
 }
 
-static void a_newcomer_waits_for_the_next_round_when_this_one_has_room(void **state) {
+SCENE_TEST(a_newcomer_waits_for_the_next_round_when_this_one_has_room) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "a");
     scene->record.is_complete = true;
@@ -145,7 +145,7 @@ static void a_newcomer_waits_for_the_next_round_when_this_one_has_room(void **st
     check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_WAIT_LIST);
 }
 
-static void extra_nodes_are_parked_as_spares(void **state) {
+SCENE_TEST(extra_nodes_are_parked_as_spares) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "a");
     place_participant(&scene->record, "b");
@@ -155,7 +155,7 @@ static void extra_nodes_are_parked_as_spares(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
 }
 
-static void a_waiting_node_stays_where_it_is_whether_there_is_room_or_not(void **state) {
+SCENE_TEST(a_waiting_node_stays_where_it_is_whether_there_is_room_or_not) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "a");
     place_waiting(&scene->record, "me");
@@ -167,7 +167,7 @@ static void a_waiting_node_stays_where_it_is_whether_there_is_room_or_not(void *
     check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
 }
 
-static void an_open_round_takes_whoever_comes(void **state) {
+SCENE_TEST(an_open_round_takes_whoever_comes) {
     struct scene *scene = set_scene(state, 2, 2);
     check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_PARTICIPANTS);
     place_waiting(&scene->record, "me");
@@ -175,7 +175,7 @@ static void an_open_round_takes_whoever_comes(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_PARTICIPANTS);
 }
 
-static void a_participant_waits_while_they_are_too_few(void **state) {
+SCENE_TEST(a_participant_waits_while_they_are_too_few) {
     struct scene *scene = set_scene(state, 2, 3);
     place_participant(&scene->record, "me");
     scene->record.has_deadline = true;
@@ -185,7 +185,7 @@ static void a_participant_waits_while_they_are_too_few(void **state) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
 }
 
-static void when_the_last_call_is_over_any_participant_completes_the_round(void **state) {
+SCENE_TEST(when_the_last_call_is_over_any_participant_completes_the_round) {
     struct scene *scene = set_scene(state, 2, 3);
     place_participant(&scene->record, "me");
     place_participant(&scene->record, "a");
@@ -196,14 +196,14 @@ static void when_the_last_call_is_over_any_participant_completes_the_round(void 
     check(scene, rendezvous_decide_join, RENDEZVOUS_MARK_COMPLETE);
 }
 
-static void without_a_last_call_no_participant_completes_the_round(void **state) {
+SCENE_TEST(without_a_last_call_no_participant_completes_the_round) {
     struct scene *scene = set_scene(state, 1, 3);
     place_participant(&scene->record, "me");
     scene->context.is_last_call_over = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
 }
 
-static void more_participants_than_the_maximum_complete_no_round(void **state) {
+SCENE_TEST(more_participants_than_the_maximum_complete_no_round) {
     struct scene *scene = set_scene(state, 1, 1);
     place_participant(&scene->record, "me");
     place_participant(&scene->record, "a");
@@ -214,21 +214,21 @@ static void more_participants_than_the_maximum_complete_no_round(void **state) {
 
 /* Close and keep-alive. */
 
-static void what_is_closed_need_not_be_closed_again(void **state) {
+SCENE_TEST(what_is_closed_need_not_be_closed_again) {
     struct scene *scene = set_scene(state, 1, 2);
     scene->record.is_closed = true;
     scene->context.is_late = true;
     check(scene, rendezvous_decide_close, RENDEZVOUS_FINISH);
 }
 
-static void any_node_may_close_in_time(void **state) {
+SCENE_TEST(any_node_may_close_in_time) {
     struct scene *scene = set_scene(state, 1, 2);
     check(scene, rendezvous_decide_close, RENDEZVOUS_MARK_CLOSED);
     scene->context.is_late = true;
     check(scene, rendezvous_decide_close, RENDEZVOUS_ERROR_TIMEOUT);
 }
 
-static void a_heartbeat_is_sent_when_it_is_due_and_in_time(void **state) {
+SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
     scene->context.is_late = true;
@@ -238,33 +238,3 @@ static void a_heartbeat_is_sent_when_it_is_due_and_in_time(void **state) {
     scene->context.is_late = false;
     check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
 }
-
-static const struct CMUnitTest tests[] = {
-    SCENE_TEST(a_node_outside_the_round_has_exited_already),
-    SCENE_TEST(a_participant_exits_by_leaving),
-    SCENE_TEST(a_participant_that_exits_late_has_timed_out),
-    SCENE_TEST(a_closed_rendezvous_is_told_even_to_a_participant_of_its_round),
-    SCENE_TEST(a_closed_rendezvous_tells_a_late_joiner),
-    SCENE_TEST(a_spare_leaves_a_closed_rendezvous_gracefully),
-    SCENE_TEST(a_spare_waits_for_ever_while_the_round_is_full),
-    SCENE_TEST(a_spare_steps_forward_when_there_is_room),
-    SCENE_TEST(a_spare_of_a_round_with_more_than_its_maximum_waits_too),
-    SCENE_TEST(a_participant_of_a_complete_round_has_joined_however_late),
-    SCENE_TEST(a_late_participant_rolls_back_while_it_may),
-    SCENE_TEST(a_late_waiting_node_rolls_back_while_it_may),
-    SCENE_TEST(a_late_node_in_no_list_has_timed_out_at_once),
-    SCENE_TEST(lateness_comes_before_the_last_call),
-    SCENE_TEST(a_newcomer_waits_for_the_next_round_when_this_one_has_room),
-    SCENE_TEST(extra_nodes_are_parked_as_spares),
-    SCENE_TEST(a_waiting_node_stays_where_it_is_whether_there_is_room_or_not),
-    SCENE_TEST(an_open_round_takes_whoever_comes),
-    SCENE_TEST(a_participant_waits_while_they_are_too_few),
-    SCENE_TEST(when_the_last_call_is_over_any_participant_completes_the_round),
-    SCENE_TEST(without_a_last_call_no_participant_completes_the_round),
-    SCENE_TEST(more_participants_than_the_maximum_complete_no_round),
-    SCENE_TEST(what_is_closed_need_not_be_closed_again),
-    SCENE_TEST(any_node_may_close_in_time),
-    SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time),
-};
-
-UNIT_TESTS(tests)

@@ -17,8 +17,7 @@ static bool knows(const struct rendezvous_delegates *delegates, const char *name
     return rendezvous_delegates_find(delegates, &identity) != NULL;
 }
 
-static void a_wish_that_is_heard_again_is_nothing_new(void **state) {
-    (void)state;
+TEST(a_wish_that_is_heard_again_is_nothing_new) {
     struct rendezvous_delegates delegates = {0};
     assert_non_null(hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1));
     assert_null(hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1));
@@ -27,8 +26,7 @@ static void a_wish_that_is_heard_again_is_nothing_new(void **state) {
     rendezvous_delegates_clear(&delegates);
 }
 
-static void who_wishes_nothing_or_is_gone_is_forgotten(void **state) {
-    (void)state;
+TEST(who_wishes_nothing_or_is_gone_is_forgotten) {
     struct rendezvous_delegates delegates = {0};
     struct node_identity gone = muster_node("a");
     (void)hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1);
@@ -52,8 +50,7 @@ static size_t told(struct rendezvous_delegates *delegates, struct rendezvous_del
     return delegates->telling_count;
 }
 
-static void a_node_in_an_open_round_is_not_told_who_else_comes(void **state) {
-    (void)state;
+TEST(a_node_in_an_open_round_is_not_told_who_else_comes) {
     struct rendezvous_delegates delegates = {0};
     struct rendezvous_state record = {0};
     place(&record, muster_node("a"))->is_participant = true;
@@ -71,8 +68,7 @@ static void a_node_in_an_open_round_is_not_told_who_else_comes(void **state) {
     rendezvous_delegates_clear(&delegates);
 }
 
-static void a_node_is_told_that_it_has_left_and_what_is_withdrawn(void **state) {
-    (void)state;
+TEST(a_node_is_told_that_it_has_left_and_what_is_withdrawn) {
     struct rendezvous_delegates delegates = {0};
     struct rendezvous_state record = {0};
     struct rendezvous_crowd crowd = {0};
@@ -116,8 +112,7 @@ static void tear_down_ranked(struct ranked *ranked) {
     rendezvous_delegates_clear(&ranked->delegates);
 }
 
-static void a_ranked_world_is_told_with_the_place_where_its_workers_meet(void **state) {
-    (void)state;
+TEST(a_ranked_world_is_told_with_the_place_where_its_workers_meet) {
     struct ranked ranked;
     const struct rendezvous_telling *telling;
     set_up_ranked(&ranked);
@@ -141,8 +136,7 @@ static void a_ranked_world_is_told_with_the_place_where_its_workers_meet(void **
     tear_down_ranked(&ranked);
 }
 
-static void a_meeting_of_another_round_is_none(void **state) {
-    (void)state;
+TEST(a_meeting_of_another_round_is_none) {
     struct ranked ranked;
     set_up_ranked(&ranked);
     struct rendezvous_meeting other =
@@ -153,8 +147,7 @@ static void a_meeting_of_another_round_is_none(void **state) {
     tear_down_ranked(&ranked);
 }
 
-static void nobody_waits_for_a_meeting_with_a_node_that_is_gone(void **state) {
-    (void)state;
+TEST(nobody_waits_for_a_meeting_with_a_node_that_is_gone) {
     struct ranked ranked;
     set_up_ranked(&ranked);
     struct node_identity other = muster_node("c");
@@ -171,24 +164,10 @@ static void nobody_waits_for_a_meeting_with_a_node_that_is_gone(void **state) {
     tear_down_ranked(&ranked);
 }
 
-static void a_closed_record_is_told_without_a_meeting(void **state) {
-    (void)state;
+TEST(a_closed_record_is_told_without_a_meeting) {
     struct ranked ranked;
     set_up_ranked(&ranked);
     ranked.record.is_closed = true;
     assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 1);
     tear_down_ranked(&ranked);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_wish_that_is_heard_again_is_nothing_new),
-    cmocka_unit_test(who_wishes_nothing_or_is_gone_is_forgotten),
-    cmocka_unit_test(a_node_in_an_open_round_is_not_told_who_else_comes),
-    cmocka_unit_test(a_node_is_told_that_it_has_left_and_what_is_withdrawn),
-    cmocka_unit_test(a_ranked_world_is_told_with_the_place_where_its_workers_meet),
-    cmocka_unit_test(a_meeting_of_another_round_is_none),
-    cmocka_unit_test(nobody_waits_for_a_meeting_with_a_node_that_is_gone),
-    cmocka_unit_test(a_closed_record_is_told_without_a_meeting),
-};
-
-UNIT_TESTS(tests)

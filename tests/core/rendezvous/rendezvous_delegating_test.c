@@ -3,8 +3,7 @@
 
 #include "core/rendezvous/rendezvous_delegation.h"
 
-static void a_wish_is_said_once_until_it_changes(void **state) {
-    (void)state;
+TEST(a_wish_is_said_once_until_it_changes) {
     struct rendezvous_delegating delegating;
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     rendezvous_delegating_begin(&delegating, true, false, false);
@@ -16,8 +15,7 @@ static void a_wish_is_said_once_until_it_changes(void **state) {
     assert_int_equal(delegating.wish.sequence, 2);
 }
 
-static void a_node_that_leaves_ends_when_the_host_has_heard_of_it(void **state) {
-    (void)state;
+TEST(a_node_that_leaves_ends_when_the_host_has_heard_of_it) {
     struct rendezvous_delegating delegating = {0};
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_LEAVE);
     assert_true(rendezvous_delegating_may_settle(&delegating));
@@ -33,8 +31,7 @@ static void a_node_that_leaves_ends_when_the_host_has_heard_of_it(void **state) 
     assert_false(delegating.is_on);
 }
 
-static void what_is_told_of_the_ranks_holds_for_one_round(void **state) {
-    (void)state;
+TEST(what_is_told_of_the_ranks_holds_for_one_round) {
     struct rendezvous_delegating delegating;
     const struct rank_assignment none = {0};
     const struct rendezvous_meeting nowhere = {0};
@@ -46,11 +43,3 @@ static void what_is_told_of_the_ranks_holds_for_one_round(void **state) {
     rendezvous_delegating_take_ranks(&delegating, 3, false, &none, &nowhere);
     assert_false(rendezvous_delegating_is_held(&delegating, 3));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_wish_is_said_once_until_it_changes),
-    cmocka_unit_test(what_is_told_of_the_ranks_holds_for_one_round),
-    cmocka_unit_test(a_node_that_leaves_ends_when_the_host_has_heard_of_it),
-};
-
-UNIT_TESTS(tests)

@@ -92,7 +92,9 @@ static void expect(struct scene *scene, const char *story) {
     "RUNNING _keep_alive: The node '" ME "' updated its keep-alive heartbeat time for the "        \
     "rendezvous 'job'. Pending sync."
 
-static void joining_is_told_step_by_step(void **state) {
+#define SCENE_TEST(name) TEST_WITH(name, make_scene, drop_scene)
+
+SCENE_TEST(joining_is_told_step_by_step) {
     struct scene *scene = *state;
     take(scene, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_JOIN_ASKED});
     expect(scene, "RUNNING next_rendezvous: The node '" ME
@@ -117,7 +119,7 @@ static void joining_is_told_step_by_step(void **state) {
     assert_true(scene->last.has_rank && scene->last.rank == 1);
 }
 
-static void each_list_has_its_words(void **state) {
+SCENE_TEST(each_list_has_its_words) {
     struct scene *scene = *state;
     struct rendezvous_state before = {.round = 3, .is_complete = true};
     place(&before, muster_node("a"))->is_participant = true;
@@ -136,7 +138,7 @@ static void each_list_has_its_words(void **state) {
     rendezvous_state_clear(&before);
 }
 
-static void leaving_a_list_has_its_words(void **state) {
+SCENE_TEST(leaving_a_list_has_its_words) {
     struct scene *scene = *state;
     struct rendezvous_state before = {.round = 3, .is_complete = true};
     place(&before, muster_node("a"))->is_participant = true;
@@ -152,7 +154,7 @@ static void leaving_a_list_has_its_words(void **state) {
     rendezvous_state_clear(&before);
 }
 
-static void a_lost_node_is_told_once_it_is_out_of_the_record(void **state) {
+SCENE_TEST(a_lost_node_is_told_once_it_is_out_of_the_record) {
     struct scene *scene = *state;
     struct rendezvous_state before = {.round = 3, .is_complete = true};
     place(&before, muster_node("a"))->is_participant = true;
@@ -173,7 +175,7 @@ static void a_lost_node_is_told_once_it_is_out_of_the_record(void **state) {
     rendezvous_state_clear(&before);
 }
 
-static void beats_are_told_and_a_connection_that_ends(void **state) {
+SCENE_TEST(beats_are_told_and_a_connection_that_ends) {
     struct scene *scene = *state;
     const struct rendezvous_event lost = {.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
         .lost = {.reason = "no answer", .is_silent = true}};
@@ -188,7 +190,7 @@ static void beats_are_told_and_a_connection_that_ends(void **state) {
                   "to the rendezvous 'job' due to an error of type RendezvousConnectionError.");
 }
 
-static void closing_is_told_when_it_has_come_about_or_failed(void **state) {
+SCENE_TEST(closing_is_told_when_it_has_come_about_or_failed) {
     struct scene *scene = *state;
     const struct rendezvous_effect settled = {.kind = RENDEZVOUS_EFFECT_SETTLED};
     struct rendezvous_state closed = {.is_closed = true};
@@ -207,7 +209,7 @@ static void closing_is_told_when_it_has_come_about_or_failed(void **state) {
     expect(scene, "SUCCEEDED _close: The node '" ME "' has closed the rendezvous 'job'.");
 }
 
-static void a_failure_is_told_where_torchruns_node_would_meet_it(void **state) {
+SCENE_TEST(a_failure_is_told_where_torchruns_node_would_meet_it) {
     struct scene *scene = *state;
     const struct rendezvous_effect failed = {
         .kind = RENDEZVOUS_EFFECT_FAILED, .told = {.reason = "too late"}};
@@ -223,7 +225,7 @@ static void a_failure_is_told_where_torchruns_node_would_meet_it(void **state) {
     expect(scene, ""); /* the workers may finish */
 }
 
-static void a_store_is_told_by_who_hosts_it_or_cannot(void **state) {
+SCENE_TEST(a_store_is_told_by_who_hosts_it_or_cannot) {
     struct scene *scene = *state;
     struct node_identity me = muster_node("me");
     rendezvous_diary_host(&scene->diary, &me);
@@ -234,7 +236,7 @@ static void a_store_is_told_by_who_hosts_it_or_cannot(void **state) {
     expect(scene, "FAILED py:create_backend: RendezvousConnectionError: the port is taken");
 }
 
-static void nobody_is_told_where_nobody_listens(void **state) {
+SCENE_TEST(nobody_is_told_where_nobody_listens) {
     struct scene *scene = *state;
     struct node_identity me = muster_node("me");
     scene->diary.record = NULL;
@@ -245,19 +247,3 @@ static void nobody_is_told_where_nobody_listens(void **state) {
     rendezvous_diary_close(&scene->diary, &me, true);
     expect(scene, "");
 }
-
-#define SCENE_TEST(name) cmocka_unit_test_setup_teardown(name, make_scene, drop_scene)
-
-static const struct CMUnitTest tests[] = {
-    SCENE_TEST(joining_is_told_step_by_step),
-    SCENE_TEST(each_list_has_its_words),
-    SCENE_TEST(leaving_a_list_has_its_words),
-    SCENE_TEST(a_lost_node_is_told_once_it_is_out_of_the_record),
-    SCENE_TEST(beats_are_told_and_a_connection_that_ends),
-    SCENE_TEST(closing_is_told_when_it_has_come_about_or_failed),
-    SCENE_TEST(a_failure_is_told_where_torchruns_node_would_meet_it),
-    SCENE_TEST(a_store_is_told_by_who_hosts_it_or_cannot),
-    SCENE_TEST(nobody_is_told_where_nobody_listens),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static void expect_situation(const struct rendezvous_node *entry, bool is_comple
     rendezvous_view_clear(&view);
 }
 
-static void a_node_stands_where_the_record_lists_it(void **state) {
-    (void)state;
+TEST(a_node_stands_where_the_record_lists_it) {
     const struct rendezvous_node participant = {.is_participant = true};
     const struct rendezvous_node waiting = {.is_waiting = true};
     const struct rendezvous_node spare = {.is_redundant = true};
@@ -37,8 +36,7 @@ static void a_node_stands_where_the_record_lists_it(void **state) {
     expect_situation(&spare, true, false, RENDEZVOUS_SITUATION_SPARE);
 }
 
-static void in_a_closed_record_all_stand_alike(void **state) {
-    (void)state;
+TEST(in_a_closed_record_all_stand_alike) {
     const struct rendezvous_node participant = {.is_participant = true};
     expect_situation(NULL, false, true, RENDEZVOUS_SITUATION_CLOSED);
     expect_situation(&participant, true, true, RENDEZVOUS_SITUATION_CLOSED);
@@ -46,7 +44,7 @@ static void in_a_closed_record_all_stand_alike(void **state) {
 
 /* The world in which the node runs. */
 
-static void a_node_that_was_taken_out_stops_and_asks_to_come_back(void **state) {
+ON_BENCH(a_node_that_was_taken_out_stops_and_asks_to_come_back) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_place_round(bench, 2, "a");
@@ -58,7 +56,7 @@ static void a_node_that_was_taken_out_stops_and_asks_to_come_back(void **state) 
 
 /* Nodes whose workers are done. */
 
-static void a_node_that_is_done_says_so_and_keeps_newcomers_out(void **state) {
+ON_BENCH(a_node_that_is_done_says_so_and_keeps_newcomers_out) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, false);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
@@ -71,7 +69,7 @@ static void a_node_that_is_done_says_so_and_keeps_newcomers_out(void **state) {
 }
 
 /* Where no further round follows, a node that waits does so for join_timeout only. */
-static void a_node_that_is_done_says_so_aloud_where_another_one_waits(void **state) {
+ON_BENCH(a_node_that_is_done_says_so_aloud_where_another_one_waits) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
@@ -86,7 +84,7 @@ static void a_node_that_is_done_says_so_aloud_where_another_one_waits(void **sta
 
 /* Heartbeats. */
 
-static void the_host_beats_for_all_of_its_kind(void **state) {
+ON_BENCH(the_host_beats_for_all_of_its_kind) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "am");
     bench_place_torch(bench);
@@ -100,7 +98,7 @@ static void the_host_beats_for_all_of_its_kind(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "write quietly"));
 }
 
-static void without_presence_each_beats_for_itself(void **state) {
+ON_BENCH(without_presence_each_beats_for_itself) {
     struct bench *bench = *state;
     bench_run(bench, "am", false, false);
     bench_wait(bench, 5);
@@ -111,7 +109,7 @@ static void without_presence_each_beats_for_itself(void **state) {
 }
 
 /* The host writes the heartbeats of Muster's nodes only, and this one looks like torchrun's. */
-static void one_of_torchruns_kind_beats_for_itself(void **state) {
+ON_BENCH(one_of_torchruns_kind_beats_for_itself) {
     struct bench *bench = *state;
     bench->settings.identity = torch_node("m");
     bench_run(bench, "m", true, false);
@@ -120,7 +118,7 @@ static void one_of_torchruns_kind_beats_for_itself(void **state) {
     assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
 }
 
-static void a_lost_heartbeat_is_written_again(void **state) {
+ON_BENCH(a_lost_heartbeat_is_written_again) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, true);
     bench_wait(bench, 4.9);
@@ -133,7 +131,7 @@ static void a_lost_heartbeat_is_written_again(void **state) {
 
 /* The node that tells the watchers for others. */
 
-static void the_first_node_tells_the_others_what_nobody_has_told(void **state) {
+ON_BENCH(the_first_node_tells_the_others_what_nobody_has_told) {
     struct bench *bench = *state;
     bench_run(bench, "ma", false, false);
     place(&bench->record, torch_node("t"))->is_waiting = true;
@@ -145,7 +143,7 @@ static void the_first_node_tells_the_others_what_nobody_has_told(void **state) {
     bench_expect(bench, "");
 }
 
-static void news_found_by_a_lost_write_are_told_unless_their_writer_does(void **state) {
+ON_BENCH(news_found_by_a_lost_write_are_told_unless_their_writer_does) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, true);
     bench_wait(bench, 4.9);
@@ -159,7 +157,7 @@ static void news_found_by_a_lost_write_are_told_unless_their_writer_does(void **
 
 /* Beside torchrun's nodes. */
 
-static void beside_torchruns_nodes_a_waiting_node_ends_the_round(void **state) {
+ON_BENCH(beside_torchruns_nodes_a_waiting_node_ends_the_round) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -172,7 +170,7 @@ static void beside_torchruns_nodes_a_waiting_node_ends_the_round(void **state) {
 }
 
 /* torchrun's node waits for what this one is to tell it, and does not look at who waits. */
-static void but_not_before_the_nodes_of_the_round_have_told_each_other_all(void **state) {
+ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     place(&bench->record, muster_node("b"))->is_waiting = true;
@@ -185,7 +183,7 @@ static void but_not_before_the_nodes_of_the_round_have_told_each_other_all(void 
     assert_non_null(strstr(text_string(&bench->log), "round_over a node waits to join; write"));
 }
 
-static void but_not_when_somebody_is_done(void **state) {
+ON_BENCH(but_not_when_somebody_is_done) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
@@ -197,7 +195,7 @@ static void but_not_when_somebody_is_done(void **state) {
     assert_null(strstr(text_string(&bench->log), "round_over"));
 }
 
-static void who_waits_beside_a_full_round_is_made_a_spare(void **state) {
+ON_BENCH(who_waits_beside_a_full_round_is_made_a_spare) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "abm");
     place(&bench->record, torch_node("u"))->is_waiting = true;
@@ -213,7 +211,7 @@ static void close_from_outside(struct bench *bench) {
     bench_change(bench);
 }
 
-static void a_record_that_is_lost_is_written_again(void **state) {
+ON_BENCH(a_record_that_is_lost_is_written_again) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, true);
     rendezvous_state_clear(&bench->record);
@@ -227,7 +225,7 @@ static void a_record_that_is_lost_is_written_again(void **state) {
     assert_int_equal(bench->record.count, 0); /* its part is over */
 }
 
-static void a_job_that_is_closed_from_outside_lets_workers_finish(void **state) {
+ON_BENCH(a_job_that_is_closed_from_outside_lets_workers_finish) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     close_from_outside(bench);
@@ -241,7 +239,7 @@ static void a_job_that_is_closed_from_outside_lets_workers_finish(void **state) 
     bench_expect(bench, "settled");
 }
 
-static void it_has_no_further_round_for_workers_that_fail(void **state) {
+ON_BENCH(it_has_no_further_round_for_workers_that_fail) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     close_from_outside(bench);
@@ -252,7 +250,7 @@ static void it_has_no_further_round_for_workers_that_fail(void **state) {
     assert_int_equal(bench->writes, 0);
 }
 
-static void a_record_closed_because_of_a_signal_tells_which(void **state) {
+ON_BENCH(a_record_closed_because_of_a_signal_tells_which) {
     struct bench *bench = *state;
     struct rendezvous_effects effects;
     bench_run(bench, "am", true, false);
@@ -268,27 +266,3 @@ static void a_record_closed_because_of_a_signal_tells_which(void **state) {
     assert_int_equal(effects.items[0].kind, RENDEZVOUS_EFFECT_CLOSED);
     assert_int_equal(effects.items[0].told.signal, 10);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_stands_where_the_record_lists_it),
-    cmocka_unit_test(in_a_closed_record_all_stand_alike),
-    ON_BENCH(a_node_that_was_taken_out_stops_and_asks_to_come_back),
-    ON_BENCH(a_node_that_is_done_says_so_and_keeps_newcomers_out),
-    ON_BENCH(a_node_that_is_done_says_so_aloud_where_another_one_waits),
-    ON_BENCH(the_host_beats_for_all_of_its_kind),
-    ON_BENCH(without_presence_each_beats_for_itself),
-    ON_BENCH(one_of_torchruns_kind_beats_for_itself),
-    ON_BENCH(a_lost_heartbeat_is_written_again),
-    ON_BENCH(the_first_node_tells_the_others_what_nobody_has_told),
-    ON_BENCH(news_found_by_a_lost_write_are_told_unless_their_writer_does),
-    ON_BENCH(beside_torchruns_nodes_a_waiting_node_ends_the_round),
-    ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all),
-    ON_BENCH(but_not_when_somebody_is_done),
-    ON_BENCH(a_record_that_is_lost_is_written_again),
-    ON_BENCH(a_job_that_is_closed_from_outside_lets_workers_finish),
-    ON_BENCH(it_has_no_further_round_for_workers_that_fail),
-    ON_BENCH(a_record_closed_because_of_a_signal_tells_which),
-    ON_BENCH(who_waits_beside_a_full_round_is_made_a_spare),
-};
-
-UNIT_TESTS(tests)

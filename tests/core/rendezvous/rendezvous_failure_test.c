@@ -19,7 +19,7 @@ static void lose(struct bench *bench, const char *name) {
 
 /* A failure for which the job has no restart left. */
 
-static void a_failure_stands_when_everybody_is_there(void **state) {
+ON_BENCH(a_failure_stands_when_everybody_is_there) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     fail_for_good(bench);
@@ -31,7 +31,7 @@ static void a_failure_stands_when_everybody_is_there(void **state) {
                         "settled");
 }
 
-static void a_failure_stands_when_who_is_silent_is_not_lost_in_time(void **state) {
+ON_BENCH(a_failure_stands_when_who_is_silent_is_not_lost_in_time) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     fail_for_good(bench);
@@ -44,7 +44,7 @@ static void a_failure_stands_when_who_is_silent_is_not_lost_in_time(void **state
     assert_string_equal(bench->record.reason, "worker 1 failed");
 }
 
-static void without_presence_it_takes_as_long_as_heartbeats_tell(void **state) {
+ON_BENCH(without_presence_it_takes_as_long_as_heartbeats_tell) {
     struct bench *bench = *state;
     bench_run(bench, "am", false, false);
     fail_for_good(bench);
@@ -60,7 +60,7 @@ static void without_presence_it_takes_as_long_as_heartbeats_tell(void **state) {
     assert_true(bench->record.is_closed);
 }
 
-static void a_failure_after_a_loss_is_none(void **state) {
+ON_BENCH(a_failure_after_a_loss_is_none) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench_run(bench, "abm", true, true);
@@ -76,7 +76,7 @@ static void a_failure_after_a_loss_is_none(void **state) {
     assert_false(bench->record.is_closed);
 }
 
-static void answers_that_come_after_a_loss_change_nothing(void **state) {
+ON_BENCH(answers_that_come_after_a_loss_change_nothing) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     fail_for_good(bench);
@@ -86,7 +86,7 @@ static void answers_that_come_after_a_loss_change_nothing(void **state) {
     assert_int_equal(bench->record.round, 2);
 }
 
-static void the_failure_of_a_node_that_was_cut_off_is_none(void **state) {
+ON_BENCH(the_failure_of_a_node_that_was_cut_off_is_none) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     fail_for_good(bench);
@@ -95,7 +95,7 @@ static void the_failure_of_a_node_that_was_cut_off_is_none(void **state) {
     bench_expect(bench, "round_over connection lost; connect 30.000 or refused for 5.000");
 }
 
-static void a_failure_in_a_round_that_is_over_was_answered_already(void **state) {
+ON_BENCH(a_failure_in_a_round_that_is_over_was_answered_already) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_place_round(bench, 2, "am");
@@ -105,7 +105,7 @@ static void a_failure_in_a_round_that_is_over_was_answered_already(void **state)
     bench_expect(bench, "");
 }
 
-static void two_nodes_that_fail_call_the_same_roll(void **state) {
+ON_BENCH(two_nodes_that_fail_call_the_same_roll) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench->record.is_doubted = true;
@@ -115,7 +115,7 @@ static void two_nodes_that_fail_call_the_same_roll(void **state) {
     bench_expect(bench, "call_roll round 1 of 2");
 }
 
-static void who_is_called_answers_once_in_a_round(void **state) {
+ON_BENCH(who_is_called_answers_once_in_a_round) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench->record.is_doubted = true;
@@ -124,7 +124,7 @@ static void who_is_called_answers_once_in_a_round(void **state) {
     bench_expect(bench, "answer_roll round 1 rank 1");
 }
 
-static void who_is_about_to_leave_does_not_answer(void **state) {
+ON_BENCH(who_is_about_to_leave_does_not_answer) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench_run(bench, "am", true, false);
@@ -136,7 +136,7 @@ static void who_is_about_to_leave_does_not_answer(void **state) {
     assert_null(strstr(text_string(&bench->log), "answer_roll"));
 }
 
-static void nobody_is_admitted_while_a_failure_is_doubted(void **state) {
+ON_BENCH(nobody_is_admitted_while_a_failure_is_doubted) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, false);
     fail_for_good(bench);
@@ -148,7 +148,7 @@ static void nobody_is_admitted_while_a_failure_is_doubted(void **state) {
     assert_true(bench->record.is_closed);
 }
 
-static void without_others_nothing_is_doubted(void **state) {
+ON_BENCH(without_others_nothing_is_doubted) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench_run(bench, "m", true, true);
@@ -157,7 +157,7 @@ static void without_others_nothing_is_doubted(void **state) {
                         ":0] wait [] spare [] closed failed because worker 1 failed; settled");
 }
 
-static void where_losses_are_not_heeded_nothing_is_doubted(void **state) {
+ON_BENCH(where_losses_are_not_heeded_nothing_is_doubted) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench_run(bench, "am", true, false);
@@ -165,7 +165,7 @@ static void where_losses_are_not_heeded_nothing_is_doubted(void **state) {
     assert_true(bench->record.is_closed && bench->record.has_failed);
 }
 
-static void a_failure_stands_in_a_job_that_others_call_done(void **state) {
+ON_BENCH(a_failure_stands_in_a_job_that_others_call_done) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     fail_for_good(bench);
@@ -175,7 +175,7 @@ static void a_failure_stands_in_a_job_that_others_call_done(void **state) {
     bench_expect(bench, "failure_stands; settled");
 }
 
-static void a_failure_that_another_was_first_to_have_is_the_others(void **state) {
+ON_BENCH(a_failure_that_another_was_first_to_have_is_the_others) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     fail_for_good(bench);
@@ -187,7 +187,7 @@ static void a_failure_that_another_was_first_to_have_is_the_others(void **state)
     bench_expect(bench, "closed worker 0 failed");
 }
 
-static void who_leaves_takes_its_failure_along(void **state) {
+ON_BENCH(who_leaves_takes_its_failure_along) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench_run(bench, "am", true, false);
@@ -207,7 +207,7 @@ static void restart(struct bench *bench) {
     bench_forget(bench);
 }
 
-static void a_restart_soon_before_a_loss_is_given_back(void **state) {
+ON_BENCH(a_restart_soon_before_a_loss_is_given_back) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     restart(bench);
@@ -220,7 +220,7 @@ static void a_restart_soon_before_a_loss_is_given_back(void **state) {
     assert_int_equal(bench->record.restarts, 0);
 }
 
-static void a_restart_long_before_a_loss_is_not(void **state) {
+ON_BENCH(a_restart_long_before_a_loss_is_not) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     restart(bench);
@@ -229,7 +229,7 @@ static void a_restart_long_before_a_loss_is_not(void **state) {
     assert_int_equal(bench->record.restarts, 1);
 }
 
-static void one_restart_is_given_back_once(void **state) {
+ON_BENCH(one_restart_is_given_back_once) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench_run(bench, "abm", true, true);
@@ -242,7 +242,7 @@ static void one_restart_is_given_back_once(void **state) {
     assert_int_equal(bench->record.restarts, 5);
 }
 
-static void a_round_for_a_newcomer_in_between_changes_nothing(void **state) {
+ON_BENCH(a_round_for_a_newcomer_in_between_changes_nothing) {
     struct bench *bench = *state;
     bench_run(bench, "mz", true, true);
     restart(bench);
@@ -256,7 +256,7 @@ static void a_round_for_a_newcomer_in_between_changes_nothing(void **state) {
     assert_int_equal(bench->record.restarts, 0);
 }
 
-static void a_restart_before_this_node_came_is_not_given_back(void **state) {
+ON_BENCH(a_restart_before_this_node_came_is_not_given_back) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abm");
     bench->record.restarts = 1;
@@ -266,7 +266,7 @@ static void a_restart_before_this_node_came_is_not_given_back(void **state) {
     assert_int_equal(bench->record.restarts, 1);
 }
 
-static void a_restart_of_a_node_that_leaves_soon_is_given_back(void **state) {
+ON_BENCH(a_restart_of_a_node_that_leaves_soon_is_given_back) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     restart(bench);
@@ -274,7 +274,7 @@ static void a_restart_of_a_node_that_leaves_soon_is_given_back(void **state) {
     assert_int_equal(bench->record.restarts, 0);
 }
 
-static void growth_gives_nothing_back(void **state) {
+ON_BENCH(growth_gives_nothing_back) {
     struct bench *bench = *state;
     bench_run(bench, "mz", true, false);
     restart(bench);
@@ -299,7 +299,7 @@ static void cut_off(struct bench *bench) {
     rendezvous_state_clear(&bench->record);
 }
 
-static void a_record_begun_anew_has_all_restarts_that_its_writer_knows_of(void **state) {
+ON_BENCH(a_record_begun_anew_has_all_restarts_that_its_writer_knows_of) {
     struct bench *bench = *state;
     cut_off(bench);
     bench_connect(bench, true, false);
@@ -312,7 +312,7 @@ static void a_record_begun_anew_has_all_restarts_that_its_writer_knows_of(void *
     assert_int_not_equal(bench->record.origin, 7);
 }
 
-static void a_record_begun_anew_by_another_is_corrected(void **state) {
+ON_BENCH(a_record_begun_anew_by_another_is_corrected) {
     struct bench *bench = *state;
     cut_off(bench);
     place(&bench->record, muster_node("new"))->is_participant = true;
@@ -327,7 +327,7 @@ static void a_record_begun_anew_by_another_is_corrected(void **state) {
     assert_int_equal(bench->record.restarts, 3);
 }
 
-static void a_complete_round_of_a_record_begun_anew_is_corrected_for_the_next_one(void **state) {
+ON_BENCH(a_complete_round_of_a_record_begun_anew_is_corrected_for_the_next_one) {
     struct bench *bench = *state;
     cut_off(bench);
     bench->holds_requests = true;
@@ -344,7 +344,7 @@ static void a_complete_round_of_a_record_begun_anew_is_corrected_for_the_next_on
     assert_int_equal(bench->record.next_restarts, 2);
 }
 
-static void fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back(void **state) {
+ON_BENCH(fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back) {
     struct bench *bench = *state;
     cut_off(bench);
     bench_place_round(bench, 9, "a");
@@ -356,7 +356,7 @@ static void fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_b
     assert_int_equal(bench->record.next_restarts, 2);
 }
 
-static void a_restart_given_back_while_this_node_was_cut_off_stays_so(void **state) {
+ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so) {
     struct bench *bench = *state;
     cut_off(bench);
     bench_place_round(bench, 6, "a");
@@ -366,36 +366,3 @@ static void a_restart_given_back_while_this_node_was_cut_off_stays_so(void **sta
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
     assert_int_equal(bench->record.restarts, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_failure_stands_when_everybody_is_there),
-    ON_BENCH(a_failure_stands_when_who_is_silent_is_not_lost_in_time),
-    ON_BENCH(without_presence_it_takes_as_long_as_heartbeats_tell),
-    ON_BENCH(a_failure_after_a_loss_is_none),
-    ON_BENCH(answers_that_come_after_a_loss_change_nothing),
-    ON_BENCH(the_failure_of_a_node_that_was_cut_off_is_none),
-    ON_BENCH(a_failure_in_a_round_that_is_over_was_answered_already),
-    ON_BENCH(two_nodes_that_fail_call_the_same_roll),
-    ON_BENCH(who_is_called_answers_once_in_a_round),
-    ON_BENCH(who_is_about_to_leave_does_not_answer),
-    ON_BENCH(nobody_is_admitted_while_a_failure_is_doubted),
-    ON_BENCH(without_others_nothing_is_doubted),
-    ON_BENCH(where_losses_are_not_heeded_nothing_is_doubted),
-    ON_BENCH(a_failure_stands_in_a_job_that_others_call_done),
-    ON_BENCH(a_failure_that_another_was_first_to_have_is_the_others),
-    ON_BENCH(who_leaves_takes_its_failure_along),
-    ON_BENCH(a_restart_soon_before_a_loss_is_given_back),
-    ON_BENCH(a_restart_long_before_a_loss_is_not),
-    ON_BENCH(one_restart_is_given_back_once),
-    ON_BENCH(a_restart_of_a_node_that_leaves_soon_is_given_back),
-    ON_BENCH(a_round_for_a_newcomer_in_between_changes_nothing),
-    ON_BENCH(a_restart_before_this_node_came_is_not_given_back),
-    ON_BENCH(growth_gives_nothing_back),
-    ON_BENCH(a_record_begun_anew_has_all_restarts_that_its_writer_knows_of),
-    ON_BENCH(a_record_begun_anew_by_another_is_corrected),
-    ON_BENCH(a_complete_round_of_a_record_begun_anew_is_corrected_for_the_next_one),
-    ON_BENCH(fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back),
-    ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so),
-};
-
-UNIT_TESTS(tests)

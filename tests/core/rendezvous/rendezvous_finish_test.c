@@ -3,8 +3,7 @@
 
 #include "core/rendezvous/rendezvous_member.h"
 
-static void until_the_store_answers_somebody_is_done(void **state) {
-    (void)state;
+TEST(until_the_store_answers_somebody_is_done) {
     struct rendezvous_finish finish = {0};
     assert_false(rendezvous_finish_is_anywhere(&finish));
     assert_true(rendezvous_finish_ask(&finish, 3));
@@ -13,8 +12,7 @@ static void until_the_store_answers_somebody_is_done(void **state) {
     assert_false(rendezvous_finish_is_anywhere(&finish));
 }
 
-static void the_store_is_asked_once_between_two_signs_of_life(void **state) {
-    (void)state;
+TEST(the_store_is_asked_once_between_two_signs_of_life) {
     struct rendezvous_finish finish = {0};
     assert_true(rendezvous_finish_ask(&finish, 3));
     assert_false(rendezvous_finish_ask(&finish, 3));
@@ -22,8 +20,7 @@ static void the_store_is_asked_once_between_two_signs_of_life(void **state) {
     assert_true(rendezvous_finish_ask(&finish, 3));
 }
 
-static void what_is_known_of_one_round_says_nothing_of_the_next(void **state) {
-    (void)state;
+TEST(what_is_known_of_one_round_says_nothing_of_the_next) {
     struct rendezvous_finish finish = {0};
     assert_true(rendezvous_finish_ask(&finish, 3));
     rendezvous_finish_take_count(&finish, 0);
@@ -31,20 +28,10 @@ static void what_is_known_of_one_round_says_nothing_of_the_next(void **state) {
     assert_true(rendezvous_finish_is_anywhere(&finish));
 }
 
-static void a_node_that_was_done_may_have_to_run_again(void **state) {
-    (void)state;
+TEST(a_node_that_was_done_may_have_to_run_again) {
     struct rendezvous_finish finish = {0};
     rendezvous_finish_enter(&finish);
     assert_true(finish.is_here);
     rendezvous_finish_leave(&finish);
     assert_false(finish.is_here);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(until_the_store_answers_somebody_is_done),
-    cmocka_unit_test(the_store_is_asked_once_between_two_signs_of_life),
-    cmocka_unit_test(what_is_known_of_one_round_says_nothing_of_the_next),
-    cmocka_unit_test(a_node_that_was_done_may_have_to_run_again),
-};
-
-UNIT_TESTS(tests)

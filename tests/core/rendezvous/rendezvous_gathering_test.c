@@ -27,8 +27,7 @@ static struct rendezvous_gathering with_newcomers(int count, const struct rendez
     return gathering;
 }
 
-static void newcomers_of_a_last_call_are_let_in_by_the_half_or_soon(void **state) {
-    (void)state;
+TEST(newcomers_of_a_last_call_are_let_in_by_the_half_or_soon) {
     struct rendezvous_settings settings = between(100, 100);
     struct rendezvous_state open = {.has_deadline = true};
     struct rendezvous_gathering some = with_newcomers(9, &open);
@@ -47,8 +46,7 @@ static void newcomers_of_a_last_call_are_let_in_by_the_half_or_soon(void **state
     assert_false(rendezvous_gathering_holds(&some, &open, &settings, later(110)));
 }
 
-static void newcomers_of_a_round_that_lacks_many_are_let_in_together(void **state) {
-    (void)state;
+TEST(newcomers_of_a_round_that_lacks_many_are_let_in_together) {
     struct rendezvous_settings settings = between(100, 100);
     struct rendezvous_state open = {0};
     struct rendezvous_gathering some = with_newcomers(9, &open);
@@ -66,8 +64,7 @@ static void newcomers_of_a_round_that_lacks_many_are_let_in_together(void **stat
     assert_false(rendezvous_gathering_holds(&some, &open, &settings, later(5000)));
 }
 
-static void newcomers_of_a_round_that_runs_are_let_in_together(void **state) {
-    (void)state;
+TEST(newcomers_of_a_round_that_runs_are_let_in_together) {
     struct rendezvous_settings settings = between(100, 100);
     struct rendezvous_state complete = {.is_complete = true};
     struct rendezvous_gathering gathering = with_newcomers(5, &complete);
@@ -76,8 +73,7 @@ static void newcomers_of_a_round_that_runs_are_let_in_together(void **state) {
     assert_true(rendezvous_gathering_end(&gathering, later(10)));
 }
 
-static void who_may_complete_the_round_is_let_in_at_once(void **state) {
-    (void)state;
+TEST(who_may_complete_the_round_is_let_in_at_once) {
     struct rendezvous_state open = {0};
     struct rendezvous_gathering gathering = with_newcomers(3, &open);
     struct rendezvous_settings whole = between(23, 23);
@@ -90,8 +86,7 @@ static void who_may_complete_the_round_is_let_in_at_once(void **state) {
     assert_false(rendezvous_gathering_holds(&gathering, &open, &begun, later(3)));
 }
 
-static void nothing_else_is_held_up(void **state) {
-    (void)state;
+TEST(nothing_else_is_held_up) {
     struct rendezvous_settings settings = between(100, 100);
     struct rendezvous_state closed = {.is_closed = true};
     struct rendezvous_state open = {0};
@@ -100,13 +95,3 @@ static void nothing_else_is_held_up(void **state) {
     rendezvous_gathering_hear(&gathering, false, &open, later(3));
     assert_false(rendezvous_gathering_holds(&gathering, &open, &settings, later(3)));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(newcomers_of_a_last_call_are_let_in_by_the_half_or_soon),
-    cmocka_unit_test(newcomers_of_a_round_that_lacks_many_are_let_in_together),
-    cmocka_unit_test(newcomers_of_a_round_that_runs_are_let_in_together),
-    cmocka_unit_test(who_may_complete_the_round_is_let_in_at_once),
-    cmocka_unit_test(nothing_else_is_held_up),
-};
-
-UNIT_TESTS(tests)

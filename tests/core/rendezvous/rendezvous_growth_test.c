@@ -20,7 +20,7 @@ static void rejoin(struct bench *bench) {
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
 }
 
-static void the_first_node_admits_who_waits(void **state) {
+ON_BENCH(the_first_node_admits_who_waits) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     let_wait(bench, "y");
@@ -31,7 +31,7 @@ static void the_first_node_admits_who_waits(void **state) {
                         "joined; round_over a node has joined");
 }
 
-static void those_who_come_together_are_admitted_together(void **state) {
+ON_BENCH(those_who_come_together_are_admitted_together) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     let_wait(bench, "y");
@@ -42,14 +42,14 @@ static void those_who_come_together_are_admitted_together(void **state) {
     assert_int_equal(bench->writes, 1);
 }
 
-static void the_others_leave_it_to_the_first(void **state) {
+ON_BENCH(the_others_leave_it_to_the_first) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 100), 1);
 }
 
-static void when_the_first_was_taken_out_the_next_is_the_first(void **state) {
+ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench_run(bench, "am", true, false);
@@ -59,7 +59,7 @@ static void when_the_first_was_taken_out_the_next_is_the_first(void **state) {
     assert_int_equal(round_after(bench, 0.02), 2);
 }
 
-static void a_world_that_may_not_grow_admits_nobody(void **state) {
+ON_BENCH(a_world_that_may_not_grow_admits_nobody) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
     bench_run(bench, "mx", true, false);
@@ -67,7 +67,7 @@ static void a_world_that_may_not_grow_admits_nobody(void **state) {
     assert_int_equal(round_after(bench, 1000), 1);
 }
 
-static void a_world_grows_as_often_as_it_may(void **state) {
+ON_BENCH(a_world_grows_as_often_as_it_may) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up_interval = duration_from_seconds(30);
     bench_run(bench, "mx", true, false);
@@ -76,7 +76,7 @@ static void a_world_grows_as_often_as_it_may(void **state) {
     assert_int_equal(round_after(bench, 0.2), 2);
 }
 
-static void who_comes_while_workers_stop_is_admitted_before_they_start_again(void **state) {
+ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
@@ -101,7 +101,7 @@ static void come_and_go(struct bench *bench) {
     rejoin(bench);
 }
 
-static void nodes_that_come_and_go_are_admitted_more_and_more_slowly(void **state) {
+ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     come_and_go(bench);
@@ -127,7 +127,7 @@ static void nodes_that_come_and_go_are_admitted_more_and_more_slowly(void **stat
 }
 
 /* A job of three nodes, of which one is lost again and again just after it was replaced. */
-static void who_replaces_a_lost_node_is_admitted_at_once(void **state) {
+ON_BENCH(who_replaces_a_lost_node_is_admitted_at_once) {
     struct bench *bench = *state;
     bench_run(bench, "mxy", true, false);
     for (int i = 0; i < 8; i++) {
@@ -141,7 +141,7 @@ static void who_replaces_a_lost_node_is_admitted_at_once(void **state) {
     }
 }
 
-static void a_world_that_has_stayed_is_what_is_replaced(void **state) {
+ON_BENCH(a_world_that_has_stayed_is_what_is_replaced) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     let_wait(bench, "y");
@@ -159,7 +159,7 @@ static void a_world_that_has_stayed_is_what_is_replaced(void **state) {
     }
 }
 
-static void who_waits_for_an_admission_is_known_with_the_time_and_the_reason(void **state) {
+ON_BENCH(who_waits_for_an_admission_is_known_with_the_time_and_the_reason) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     assert_false(rendezvous_machine_admission(bench->machine, bench->now).is_awaited);
@@ -171,7 +171,7 @@ static void who_waits_for_an_admission_is_known_with_the_time_and_the_reason(voi
     assert_true(duration_seconds(instant_until(bench->now, admission.at)) > 0.9);
 }
 
-static void a_world_that_lasted_forgives(void **state) {
+ON_BENCH(a_world_that_lasted_forgives) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
     come_and_go(bench);
@@ -182,20 +182,3 @@ static void a_world_that_lasted_forgives(void **state) {
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 0.02), round + 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(the_first_node_admits_who_waits),
-    ON_BENCH(those_who_come_together_are_admitted_together),
-    ON_BENCH(the_others_leave_it_to_the_first),
-    ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first),
-    ON_BENCH(a_world_that_may_not_grow_admits_nobody),
-    ON_BENCH(a_world_grows_as_often_as_it_may),
-    ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again),
-    ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly),
-    ON_BENCH(who_replaces_a_lost_node_is_admitted_at_once),
-    ON_BENCH(a_world_that_has_stayed_is_what_is_replaced),
-    ON_BENCH(who_waits_for_an_admission_is_known_with_the_time_and_the_reason),
-    ON_BENCH(a_world_that_lasted_forgives),
-};
-
-UNIT_TESTS(tests)

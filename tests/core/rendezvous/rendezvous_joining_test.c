@@ -7,7 +7,7 @@
 #define ME "me_1_1073741824"
 #define T "t_1_0"
 
-static void a_node_joins_an_empty_record_alone(void **state) {
+ON_BENCH(a_node_joins_an_empty_record_alone) {
     struct bench *bench = *state;
     bench->settings.rendezvous = sized(1, 1);
     bench_join(bench, true, true);
@@ -26,15 +26,15 @@ static void expect_join(struct bench *bench, int maximum_nodes, const char *writ
     text_clear(&expected);
 }
 
-static void of_few_nodes_each_sees_who_comes(void **state) {
+ON_BENCH(of_few_nodes_each_sees_who_comes) {
     expect_join(*state, 32, "write");
 }
 
-static void of_many_nodes_none_is_woken_for_one_that_comes(void **state) {
+ON_BENCH(of_many_nodes_none_is_woken_for_one_that_comes) {
     expect_join(*state, 33, "write quietly");
 }
 
-static void the_last_call_is_timed_by_this_nodes_own_clock(void **state) {
+ON_BENCH(the_last_call_is_timed_by_this_nodes_own_clock) {
     struct bench *bench = *state;
     place(&bench->record, muster_node("a"))->is_participant = true;
     bench->wall_offset = -INT64_C(1000000000) * 1000000;
@@ -47,7 +47,7 @@ static void the_last_call_is_timed_by_this_nodes_own_clock(void **state) {
                         ":1] wait [] spare []; world round 0 rank 1 of 2");
 }
 
-static void a_world_is_told_only_when_it_is_asked_for(void **state) {
+ON_BENCH(a_world_is_told_only_when_it_is_asked_for) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_place_round(bench, 2, "am");
@@ -60,7 +60,7 @@ static void a_world_is_told_only_when_it_is_asked_for(void **state) {
 }
 
 /* The node comes back under a new name, to a record that another node has begun anew. */
-static void who_was_cut_off_does_not_begin_again_in_the_round_that_it_left(void **state) {
+ON_BENCH(who_was_cut_off_does_not_begin_again_in_the_round_that_it_left) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
@@ -72,7 +72,7 @@ static void who_was_cut_off_does_not_begin_again_in_the_round_that_it_left(void 
     assert_int_equal(bench->record.round, 2);
 }
 
-static void who_was_cut_off_is_not_put_into_the_round_that_it_left(void **state) {
+ON_BENCH(who_was_cut_off_is_not_put_into_the_round_that_it_left) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
@@ -90,7 +90,7 @@ static void who_was_cut_off_is_not_put_into_the_round_that_it_left(void **state)
     assert_non_null(strstr(text_string(&bench->log), "world round 2"));
 }
 
-static void a_parked_node_waits_for_ever(void **state) {
+ON_BENCH(a_parked_node_waits_for_ever) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abcd");
     bench_join(bench, true, false);
@@ -100,7 +100,7 @@ static void a_parked_node_waits_for_ever(void **state) {
     assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
 }
 
-static void a_node_that_may_not_be_admitted_waits_for_ever_too(void **state) {
+ON_BENCH(a_node_that_may_not_be_admitted_waits_for_ever_too) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
     bench_place_round(bench, 1, "ab");
@@ -111,7 +111,7 @@ static void a_node_that_may_not_be_admitted_waits_for_ever_too(void **state) {
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
 }
 
-static void a_world_that_does_not_come_together_fails_and_leaves_nothing_behind(void **state) {
+ON_BENCH(a_world_that_does_not_come_together_fails_and_leaves_nothing_behind) {
     struct bench *bench = *state;
     bench_join(bench, true, false);
     bench_forget(bench);
@@ -125,7 +125,7 @@ static void a_world_that_does_not_come_together_fails_and_leaves_nothing_behind(
     assert_int_equal(bench->record.count, 0);
 }
 
-static void who_waited_for_a_replacement_goes_on_without_it_in_the_end(void **state) {
+ON_BENCH(who_waited_for_a_replacement_goes_on_without_it_in_the_end) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
     bench_run(bench, "abm", true, true);
@@ -141,7 +141,7 @@ static void who_waited_for_a_replacement_goes_on_without_it_in_the_end(void **st
     assert_non_null(strstr(text_string(&bench->log), "world round 2 rank 1 of 2"));
 }
 
-static void a_last_call_does_not_end_the_wait_for_a_replacement(void **state) {
+ON_BENCH(a_last_call_does_not_end_the_wait_for_a_replacement) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 2;
     place(&bench->record, muster_node("a"))->is_participant = true;
@@ -156,7 +156,7 @@ static void a_last_call_does_not_end_the_wait_for_a_replacement(void **state) {
     assert_true(bench->record.is_complete);
 }
 
-static void each_last_call_is_timed_anew(void **state) {
+ON_BENCH(each_last_call_is_timed_anew) {
     struct bench *bench = *state;
     place(&bench->record, muster_node("a"))->is_participant = true;
     bench_join(bench, true, false);
@@ -170,7 +170,7 @@ static void each_last_call_is_timed_anew(void **state) {
     assert_true(bench->record.is_complete);
 }
 
-static void beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do(void **state) {
+ON_BENCH(beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
@@ -180,7 +180,7 @@ static void beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do(voi
                         "] spare [] restarts 1 because worker 1 failed");
 }
 
-static void when_torchruns_nodes_have_left_one_write_takes_them_along(void **state) {
+ON_BENCH(when_torchruns_nodes_have_left_one_write_takes_them_along) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     struct node_identity t = torch_node("t");
@@ -191,7 +191,7 @@ static void when_torchruns_nodes_have_left_one_write_takes_them_along(void **sta
                         ":1 " T ":2] wait [] spare [] because a node has left the round");
 }
 
-static void a_round_that_somebody_has_left_is_not_entered(void **state) {
+ON_BENCH(a_round_that_somebody_has_left_is_not_entered) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abm");
     struct node_identity b = muster_node("b");
@@ -203,7 +203,7 @@ static void a_round_that_somebody_has_left_is_not_entered(void **state) {
 }
 
 /* The last of it was lost, which leaves no gap in the ranks. */
-static void a_round_that_has_become_too_small_is_not_entered(void **state) {
+ON_BENCH(a_round_that_has_become_too_small_is_not_entered) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench_place_round(bench, 1, "m");
@@ -213,25 +213,3 @@ static void a_round_that_has_become_too_small_is_not_entered(void **state) {
                         ":1 b_1_1073741824:0] wait [] spare [] because a node has left the round; "
                         "world round 2 rank 1 of 2");
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_node_joins_an_empty_record_alone),
-    ON_BENCH(of_few_nodes_each_sees_who_comes),
-    ON_BENCH(of_many_nodes_none_is_woken_for_one_that_comes),
-    ON_BENCH(the_last_call_is_timed_by_this_nodes_own_clock),
-    ON_BENCH(a_world_is_told_only_when_it_is_asked_for),
-    ON_BENCH(a_parked_node_waits_for_ever),
-    ON_BENCH(a_node_that_may_not_be_admitted_waits_for_ever_too),
-    ON_BENCH(a_world_that_does_not_come_together_fails_and_leaves_nothing_behind),
-    ON_BENCH(who_waited_for_a_replacement_goes_on_without_it_in_the_end),
-    ON_BENCH(a_last_call_does_not_end_the_wait_for_a_replacement),
-    ON_BENCH(each_last_call_is_timed_anew),
-    ON_BENCH(beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do),
-    ON_BENCH(when_torchruns_nodes_have_left_one_write_takes_them_along),
-    ON_BENCH(who_was_cut_off_does_not_begin_again_in_the_round_that_it_left),
-    ON_BENCH(who_was_cut_off_is_not_put_into_the_round_that_it_left),
-    ON_BENCH(a_round_that_somebody_has_left_is_not_entered),
-    ON_BENCH(a_round_that_has_become_too_small_is_not_entered),
-};
-
-UNIT_TESTS(tests)

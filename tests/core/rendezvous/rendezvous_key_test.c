@@ -8,8 +8,7 @@ static void check(struct text *key, const char *expected) {
     text_clear(key);
 }
 
-static void the_record_and_the_rounds_lie_where_torchrun_puts_them(void **state) {
-    (void)state;
+TEST(the_record_and_the_rounds_lie_where_torchrun_puts_them) {
     struct text key = {0};
     rendezvous_key_write_record("job2", &key);
     check(&key, "/torch.rendezvous.job2");
@@ -19,8 +18,7 @@ static void the_record_and_the_rounds_lie_where_torchrun_puts_them(void **state)
     check(&key, "/torch.rendezvous.job2.12/");
 }
 
-static void musters_own_keys_are_in_folders_of_its_own(void **state) {
-    (void)state;
+TEST(musters_own_keys_are_in_folders_of_its_own) {
     struct text key = {0};
     rendezvous_key_write_changes("job", &key);
     check(&key, "/torch.rendezvous.job/muster/changes");
@@ -54,8 +52,7 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job.3/muster/roll/12");
 }
 
-static void a_nodes_presence_is_named_by_its_identity(void **state) {
-    (void)state;
+TEST(a_nodes_presence_is_named_by_its_identity) {
     struct text key = {0};
     struct node_identity identity = {.address = "node7", .pid = 42, .local_id = 1073741824};
     rendezvous_key_write_presence("job", &identity, &key);
@@ -64,20 +61,10 @@ static void a_nodes_presence_is_named_by_its_identity(void **state) {
     check(&key, "/torch.rendezvous.job/muster/standing/node7_42_1073741824");
 }
 
-static void a_run_id_is_any_text(void **state) {
-    (void)state;
+TEST(a_run_id_is_any_text) {
     struct text key = {0};
     rendezvous_key_write_round("a/b %s\n", 1, &key);
     check(&key, "/torch.rendezvous.a/b %s\n.1/");
     rendezvous_key_write_changes("", &key);
     check(&key, "/torch.rendezvous./muster/changes");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_record_and_the_rounds_lie_where_torchrun_puts_them),
-    cmocka_unit_test(musters_own_keys_are_in_folders_of_its_own),
-    cmocka_unit_test(a_nodes_presence_is_named_by_its_identity),
-    cmocka_unit_test(a_run_id_is_any_text),
-};
-
-UNIT_TESTS(tests)

@@ -21,8 +21,7 @@ static struct rendezvous_link opened(void) {
     return link;
 }
 
-static void a_connection_that_was_not_awaited_is_none(void **state) {
-    (void)state;
+TEST(a_connection_that_was_not_awaited_is_none) {
     struct rendezvous_link link;
     rendezvous_link_init(&link, 1);
     assert_false(rendezvous_link_open(&link, true, true, at(0), interval));
@@ -31,8 +30,7 @@ static void a_connection_that_was_not_awaited_is_none(void **state) {
     assert_false(rendezvous_link_close(&link));
 }
 
-static void a_link_that_closes_says_whether_it_was_open(void **state) {
-    (void)state;
+TEST(a_link_that_closes_says_whether_it_was_open) {
     struct rendezvous_link link = opened();
     rendezvous_link_fetch(&link, at(0));
     assert_true(rendezvous_link_close(&link));
@@ -42,8 +40,7 @@ static void a_link_that_closes_says_whether_it_was_open(void **state) {
     assert_false(rendezvous_link_close(&link));
 }
 
-static void news_are_told_unless_a_change_was_announced(void **state) {
-    (void)state;
+TEST(news_are_told_unless_a_change_was_announced) {
     struct rendezvous_link link = opened();
     rendezvous_link_fetch(&link, at(0));
     rendezvous_link_note_news(&link);
@@ -59,8 +56,7 @@ static void news_are_told_unless_a_change_was_announced(void **state) {
 }
 
 /* The announced change may be one that the fetch did not see. */
-static void a_change_announced_during_a_fetch_holds_for_the_next(void **state) {
-    (void)state;
+TEST(a_change_announced_during_a_fetch_holds_for_the_next) {
     struct rendezvous_link link = opened();
     rendezvous_link_fetch(&link, at(0));
     rendezvous_link_note_change(&link, true);
@@ -76,8 +72,7 @@ static void lose_write(struct rendezvous_link *link, struct instant now) {
     rendezvous_link_lose_write(link, now);
 }
 
-static void a_pause_follows_from_the_second_lost_write_on(void **state) {
-    (void)state;
+TEST(a_pause_follows_from_the_second_lost_write_on) {
     struct rendezvous_link link = opened();
     rendezvous_link_fetch(&link, at(0));
     (void)rendezvous_link_end_fetch(&link);
@@ -91,8 +86,7 @@ static void a_pause_follows_from_the_second_lost_write_on(void **state) {
     assert_true(link.is_refetch_wanted);
 }
 
-static void a_write_that_was_won_ends_the_row_of_lost_ones(void **state) {
-    (void)state;
+TEST(a_write_that_was_won_ends_the_row_of_lost_ones) {
     struct rendezvous_link link = opened();
     lose_write(&link, at(1));
     rendezvous_link_write(&link, false, at(1));
@@ -101,8 +95,7 @@ static void a_write_that_was_won_ends_the_row_of_lost_ones(void **state) {
     assert_false(rendezvous_link_is_pausing(&link));
 }
 
-static void only_a_write_of_heartbeats_puts_the_next_off(void **state) {
-    (void)state;
+TEST(only_a_write_of_heartbeats_puts_the_next_off) {
     struct rendezvous_link link = opened();
     assert_false(rendezvous_link_is_heartbeat_due(&link, at(4)));
     rendezvous_link_write(&link, false, at(4));
@@ -117,8 +110,7 @@ static void only_a_write_of_heartbeats_puts_the_next_off(void **state) {
     assert_true(rendezvous_link_is_heartbeat_due(&link, at(10)));
 }
 
-static void heartbeats_that_are_rare_are_due_soon_after_a_change(void **state) {
-    (void)state;
+TEST(heartbeats_that_are_rare_are_due_soon_after_a_change) {
     const struct duration rare = duration_from_seconds(60);
     struct rendezvous_link link = opened();
     rendezvous_link_write(&link, true, at(5));
@@ -134,8 +126,7 @@ static void heartbeats_that_are_rare_are_due_soon_after_a_change(void **state) {
     assert_true(rendezvous_link_is_heartbeat_due(&link, at(25)));
 }
 
-static void a_sign_of_life_is_due_once_in_an_interval(void **state) {
-    (void)state;
+TEST(a_sign_of_life_is_due_once_in_an_interval) {
     struct rendezvous_link link = opened();
     assert_false(rendezvous_link_beat(&link, at(4), interval));
     assert_true(rendezvous_link_beat(&link, at(6), interval));
@@ -145,8 +136,7 @@ static void a_sign_of_life_is_due_once_in_an_interval(void **state) {
     assert_false(rendezvous_link_beat(&link, at(100), interval));
 }
 
-static void who_is_told_of_everything_does_not_poll(void **state) {
-    (void)state;
+TEST(who_is_told_of_everything_does_not_poll) {
     struct rendezvous_link link = opened();
     rendezvous_link_fetch(&link, at(0));
     (void)rendezvous_link_end_fetch(&link);
@@ -158,8 +148,7 @@ static void who_is_told_of_everything_does_not_poll(void **state) {
     assert_false(rendezvous_link_is_poll_due(&link, true, at(9)));
 }
 
-static void a_lost_connection_is_said_at_intervals_until_there_is_a_new_one(void **state) {
-    (void)state;
+TEST(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one) {
     struct rendezvous_link link = opened();
     struct moment next = {0};
     assert_true(rendezvous_link_close(&link));
@@ -175,28 +164,10 @@ static void a_lost_connection_is_said_at_intervals_until_there_is_a_new_one(void
     assert_false(rendezvous_link_says_lost(&link, at(30)));
 }
 
-static void every_name_is_another_one_of_musters(void **state) {
-    (void)state;
+TEST(every_name_is_another_one_of_musters) {
     struct rendezvous_link link = opened();
     struct node_identity one = {.local_id = rendezvous_link_draw_local_id(&link)};
     struct node_identity other = {.local_id = rendezvous_link_draw_local_id(&link)};
     assert_true(node_identity_is_muster(&one));
     assert_false(node_identity_equals(&one, &other));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_connection_that_was_not_awaited_is_none),
-    cmocka_unit_test(a_link_that_closes_says_whether_it_was_open),
-    cmocka_unit_test(news_are_told_unless_a_change_was_announced),
-    cmocka_unit_test(a_change_announced_during_a_fetch_holds_for_the_next),
-    cmocka_unit_test(a_pause_follows_from_the_second_lost_write_on),
-    cmocka_unit_test(a_write_that_was_won_ends_the_row_of_lost_ones),
-    cmocka_unit_test(only_a_write_of_heartbeats_puts_the_next_off),
-    cmocka_unit_test(heartbeats_that_are_rare_are_due_soon_after_a_change),
-    cmocka_unit_test(a_sign_of_life_is_due_once_in_an_interval),
-    cmocka_unit_test(who_is_told_of_everything_does_not_poll),
-    cmocka_unit_test(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one),
-    cmocka_unit_test(every_name_is_another_one_of_musters),
-};
-
-UNIT_TESTS(tests)

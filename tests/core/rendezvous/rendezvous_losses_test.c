@@ -14,7 +14,7 @@ static void tell_gone(struct bench *bench, const char *name, bool has_finished) 
                           .gone = {muster_node(name), has_finished}});
 }
 
-static void the_host_takes_a_dead_node_out_and_the_others_go_on(void **state) {
+ON_BENCH(the_host_takes_a_dead_node_out_and_the_others_go_on) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     tell_gone(bench, "a", false);
@@ -24,7 +24,7 @@ static void the_host_takes_a_dead_node_out_and_the_others_go_on(void **state) {
 }
 
 /* The last write of the dead node may be in the record although the host has not seen it yet. */
-static void the_host_looks_for_a_dead_node_in_a_record_read_later(void **state) {
+ON_BENCH(the_host_looks_for_a_dead_node_in_a_record_read_later) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, true);
     place(&bench->record, muster_node("b"))->is_waiting = true;
@@ -32,7 +32,7 @@ static void the_host_looks_for_a_dead_node_in_a_record_read_later(void **state) 
     bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
 }
 
-static void a_node_that_finished_may_go(void **state) {
+ON_BENCH(a_node_that_finished_may_go) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     bench->record.is_draining = true;
@@ -45,7 +45,7 @@ static void a_node_that_finished_may_go(void **state) {
 }
 
 /* Its presence was known to a host that is gone, too. */
-static void a_node_that_the_record_says_is_done_may_go(void **state) {
+ON_BENCH(a_node_that_the_record_says_is_done_may_go) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     bench->record.is_draining = true;
@@ -59,14 +59,14 @@ static void a_node_that_the_record_says_is_done_may_go(void **state) {
                                "(pid 1) is gone");
 }
 
-static void silence_in_the_record_means_nothing_where_presence_is_known(void **state) {
+ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_wait(bench, 100);
     bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
 }
 
-static void without_presence_a_node_whose_heartbeat_stands_still_is_taken_out(void **state) {
+ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out) {
     struct bench *bench = *state;
     bench_run(bench, "abm", false, false);
     for (int i = 0; i < 4; i++) {
@@ -79,7 +79,7 @@ static void without_presence_a_node_whose_heartbeat_stands_still_is_taken_out(vo
         "round 2 complete [" A ":0 " ME ":1] wait [] spare [] because node b (pid 1) is gone");
 }
 
-static void silence_is_judged_by_time_in_which_this_node_was_looking(void **state) {
+ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking) {
     struct bench *bench = *state;
     bench_run(bench, "abm", false, false);
     bench->now.nanoseconds += INT64_C(60000000000); /* the host was stopped for a minute */
@@ -90,7 +90,7 @@ static void silence_is_judged_by_time_in_which_this_node_was_looking(void **stat
                                "(pid 1) is gone");
 }
 
-static void a_host_that_stood_still_remembers_whose_loss_it_was_told_of(void **state) {
+ON_BENCH(a_host_that_stood_still_remembers_whose_loss_it_was_told_of) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     bench->holds_requests = true; /* it was about to see to it */
@@ -105,7 +105,7 @@ static void a_host_that_stood_still_remembers_whose_loss_it_was_told_of(void **s
     assert_null(rendezvous_state_find(&bench->record, &a));
 }
 
-static void a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back(void **state) {
+ON_BENCH(a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back) {
     struct bench *bench = *state;
     struct node_identity a = muster_node("a");
     bench_run(bench, "abm", true, true);
@@ -119,7 +119,7 @@ static void a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back(void *
     assert_null(rendezvous_state_find(&bench->record, &a));
 }
 
-static void who_comes_back_without_presence_takes_its_former_self_out(void **state) {
+ON_BENCH(who_comes_back_without_presence_takes_its_former_self_out) {
     struct bench *bench = *state;
     bench_run(bench, "abm", false, false);
     bench_lose_connection(bench, false);
@@ -132,7 +132,7 @@ static void who_comes_back_without_presence_takes_its_former_self_out(void **sta
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
 }
 
-static void losses_are_not_heeded_where_only_failures_count(void **state) {
+ON_BENCH(losses_are_not_heeded_where_only_failures_count) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench_run(bench, "abm", true, true);
@@ -148,7 +148,7 @@ static void answer_count(struct bench *bench, int64_t count) {
                           .kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = count});
 }
 
-static void a_silent_node_of_torchruns_may_be_in_its_exit_barrier(void **state) {
+ON_BENCH(a_silent_node_of_torchruns_may_be_in_its_exit_barrier) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     bench_wait(bench, 16.5);
@@ -158,7 +158,7 @@ static void a_silent_node_of_torchruns_may_be_in_its_exit_barrier(void **state) 
     assert_int_equal(rendezvous_state_participants(&bench->record), 3);
 }
 
-static void a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there(void **state) {
+ON_BENCH(a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
     bench_wait(bench, 16.5);
@@ -170,7 +170,7 @@ static void a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there(void **
                         ":1] wait [] spare [] because node t (pid 1) has left the round");
 }
 
-static void a_waiting_node_that_dies_costs_no_round(void **state) {
+ON_BENCH(a_waiting_node_that_dies_costs_no_round) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
     place(&bench->record, muster_node("c"))->is_redundant = true;
@@ -182,7 +182,7 @@ static void a_waiting_node_that_dies_costs_no_round(void **state) {
 
 /* What is done for each node must not search through all nodes: the nodes differ only at the end of
  * long names, and come in another order each time. Searching would take minutes. */
-static void a_thousand_nodes_of_the_largest_record_are_taken_out_at_once(void **state) {
+ON_BENCH(a_thousand_nodes_of_the_largest_record_are_taken_out_at_once) {
     struct bench *bench = *state;
     bench->settings.rendezvous.maximum_nodes = RENDEZVOUS_NODES_MAXIMUM;
     bench_run(bench, "am", true, true);
@@ -218,23 +218,3 @@ static void a_thousand_nodes_of_the_largest_record_are_taken_out_at_once(void **
     assert_int_equal(bench->record.count, RENDEZVOUS_NODES_MAXIMUM - 1024);
     bench_forget(bench);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking),
-    ON_BENCH(a_host_that_stood_still_remembers_whose_loss_it_was_told_of),
-    ON_BENCH(a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back),
-    ON_BENCH(who_comes_back_without_presence_takes_its_former_self_out),
-    ON_BENCH(losses_are_not_heeded_where_only_failures_count),
-    ON_BENCH(a_silent_node_of_torchruns_may_be_in_its_exit_barrier),
-    ON_BENCH(a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there),
-    ON_BENCH(a_waiting_node_that_dies_costs_no_round),
-    ON_BENCH(the_host_takes_a_dead_node_out_and_the_others_go_on),
-    ON_BENCH(the_host_looks_for_a_dead_node_in_a_record_read_later),
-    ON_BENCH(a_node_that_finished_may_go),
-    ON_BENCH(a_node_that_the_record_says_is_done_may_go),
-    ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known),
-    ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out),
-    ON_BENCH(a_thousand_nodes_of_the_largest_record_are_taken_out_at_once),
-};
-
-UNIT_TESTS(tests)

@@ -32,7 +32,9 @@ static void seek_host(struct bench *bench) {
     lose_host(bench);
 }
 
-static void a_world_runs_on_while_its_host_is_sought(void **state) {
+#define WITH_SUCCESSION(test) TEST_WITH(test, set_up, bench_tear_down)
+
+WITH_SUCCESSION(a_world_runs_on_while_its_host_is_sought) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     seek_host(bench);
@@ -49,7 +51,7 @@ static void finish_workers(struct bench *bench, bool is_host) {
 }
 
 /* Of this host, and of a node that has gone by then, the next host could not learn it. */
-static void a_host_notes_who_is_done(void **state) {
+WITH_SUCCESSION(a_host_notes_who_is_done) {
     struct bench *bench = *state;
     finish_workers(bench, true);
     bench_expect_record(
@@ -60,7 +62,7 @@ static void a_host_notes_who_is_done(void **state) {
         bench, "round 1 complete [" A ":0:done " B ":1 " ME ":2:done] wait [] spare [] draining");
 }
 
-static void a_node_that_does_not_host_notes_nothing(void **state) {
+WITH_SUCCESSION(a_node_that_does_not_host_notes_nothing) {
     struct bench *bench = *state;
     finish_workers(bench, false);
     bench_expect_record(
@@ -73,7 +75,7 @@ static void tell_register(struct bench *bench, bool is_stuck) {
 }
 
 /* The round of those who wait could not be committed, and the workers would be ended for it. */
-static void a_host_whose_register_takes_nothing_admits_nobody_and_says_so(void **state) {
+WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so) {
     struct bench *bench = *state;
     bench_run(bench, "mz", true, true);
     tell_register(bench, true);
@@ -90,7 +92,7 @@ static void a_host_whose_register_takes_nothing_admits_nobody_and_says_so(void *
     assert_int_equal(rendezvous_state_participants(&bench->record), 3);
 }
 
-static void whoever_would_admit_nodes_heeds_what_the_host_has_noted(void **state) {
+WITH_SUCCESSION(whoever_would_admit_nodes_heeds_what_the_host_has_noted) {
     struct bench *bench = *state;
     bench_run(bench, "mz", true, false);
     const struct node_identity comes = muster_node("b");
@@ -102,7 +104,7 @@ static void whoever_would_admit_nodes_heeds_what_the_host_has_noted(void **state
 }
 
 /* The next host, which does not know of it, has begun another one of its number. */
-static void a_round_that_has_just_begun_is_given_up_with_its_host(void **state) {
+WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     lose_host(bench);
@@ -115,7 +117,7 @@ static void a_round_that_has_just_begun_is_given_up_with_its_host(void **state) 
     assert_null(strstr(text_string(&bench->log), "world round 1"));
 }
 
-static void a_lost_host_that_was_in_the_world_costs_one_round(void **state) {
+WITH_SUCCESSION(a_lost_host_that_was_in_the_world_costs_one_round) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     seek_host(bench);
@@ -128,7 +130,7 @@ static void a_lost_host_that_was_in_the_world_costs_one_round(void **state) {
     bench_expect(bench, "world round 2 rank 1 of 2");
 }
 
-static void a_node_that_was_taken_out_comes_again_under_another_name(void **state) {
+WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     seek_host(bench);
@@ -141,7 +143,7 @@ static void a_node_that_was_taken_out_comes_again_under_another_name(void **stat
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
 }
 
-static void what_the_next_host_does_not_know_is_written_again(void **state) {
+WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     bench_place_round(bench, 2, "abm");
@@ -152,7 +154,7 @@ static void what_the_next_host_does_not_know_is_written_again(void **state) {
     assert_int_equal(bench->record.round, 2);
 }
 
-static void a_fenced_node_ends_its_world(void **state) {
+WITH_SUCCESSION(a_fenced_node_ends_its_world) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     seek_host(bench);
@@ -161,7 +163,7 @@ static void a_fenced_node_ends_its_world(void **state) {
     bench_expect(bench, "round_over nobody was heard");
 }
 
-static void a_failure_is_doubted_although_the_host_is_being_sought(void **state) {
+WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     seek_host(bench);
@@ -174,7 +176,7 @@ static void a_failure_is_doubted_although_the_host_is_being_sought(void **state)
     bench_expect(bench, "present " ME "; round_over a is gone");
 }
 
-static void a_host_that_nobody_follows_is_given_up(void **state) {
+WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     seek_host(bench);
@@ -182,22 +184,3 @@ static void a_host_that_nobody_follows_is_given_up(void **state) {
     bench_lose_connection(bench, true);
     bench_expect(bench, "round_over connection lost; failed connection lost");
 }
-
-#define WITH_SUCCESSION(test) cmocka_unit_test_setup_teardown(test, set_up, bench_tear_down)
-
-static const struct CMUnitTest tests[] = {
-    WITH_SUCCESSION(a_world_runs_on_while_its_host_is_sought),
-    WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host),
-    WITH_SUCCESSION(a_lost_host_that_was_in_the_world_costs_one_round),
-    WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name),
-    WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again),
-    WITH_SUCCESSION(a_fenced_node_ends_its_world),
-    WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so),
-    WITH_SUCCESSION(whoever_would_admit_nodes_heeds_what_the_host_has_noted),
-    WITH_SUCCESSION(a_host_notes_who_is_done),
-    WITH_SUCCESSION(a_node_that_does_not_host_notes_nothing),
-    WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought),
-    WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up),
-};
-
-UNIT_TESTS(tests)

@@ -7,7 +7,7 @@
 
 #define ME "me_1_1073741824"
 
-static void a_lost_write_is_thought_over_at_once_and_later_after_a_pause(void **state) {
+ON_BENCH(a_lost_write_is_thought_over_at_once_and_later_after_a_pause) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, false);
@@ -30,7 +30,7 @@ static void a_lost_write_is_thought_over_at_once_and_later_after_a_pause(void **
     }
 }
 
-static void the_pause_grows_with_what_a_write_takes(void **state) {
+ON_BENCH(the_pause_grows_with_what_a_write_takes) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, false);
@@ -51,7 +51,7 @@ static void the_pause_grows_with_what_a_write_takes(void **state) {
     assert_true(longest > 1000000000);
 }
 
-static void a_pause_ends_even_if_its_timer_was_replaced(void **state) {
+ON_BENCH(a_pause_ends_even_if_its_timer_was_replaced) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, false);
@@ -64,7 +64,7 @@ static void a_pause_ends_even_if_its_timer_was_replaced(void **state) {
     assert_int_equal(bench->held, RENDEZVOUS_EFFECT_WRITE);
 }
 
-static void the_host_tells_the_watchers_what_a_stranger_wrote(void **state) {
+ON_BENCH(the_host_tells_the_watchers_what_a_stranger_wrote) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, true);
     place(&bench->record, torch_node("t"))->is_redundant = true;
@@ -74,7 +74,7 @@ static void the_host_tells_the_watchers_what_a_stranger_wrote(void **state) {
     bench_expect(bench, "");
 }
 
-static void where_presence_is_served_nobody_polls(void **state) {
+ON_BENCH(where_presence_is_served_nobody_polls) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, true);
     bench->holds_requests = true;
@@ -84,7 +84,7 @@ static void where_presence_is_served_nobody_polls(void **state) {
 
 #define LOST "round_over connection lost; connect "
 
-static void a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name(void **state) {
+ON_BENCH(a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
@@ -96,7 +96,7 @@ static void a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_na
 }
 
 /* A host that is silent and one that refuses have the same end. */
-static void a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said(void **state) {
+ON_BENCH(a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, false);
@@ -116,7 +116,7 @@ static void hear_nothing_but_the_host(struct bench *bench) {
 }
 
 /* One connection was made, the others were not: the network is bad. */
-static void a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world(void **state) {
+ON_BENCH(a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world) {
     struct bench *bench = *state;
     bench->settings.rendezvous.join_timeout = duration_from_seconds(50);
     bench_run(bench, "am", true, false);
@@ -132,7 +132,7 @@ static void a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world(voi
     bench_expect(bench, "failed no store");
 }
 
-static void a_host_that_was_heard_and_then_refuses_is_gone(void **state) {
+ON_BENCH(a_host_that_was_heard_and_then_refuses_is_gone) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
@@ -142,7 +142,7 @@ static void a_host_that_was_heard_and_then_refuses_is_gone(void **state) {
     bench_expect(bench, "failed no store");
 }
 
-static void a_lost_host_is_waited_for_no_longer_than_a_world(void **state) {
+ON_BENCH(a_lost_host_is_waited_for_no_longer_than_a_world) {
     struct bench *bench = *state;
     bench->settings.rendezvous.join_timeout = duration_from_seconds(20);
     bench_run(bench, "am", true, false);
@@ -150,7 +150,7 @@ static void a_lost_host_is_waited_for_no_longer_than_a_world(void **state) {
     bench_expect(bench, LOST "20.000 or refused for 5.000");
 }
 
-static void a_host_that_is_back_is_no_longer_awaited(void **state) {
+ON_BENCH(a_host_that_is_back_is_no_longer_awaited) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
@@ -160,14 +160,14 @@ static void a_host_that_is_back_is_no_longer_awaited(void **state) {
     bench_expect(bench, "");
 }
 
-static void who_hosts_the_store_cannot_do_without_it(void **state) {
+ON_BENCH(who_hosts_the_store_cannot_do_without_it) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, true);
     bench_lose_connection(bench, false);
     bench_expect(bench, "round_over connection lost; failed connection lost");
 }
 
-static void a_node_closes_the_record(void **state) {
+ON_BENCH(a_node_closes_the_record) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "worker 3 failed");
@@ -176,7 +176,7 @@ static void a_node_closes_the_record(void **state) {
     assert_true(bench->record.has_failed);
 }
 
-static void a_record_that_cannot_be_read_ends_this_node_and_is_left_alone(void **state) {
+ON_BENCH(a_record_that_cannot_be_read_ends_this_node_and_is_left_alone) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, false);
@@ -186,14 +186,14 @@ static void a_record_that_cannot_be_read_ends_this_node_and_is_left_alone(void *
     bench_expect(bench, "");
 }
 
-static void an_idle_node_only_beats(void **state) {
+ON_BENCH(an_idle_node_only_beats) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_wait(bench, 20);
     bench_expect(bench, "beat; beat; beat; beat");
 }
 
-static void the_first_of_the_world_looks_only_where_no_host_keeps_watch(void **state) {
+ON_BENCH(the_first_of_the_world_looks_only_where_no_host_keeps_watch) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, false);
     bench_wait(bench, 4);
@@ -202,7 +202,7 @@ static void the_first_of_the_world_looks_only_where_no_host_keeps_watch(void **s
     bench_expect(bench, "");
 }
 
-static void who_is_parked_looks_only_where_no_host_keeps_watch(void **state) {
+ON_BENCH(who_is_parked_looks_only_where_no_host_keeps_watch) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abcd");
     bench_join(bench, true, false);
@@ -211,7 +211,7 @@ static void who_is_parked_looks_only_where_no_host_keeps_watch(void **state) {
     assert_int_equal(bench->fetches, fetches);
 }
 
-static void beside_nodes_that_tell_nobody_everybody_looks(void **state) {
+ON_BENCH(beside_nodes_that_tell_nobody_everybody_looks) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     place(&bench->record, torch_node("t"))->is_waiting = true;
@@ -220,26 +220,3 @@ static void beside_nodes_that_tell_nobody_everybody_looks(void **state) {
     bench_wait(bench, 10);
     assert_in_range(bench->fetches, fetches + 9, fetches + 10);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_lost_write_is_thought_over_at_once_and_later_after_a_pause),
-    ON_BENCH(the_pause_grows_with_what_a_write_takes),
-    ON_BENCH(a_pause_ends_even_if_its_timer_was_replaced),
-    ON_BENCH(the_host_tells_the_watchers_what_a_stranger_wrote),
-    ON_BENCH(where_presence_is_served_nobody_polls),
-    ON_BENCH(a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name),
-    ON_BENCH(a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said),
-    ON_BENCH(a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world),
-    ON_BENCH(a_host_that_was_heard_and_then_refuses_is_gone),
-    ON_BENCH(a_lost_host_is_waited_for_no_longer_than_a_world),
-    ON_BENCH(a_host_that_is_back_is_no_longer_awaited),
-    ON_BENCH(who_hosts_the_store_cannot_do_without_it),
-    ON_BENCH(a_node_closes_the_record),
-    ON_BENCH(a_record_that_cannot_be_read_ends_this_node_and_is_left_alone),
-    ON_BENCH(an_idle_node_only_beats),
-    ON_BENCH(the_first_of_the_world_looks_only_where_no_host_keeps_watch),
-    ON_BENCH(who_is_parked_looks_only_where_no_host_keeps_watch),
-    ON_BENCH(beside_nodes_that_tell_nobody_everybody_looks),
-};
-
-UNIT_TESTS(tests)

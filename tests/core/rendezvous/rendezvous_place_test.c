@@ -45,7 +45,9 @@ static void expect_end(struct fixture *fixture, const char *reason) {
     assert_string_equal(explained, reason);
 }
 
-static void a_world_that_is_left_is_the_last_that_ended(void **state) {
+#define IN_PLACE(test) TEST_WITH(test, set_up, tear_down)
+
+IN_PLACE(a_world_that_is_left_is_the_last_that_ended) {
     struct fixture *fixture = *state;
     assert_int_equal(rendezvous_place_round(&fixture->place), RENDEZVOUS_NO_ROUND);
     rendezvous_place_ask_join(&fixture->place);
@@ -58,7 +60,7 @@ static void a_world_that_is_left_is_the_last_that_ended(void **state) {
     assert_int_equal(fixture->place.ended_round, 3);
 }
 
-static void who_is_missing_from_a_world_is_named(void **state) {
+IN_PLACE(who_is_missing_from_a_world_is_named) {
     struct fixture *fixture = *state;
     char reason[256];
     rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
@@ -69,7 +71,7 @@ static void who_is_missing_from_a_world_is_named(void **state) {
     assert_string_equal(reason, "a node has left the round");
 }
 
-static void a_world_ends_for_the_reason_that_was_written(void **state) {
+IN_PLACE(a_world_ends_for_the_reason_that_was_written) {
     struct fixture *fixture = *state;
     rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
     fixture->view.seen.round = 4;
@@ -81,7 +83,7 @@ static void a_world_ends_for_the_reason_that_was_written(void **state) {
         fixture, "the others have taken this node out of the job, since they heard nothing of it");
 }
 
-static void who_waits_in_an_open_job_is_parked_even_when_it_closes(void **state) {
+IN_PLACE(who_waits_in_an_open_job_is_parked_even_when_it_closes) {
     struct fixture *fixture = *state;
     rendezvous_place_look(&fixture->place, &fixture->view);
     assert_false(fixture->place.was_parked);
@@ -95,9 +97,7 @@ static void who_waits_in_an_open_job_is_parked_even_when_it_closes(void **state)
     assert_true(fixture->place.was_parked);
 }
 
-#define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-static void rank_0_of_a_ranked_world_knows_where_its_workers_meet(void **state) {
+IN_PLACE(rank_0_of_a_ranked_world_knows_where_its_workers_meet) {
     struct fixture *fixture = *state;
     struct rendezvous_place *place = &fixture->place;
     rendezvous_place_enter(place, &fixture->view.seen, false, false);
@@ -117,7 +117,7 @@ static void rank_0_of_a_ranked_world_knows_where_its_workers_meet(void **state) 
 }
 
 /* What is ready for a held world stays so: the node said it once. */
-static void who_has_entered_a_held_world_is_ready_for_it(void **state) {
+IN_PLACE(who_has_entered_a_held_world_is_ready_for_it) {
     struct fixture *fixture = *state;
     struct rendezvous_place *place = &fixture->place;
     rendezvous_place_enter(place, &fixture->view.seen, false, true);
@@ -130,7 +130,7 @@ static void who_has_entered_a_held_world_is_ready_for_it(void **state) {
     assert_int_equal(place->meeting.round, RENDEZVOUS_NO_ROUND);
 }
 
-static void rank_0_is_ready_when_its_store_is_open(void **state) {
+IN_PLACE(rank_0_is_ready_when_its_store_is_open) {
     struct fixture *fixture = *state;
     struct rendezvous_place *place = &fixture->place;
     rendezvous_place_enter(place, &fixture->view.seen, true, true);
@@ -140,15 +140,3 @@ static void rank_0_is_ready_when_its_store_is_open(void **state) {
     rendezvous_place_leave(place);
     assert_false(place->is_held);
 }
-
-static const struct CMUnitTest tests[] = {
-    IN_PLACE(a_world_that_is_left_is_the_last_that_ended),
-    IN_PLACE(who_is_missing_from_a_world_is_named),
-    IN_PLACE(a_world_ends_for_the_reason_that_was_written),
-    IN_PLACE(who_waits_in_an_open_job_is_parked_even_when_it_closes),
-    IN_PLACE(rank_0_of_a_ranked_world_knows_where_its_workers_meet),
-    IN_PLACE(who_has_entered_a_held_world_is_ready_for_it),
-    IN_PLACE(rank_0_is_ready_when_its_store_is_open),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 #include "core/rendezvous/rendezvous_delegation.h"
 
-static void each_node_of_the_round_has_its_ranks(void **state) {
-    (void)state;
+TEST(each_node_of_the_round_has_its_ranks) {
     struct rendezvous_ranking ranking = {0};
     const struct node_role roles[] = {{"trainer", 2}, {"reader", 1}, {"trainer", 3}};
     const struct rank_assignment last = {3, 6, 2, 5};
@@ -21,8 +20,7 @@ static void each_node_of_the_round_has_its_ranks(void **state) {
     assert_int_equal(rendezvous_ranking_of(&ranking, 0, 0).world_size, 0);
 }
 
-static void without_all_roles_there_are_no_ranks(void **state) {
-    (void)state;
+TEST(without_all_roles_there_are_no_ranks) {
     struct rendezvous_ranking ranking = {0};
     const struct node_role known[] = {{"trainer", 2}, {"trainer", 1}};
     const struct node_role unknown[] = {{"trainer", 2}, {NULL, 0}};
@@ -34,10 +32,3 @@ static void without_all_roles_there_are_no_ranks(void **state) {
     assert_false(rendezvous_ranking_compute(&ranking, 4, known, 0));
     rendezvous_ranking_clear(&ranking);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_node_of_the_round_has_its_ranks),
-    cmocka_unit_test(without_all_roles_there_are_no_ranks),
-};
-
-UNIT_TESTS(tests)

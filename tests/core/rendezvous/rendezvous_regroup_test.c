@@ -55,8 +55,7 @@ static void check(struct rendezvous_state *record, const char *expected) {
     rendezvous_state_clear(record);
 }
 
-static void survivors_go_on_in_the_next_round_at_once(void **state) {
-    (void)state;
+TEST(survivors_go_on_in_the_next_round_at_once) {
     struct rendezvous_settings settings = sized(2, 3);
     struct rendezvous_state record = round_of("abc");
     lose_first(&record, &settings);
@@ -65,8 +64,7 @@ static void survivors_go_on_in_the_next_round_at_once(void **state) {
     check(&record, "8 complete b0c1");
 }
 
-static void those_who_wait_come_before_spares_up_to_the_maximum(void **state) {
-    (void)state;
+TEST(those_who_wait_come_before_spares_up_to_the_maximum) {
     struct rendezvous_settings settings = sized(2, 4);
     struct rendezvous_state record = round_of("abc");
     be_spare(&record, "d");
@@ -76,8 +74,7 @@ static void those_who_wait_come_before_spares_up_to_the_maximum(void **state) {
     check(&record, "8 complete b0c1e2f3 spare d");
 }
 
-static void those_for_whom_no_place_is_left_become_spares(void **state) {
-    (void)state;
+TEST(those_for_whom_no_place_is_left_become_spares) {
     struct rendezvous_settings settings = sized(2, 3);
     struct rendezvous_state record = round_of("abc");
     wait_in(&record, "d");
@@ -86,8 +83,7 @@ static void those_for_whom_no_place_is_left_become_spares(void **state) {
     check(&record, "8 complete b0c1d2 spare e");
 }
 
-static void spares_fill_what_is_left(void **state) {
-    (void)state;
+TEST(spares_fill_what_is_left) {
     struct rendezvous_settings settings = sized(2, 3);
     struct rendezvous_state record = round_of("abc");
     be_spare(&record, "d");
@@ -96,8 +92,7 @@ static void spares_fill_what_is_left(void **state) {
     check(&record, "8 complete b0c1d2 spare e");
 }
 
-static void a_world_that_may_not_grow_takes_as_many_as_it_has_lost(void **state) {
-    (void)state;
+TEST(a_world_that_may_not_grow_takes_as_many_as_it_has_lost) {
     struct rendezvous_settings settings = sized(1, 8);
     settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
     struct rendezvous_state record = round_of("abc");
@@ -107,8 +102,7 @@ static void a_world_that_may_not_grow_takes_as_many_as_it_has_lost(void **state)
     check(&record, "8 complete b0c1d2 waits e");
 }
 
-static void a_world_that_may_not_grow_takes_a_replacement_that_comes_later(void **state) {
-    (void)state;
+TEST(a_world_that_may_not_grow_takes_a_replacement_that_comes_later) {
     struct rendezvous_settings settings = sized(1, 8);
     settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
     struct rendezvous_state record = round_of("abc");
@@ -123,8 +117,7 @@ static void a_world_that_may_not_grow_takes_a_replacement_that_comes_later(void 
     check(&record, "9 complete b0c1d2 waits e");
 }
 
-static void too_few_leave_the_round_open_for_as_many_as_the_job_needs(void **state) {
-    (void)state;
+TEST(too_few_leave_the_round_open_for_as_many_as_the_job_needs) {
     struct rendezvous_settings settings = sized(3, 4);
     struct rendezvous_state record = round_of("abc");
     lose_first(&record, &settings);
@@ -135,8 +128,7 @@ static void too_few_leave_the_round_open_for_as_many_as_the_job_needs(void **sta
     check(&record, "8 open b0c0");
 }
 
-static void who_waits_for_a_replacement_leaves_the_round_open(void **state) {
-    (void)state;
+TEST(who_waits_for_a_replacement_leaves_the_round_open) {
     struct rendezvous_settings settings = sized(1, 4);
     settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
     struct rendezvous_state record = round_of("abc");
@@ -149,8 +141,7 @@ static void who_waits_for_a_replacement_leaves_the_round_open(void **state) {
     check(&record, "8 complete b0c1d2");
 }
 
-static void patience_for_a_replacement_ends_with_those_that_are_left(void **state) {
-    (void)state;
+TEST(patience_for_a_replacement_ends_with_those_that_are_left) {
     struct rendezvous_settings settings = sized(2, 4);
     settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
     struct rendezvous_state record = round_of("abc");
@@ -159,8 +150,7 @@ static void patience_for_a_replacement_ends_with_those_that_are_left(void **stat
     check(&record, "8 complete b0c1");
 }
 
-static void where_no_participant_is_missing_nobody_is_waited_for(void **state) {
-    (void)state;
+TEST(where_no_participant_is_missing_nobody_is_waited_for) {
     struct rendezvous_settings settings = sized(1, 4);
     settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
     struct rendezvous_state record = round_of("ab");
@@ -171,8 +161,7 @@ static void where_no_participant_is_missing_nobody_is_waited_for(void **state) {
     check(&record, "8 complete a0b1");
 }
 
-static void a_failure_is_charged_to_the_job(void **state) {
-    (void)state;
+TEST(a_failure_is_charged_to_the_job) {
     struct rendezvous_settings settings = sized(1, 4);
     struct rendezvous_state record = round_of("ab");
     record.restarts = 2;
@@ -184,15 +173,13 @@ static void a_failure_is_charged_to_the_job(void **state) {
     check(&record, "8 complete a0b1");
 }
 
-static void reasons_are_written_so_that_every_reader_can_read_them(void **state) {
-    (void)state;
+TEST(reasons_are_written_so_that_every_reader_can_read_them) {
     struct rendezvous_state record = {0};
     rendezvous_regroup_explain(&record, "tab\there, \xc3\xa9 and \"quotes\"");
     assert_string_equal(record.reason, "tab?here, ?? and \"quotes\"");
 }
 
-static void only_open_complete_rounds_of_musters_nodes_are_moved_on(void **state) {
-    (void)state;
+TEST(only_open_complete_rounds_of_musters_nodes_are_moved_on) {
     struct rendezvous_state record = round_of("ab");
     assert_true(rendezvous_regroup_is_possible(&record));
     place(&record, torch_node("t"))->is_waiting = true;
@@ -208,8 +195,7 @@ static void only_open_complete_rounds_of_musters_nodes_are_moved_on(void **state
     rendezvous_state_clear(&record);
 }
 
-static void a_waiting_node_of_torchruns_is_moved_with_the_others(void **state) {
-    (void)state;
+TEST(a_waiting_node_of_torchruns_is_moved_with_the_others) {
     struct rendezvous_settings settings = sized(1, 4);
     struct rendezvous_state record = round_of("b");
     place(&record, torch_node("a"))->is_waiting = true;
@@ -217,8 +203,7 @@ static void a_waiting_node_of_torchruns_is_moved_with_the_others(void **state) {
     check(&record, "8 complete b1a0");
 }
 
-static void somebody_waits_for_a_place_that_is_free(void **state) {
-    (void)state;
+TEST(somebody_waits_for_a_place_that_is_free) {
     struct rendezvous_settings settings = sized(1, 3);
     struct rendezvous_state record = round_of("ab");
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
@@ -237,23 +222,3 @@ static void somebody_waits_for_a_place_that_is_free(void **state) {
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
     rendezvous_state_clear(&record);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(survivors_go_on_in_the_next_round_at_once),
-    cmocka_unit_test(those_who_wait_come_before_spares_up_to_the_maximum),
-    cmocka_unit_test(those_for_whom_no_place_is_left_become_spares),
-    cmocka_unit_test(spares_fill_what_is_left),
-    cmocka_unit_test(a_world_that_may_not_grow_takes_as_many_as_it_has_lost),
-    cmocka_unit_test(a_world_that_may_not_grow_takes_a_replacement_that_comes_later),
-    cmocka_unit_test(too_few_leave_the_round_open_for_as_many_as_the_job_needs),
-    cmocka_unit_test(who_waits_for_a_replacement_leaves_the_round_open),
-    cmocka_unit_test(patience_for_a_replacement_ends_with_those_that_are_left),
-    cmocka_unit_test(where_no_participant_is_missing_nobody_is_waited_for),
-    cmocka_unit_test(a_failure_is_charged_to_the_job),
-    cmocka_unit_test(reasons_are_written_so_that_every_reader_can_read_them),
-    cmocka_unit_test(only_open_complete_rounds_of_musters_nodes_are_moved_on),
-    cmocka_unit_test(a_waiting_node_of_torchruns_is_moved_with_the_others),
-    cmocka_unit_test(somebody_waits_for_a_place_that_is_free),
-};
-
-UNIT_TESTS(tests)

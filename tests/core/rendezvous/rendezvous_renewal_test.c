@@ -8,7 +8,7 @@
 #define A "a_1_1073741824"
 #define ME "me_1_1073741824"
 
-static void one_write_restarts_all(void **state) {
+ON_BENCH(one_write_restarts_all) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
@@ -18,7 +18,7 @@ static void one_write_restarts_all(void **state) {
     bench_expect(bench, "world round 2 rank 1 of 2");
 }
 
-static void a_restart_that_another_has_written_is_not_charged_again(void **state) {
+ON_BENCH(a_restart_that_another_has_written_is_not_charged_again) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_place_round(bench, 2, "am");
@@ -30,7 +30,7 @@ static void a_restart_that_another_has_written_is_not_charged_again(void **state
     assert_int_equal(bench->record.restarts, 1);
 }
 
-static void who_is_told_of_a_new_round_need_not_ask_for_one(void **state) {
+ON_BENCH(who_is_told_of_a_new_round_need_not_ask_for_one) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_place_round(bench, 2, "am");
@@ -40,7 +40,7 @@ static void who_is_told_of_a_new_round_need_not_ask_for_one(void **state) {
     bench_expect(bench, "");
 }
 
-static void a_node_leaves_and_the_others_go_on(void **state) {
+ON_BENCH(a_node_leaves_and_the_others_go_on) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
@@ -48,7 +48,7 @@ static void a_node_leaves_and_the_others_go_on(void **state) {
                         "[] because node me (pid 1) has left; settled");
 }
 
-static void a_node_that_leaves_because_of_a_signal_says_which(void **state) {
+ON_BENCH(a_node_that_leaves_because_of_a_signal_says_which) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     bench_tell(
@@ -57,7 +57,7 @@ static void a_node_that_leaves_because_of_a_signal_says_which(void **state) {
                         "[] signal 15 because node me (pid 1) has left; settled");
 }
 
-static void a_later_round_tells_of_no_signal(void **state) {
+ON_BENCH(a_later_round_tells_of_no_signal) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);
     bench->record.signal = 15;
@@ -68,7 +68,7 @@ static void a_later_round_tells_of_no_signal(void **state) {
     assert_int_equal(bench->record.signal, 0);
 }
 
-static void who_leaves_when_its_work_is_done_disturbs_nobody(void **state) {
+ON_BENCH(who_leaves_when_its_work_is_done_disturbs_nobody) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
@@ -78,7 +78,7 @@ static void who_leaves_when_its_work_is_done_disturbs_nobody(void **state) {
     assert_int_equal(rendezvous_state_participants(&bench->record), 2);
 }
 
-static void where_losses_are_waited_for_one_that_leaves_is_waited_for_too(void **state) {
+ON_BENCH(where_losses_are_waited_for_one_that_leaves_is_waited_for_too) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 1;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
@@ -88,7 +88,7 @@ static void where_losses_are_waited_for_one_that_leaves_is_waited_for_too(void *
                         "wanted 3 because node me (pid 1) has left; settled");
 }
 
-static void a_spare_takes_the_place_of_a_node_that_leaves_at_once(void **state) {
+ON_BENCH(a_spare_takes_the_place_of_a_node_that_leaves_at_once) {
     struct bench *bench = *state;
     bench->settings.rendezvous.maximum_nodes = 2;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
@@ -99,17 +99,3 @@ static void a_spare_takes_the_place_of_a_node_that_leaves_at_once(void **state) 
     bench_expect(bench, "write round 2 complete [a_1_1073741824:0 s_1_1073741824:1] wait [] spare "
                         "[] because node me (pid 1) has left; settled");
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(one_write_restarts_all),
-    ON_BENCH(a_restart_that_another_has_written_is_not_charged_again),
-    ON_BENCH(who_is_told_of_a_new_round_need_not_ask_for_one),
-    ON_BENCH(a_node_leaves_and_the_others_go_on),
-    ON_BENCH(a_node_that_leaves_because_of_a_signal_says_which),
-    ON_BENCH(a_later_round_tells_of_no_signal),
-    ON_BENCH(who_leaves_when_its_work_is_done_disturbs_nobody),
-    ON_BENCH(where_losses_are_waited_for_one_that_leaves_is_waited_for_too),
-    ON_BENCH(a_spare_takes_the_place_of_a_node_that_leaves_at_once),
-};
-
-UNIT_TESTS(tests)

@@ -48,6 +48,6 @@ static inline void apply_as(
     rendezvous_apply(&scene->record, &scene->settings, &other, action, wall_seconds(1000));
 }
 
-#define SCENE_TEST(name) cmocka_unit_test_setup_teardown(name, make_scene, drop_scene)
+#define SCENE_TEST(name) TEST_WITH(name, make_scene, drop_scene)
 
 #endif

@@ -28,7 +28,7 @@ static void run_with_a_and_b(struct bench *bench) {
     bench_forget(bench);
 }
 
-static void many_nodes_come_in_one_write(void **state) {
+ON_BENCH(many_nodes_come_in_one_write) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, true);
@@ -45,7 +45,7 @@ static void many_nodes_come_in_one_write(void **state) {
     bench_expect(bench, "");
 }
 
-static void who_leaves_is_taken_out_and_told(void **state) {
+ON_BENCH(who_leaves_is_taken_out_and_told) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     struct rendezvous_wish leave = rendezvous_wish_of(RENDEZVOUS_WISH_LEAVE);
@@ -57,7 +57,7 @@ static void who_leaves_is_taken_out_and_told(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "tell_standings 2;"));
 }
 
-static void a_failure_is_charged_once_for_several_nodes(void **state) {
+ON_BENCH(a_failure_is_charged_once_for_several_nodes) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     struct rendezvous_wish failed = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
@@ -73,7 +73,7 @@ static void a_failure_is_charged_once_for_several_nodes(void **state) {
     assert_string_equal(bench->record.reason, "worker 1 failed");
 }
 
-static void doubts_and_finished_workers_are_marked(void **state) {
+ON_BENCH(doubts_and_finished_workers_are_marked) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     struct rendezvous_wish said = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
@@ -89,7 +89,7 @@ static void doubts_and_finished_workers_are_marked(void **state) {
     assert_true(bench->record.is_draining);
 }
 
-static void the_record_is_closed_for_a_node(void **state) {
+ON_BENCH(the_record_is_closed_for_a_node) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     struct rendezvous_wish close = rendezvous_wish_of(RENDEZVOUS_WISH_CLOSE);
@@ -103,7 +103,7 @@ static void the_record_is_closed_for_a_node(void **state) {
     bench_expect(bench, "tell_standings 1");
 }
 
-static void beside_a_node_of_torchrun_all_write_for_themselves(void **state) {
+ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     place(&bench->record, torch_node("t"))->is_waiting = true;
@@ -115,7 +115,7 @@ static void beside_a_node_of_torchrun_all_write_for_themselves(void **state) {
 }
 
 /* Nothing has to be done for them meanwhile, and nobody wishes anything new. */
-static void who_is_missing_in_a_record_of_another_is_let_in_again(void **state) {
+ON_BENCH(who_is_missing_in_a_record_of_another_is_let_in_again) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     assert_true(bench->machine->delegates.are_served);
@@ -126,7 +126,7 @@ static void who_is_missing_in_a_record_of_another_is_let_in_again(void **state) 
                                "node b (pid 1) has left the round");
 }
 
-static void who_wants_to_write_itself_is_let_go(void **state) {
+ON_BENCH(who_wants_to_write_itself_is_let_go) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     wish_to(bench, "b", RENDEZVOUS_WISH_OWN);
@@ -135,7 +135,7 @@ static void who_wants_to_write_itself_is_let_go(void **state) {
 
 /* What is told lies in a queue, and a later standing would take the place of the word that lets go.
  */
-static void who_was_let_go_is_told_nothing_else(void **state) {
+ON_BENCH(who_was_let_go_is_told_nothing_else) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     wish_to(bench, "b", RENDEZVOUS_WISH_OWN);
@@ -147,7 +147,7 @@ static void who_was_let_go_is_told_nothing_else(void **state) {
     bench_expect(bench, "tell_standings 1");
 }
 
-static void who_asked_before_there_was_a_record_is_let_go(void **state) {
+ON_BENCH(who_asked_before_there_was_a_record_is_let_go) {
     struct bench *bench = *state;
     bench->holds_requests = true;
     bench_join(bench, true, true);
@@ -158,7 +158,7 @@ static void who_asked_before_there_was_a_record_is_let_go(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "tell_standings 1 withdrawn"));
 }
 
-static void a_host_that_fails_lets_all_go(void **state) {
+ON_BENCH(a_host_that_fails_lets_all_go) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_BROKEN, "no record");
@@ -167,7 +167,7 @@ static void a_host_that_fails_lets_all_go(void **state) {
     bench_expect(bench, "tell_standings 1 withdrawn");
 }
 
-static void who_is_gone_wishes_nothing_any_more(void **state) {
+ON_BENCH(who_is_gone_wishes_nothing_any_more) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
     bench_tell(bench, (struct rendezvous_event){
@@ -177,7 +177,7 @@ static void who_is_gone_wishes_nothing_any_more(void **state) {
                                "a (pid 1) is gone");
 }
 
-static void the_host_has_the_tasks_of_the_first_node(void **state) {
+ON_BENCH(the_host_has_the_tasks_of_the_first_node) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, true);
     wish_to(bench, "a", RENDEZVOUS_WISH_JOIN);
@@ -206,7 +206,7 @@ static void start_three(struct bench *bench) {
     wish_with_role(bench, "b", 3);
 }
 
-static void a_round_of_new_nodes_is_ranked(void **state) {
+ON_BENCH(a_round_of_new_nodes_is_ranked) {
     struct bench *bench = *state;
     start_three(bench);
     bench_expect_record(
@@ -226,7 +226,7 @@ static void a_round_of_new_nodes_is_ranked(void **state) {
     assert_string_equal(bench->told.items[0].meeting.address, "10.0.0.1");
 }
 
-static void a_host_that_is_rank_0_tells_where_the_workers_meet(void **state) {
+ON_BENCH(a_host_that_is_rank_0_tells_where_the_workers_meet) {
     struct bench *bench = *state;
     bench->settings.role = (struct node_role){"default", 2};
     bench->settings.rendezvous.minimum_nodes = 2;
@@ -277,7 +277,7 @@ static void fail_after_start(struct bench *bench) {
     bench->told.count = 0;
 }
 
-static void the_next_round_is_held_until_all_are_ready(void **state) {
+ON_BENCH(the_next_round_is_held_until_all_are_ready) {
     struct bench *bench = *state;
     fail_after_start(bench);
     say_ready(bench, "b", 2, 1);
@@ -293,7 +293,7 @@ static void the_next_round_is_held_until_all_are_ready(void **state) {
     assert_int_equal(bench->told.items[1].meeting.port, 29401);
 }
 
-static void the_last_one_who_is_ready_releases_the_host(void **state) {
+ON_BENCH(the_last_one_who_is_ready_releases_the_host) {
     struct bench *bench = *state;
     fail_after_start(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -305,7 +305,7 @@ static void the_last_one_who_is_ready_releases_the_host(void **state) {
     bench_expect(bench, "tell_standings 2; released round 1 meets at 10.0.0.2 port 29401");
 }
 
-static void who_takes_back_that_it_is_ready_is_awaited_again(void **state) {
+ON_BENCH(who_takes_back_that_it_is_ready_is_awaited_again) {
     struct bench *bench = *state;
     fail_after_start(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -318,7 +318,7 @@ static void who_takes_back_that_it_is_ready_is_awaited_again(void **state) {
 }
 
 /* What was said for the round before does not count. */
-static void a_node_that_is_lost_meanwhile_begins_the_next_round(void **state) {
+ON_BENCH(a_node_that_is_lost_meanwhile_begins_the_next_round) {
     struct bench *bench = *state;
     fail_after_start(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -333,7 +333,7 @@ static void a_node_that_is_lost_meanwhile_begins_the_next_round(void **state) {
 }
 
 /* It has no workers to end, and is told when the others have. */
-static void a_node_that_is_new_is_told_of_a_held_round_when_it_begins(void **state) {
+ON_BENCH(a_node_that_is_new_is_told_of_a_held_round_when_it_begins) {
     struct bench *bench = *state;
     start_three(bench);
     bench_tell(bench, (struct rendezvous_event){
@@ -350,7 +350,7 @@ static void a_node_that_is_new_is_told_of_a_held_round_when_it_begins(void **sta
     assert_int_equal(bench->told.items[1].ranks.world_size, 6);
 }
 
-static void beside_a_node_of_torchrun_a_held_round_is_over(void **state) {
+ON_BENCH(beside_a_node_of_torchrun_a_held_round_is_over) {
     struct bench *bench = *state;
     fail_after_start(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -362,7 +362,7 @@ static void beside_a_node_of_torchrun_a_held_round_is_over(void **state) {
 }
 
 /* One of them has not said its role, or writes the record itself. */
-static void a_round_with_another_kind_of_node_is_not_ranked(void **state) {
+ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked) {
     struct bench *bench = *state;
     bench->settings.role = (struct node_role){"default", 2};
     bench->settings.rendezvous.minimum_nodes = 3;
@@ -376,7 +376,7 @@ static void a_round_with_another_kind_of_node_is_not_ranked(void **state) {
 
 /* It has given up its host just when the round was ranked. As its first node it would wait for role
  * infos that nobody writes. */
-static void who_was_not_told_its_ranks_ends_the_round(void **state) {
+ON_BENCH(who_was_not_told_its_ranks_ends_the_round) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "mab");
     bench->record.ranked = 2;
@@ -388,7 +388,7 @@ static void who_was_not_told_its_ranks_ends_the_round(void **state) {
 }
 
 /* Each write has the whole record, so that to let in each by itself costs N times N. */
-static void many_who_come_one_by_one_take_few_writes(void **state) {
+ON_BENCH(many_who_come_one_by_one_take_few_writes) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 60;
     bench->settings.rendezvous.maximum_nodes = 60;
@@ -405,32 +405,3 @@ static void many_who_come_one_by_one_take_few_writes(void **state) {
     wish_to(bench, "last", RENDEZVOUS_WISH_JOIN);
     assert_true(bench->record.is_complete);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(who_is_missing_in_a_record_of_another_is_let_in_again),
-    ON_BENCH(many_nodes_come_in_one_write),
-    ON_BENCH(who_leaves_is_taken_out_and_told),
-    ON_BENCH(a_failure_is_charged_once_for_several_nodes),
-    ON_BENCH(doubts_and_finished_workers_are_marked),
-    ON_BENCH(the_record_is_closed_for_a_node),
-    ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves),
-    ON_BENCH(who_wants_to_write_itself_is_let_go),
-    ON_BENCH(who_was_let_go_is_told_nothing_else),
-    ON_BENCH(who_asked_before_there_was_a_record_is_let_go),
-    ON_BENCH(a_host_that_fails_lets_all_go),
-    ON_BENCH(who_is_gone_wishes_nothing_any_more),
-    ON_BENCH(the_host_has_the_tasks_of_the_first_node),
-    ON_BENCH(a_round_of_new_nodes_is_ranked),
-    ON_BENCH(a_host_that_is_rank_0_tells_where_the_workers_meet),
-    ON_BENCH(the_next_round_is_held_until_all_are_ready),
-    ON_BENCH(the_last_one_who_is_ready_releases_the_host),
-    ON_BENCH(who_takes_back_that_it_is_ready_is_awaited_again),
-    ON_BENCH(a_node_that_is_lost_meanwhile_begins_the_next_round),
-    ON_BENCH(a_node_that_is_new_is_told_of_a_held_round_when_it_begins),
-    ON_BENCH(beside_a_node_of_torchrun_a_held_round_is_over),
-    ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked),
-    ON_BENCH(who_was_not_told_its_ranks_ends_the_round),
-    ON_BENCH(many_who_come_one_by_one_take_few_writes),
-};
-
-UNIT_TESTS(tests)

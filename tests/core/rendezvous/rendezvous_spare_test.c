@@ -43,8 +43,7 @@ static void expect_misplaced(const char *theirs, const char *own, const char *ex
     text_clear(&out);
 }
 
-static void a_spare_on_a_machine_of_its_own_is_one_of_the_job(void **unused) {
-    (void)unused;
+TEST_WITH(a_spare_on_a_machine_of_its_own_is_one_of_the_job, begin, NULL) {
     char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
     char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
     add("node2", 7, true);
@@ -55,8 +54,7 @@ static void a_spare_on_a_machine_of_its_own_is_one_of_the_job(void **unused) {
     free(elsewhere);
 }
 
-static void a_spare_beside_a_node_on_its_machine_is_none(void **unused) {
-    (void)unused;
+TEST_WITH(a_spare_beside_a_node_on_its_machine_is_none, begin, NULL) {
     char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
     add("node1", 7, true);
     expect_misplaced(own, own, "a node of that job is on this machine, process 7");
@@ -64,8 +62,7 @@ static void a_spare_beside_a_node_on_its_machine_is_none(void **unused) {
     free(own);
 }
 
-static void another_program_and_other_arguments_are_told_apart(void **unused) {
-    (void)unused;
+TEST_WITH(another_program_and_other_arguments_are_told_apart, begin, NULL) {
     char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
     char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
     char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
@@ -89,8 +86,7 @@ static bool is_mixed(const char *theirs, const char *own) {
     return rendezvous_spare_is_mixed(&record, &nodes[0].identity, slice_from_string(theirs), own);
 }
 
-static void two_jobs_in_one_world_are_known_by_their_programs(void **unused) {
-    (void)unused;
+TEST_WITH(two_jobs_in_one_world_are_known_by_their_programs, begin, NULL) {
     char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
     char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
     char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
@@ -109,8 +105,7 @@ static void two_jobs_in_one_world_are_known_by_their_programs(void **unused) {
     free(argument);
 }
 
-static void where_arguments_end_makes_a_difference(void **unused) {
-    (void)unused;
+TEST_WITH(where_arguments_end_makes_a_difference, begin, NULL) {
     char *one = program(LAUNCH_ENTRY_PROGRAM, "a", "b");
     char *none = program(LAUNCH_ENTRY_PROGRAM, "ab", NULL);
     assert_string_not_equal(one, none);
@@ -118,8 +113,7 @@ static void where_arguments_end_makes_a_difference(void **unused) {
     free(none);
 }
 
-static void what_a_stranger_has_written_is_no_other_program(void **unused) {
-    (void)unused;
+TEST_WITH(what_a_stranger_has_written_is_no_other_program, begin, NULL) {
     char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
     add("node2", 7, true);
     expect_misplaced("", own, "");
@@ -128,8 +122,7 @@ static void what_a_stranger_has_written_is_no_other_program(void **unused) {
     free(own);
 }
 
-static void a_spare_is_told_what_it_is_and_what_is_odd_about_it(void **unused) {
-    (void)unused;
+TEST_WITH(a_spare_is_told_what_it_is_and_what_is_odd_about_it, begin, NULL) {
     struct launch_config config = {.minimum_nodes = 1, .maximum_nodes = 2};
     struct text out = {0};
     rendezvous_spare_describe(&config, "j\x1b", "host:1", true, NULL, &out);
@@ -142,15 +135,3 @@ static void a_spare_is_told_what_it_is_and_what_is_odd_about_it(void **unused) {
         "which waits to be let in (--scale-up); but why: if these are two jobs"));
     text_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(a_spare_on_a_machine_of_its_own_is_one_of_the_job, begin),
-    cmocka_unit_test_setup(a_spare_beside_a_node_on_its_machine_is_none, begin),
-    cmocka_unit_test_setup(another_program_and_other_arguments_are_told_apart, begin),
-    cmocka_unit_test_setup(two_jobs_in_one_world_are_known_by_their_programs, begin),
-    cmocka_unit_test_setup(where_arguments_end_makes_a_difference, begin),
-    cmocka_unit_test_setup(what_a_stranger_has_written_is_no_other_program, begin),
-    cmocka_unit_test_setup(a_spare_is_told_what_it_is_and_what_is_odd_about_it, begin),
-};
-
-UNIT_TESTS(tests)

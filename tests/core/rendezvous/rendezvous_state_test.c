@@ -6,8 +6,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "rendezvous_fixture.h"
 
-static void the_zeroed_record_is_empty_and_open(void **state) {
-    (void)state;
+TEST(the_zeroed_record_is_empty_and_open) {
     struct rendezvous_state record = {0};
     struct node_identity stranger = torch_node("a");
     check_record(&record, "round 0 open [] wait [] spare []");
@@ -21,8 +20,7 @@ static void the_zeroed_record_is_empty_and_open(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_node_is_made_once_and_found_again(void **state) {
-    (void)state;
+TEST(a_node_is_made_once_and_found_again) {
     struct rendezvous_state record = {0};
     place_participant(&record, "a");
     place_waiting(&record, "b");
@@ -34,8 +32,7 @@ static void a_node_is_made_once_and_found_again(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_record_grows_with_its_nodes(void **state) {
-    (void)state;
+TEST(a_record_grows_with_its_nodes) {
     struct rendezvous_state record = {0};
     place_participant(&record, "a");
     struct rendezvous_state other = {0};
@@ -50,8 +47,7 @@ static void a_record_grows_with_its_nodes(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void pruning_drops_nodes_without_a_flag_and_keeps_the_order(void **state) {
-    (void)state;
+TEST(pruning_drops_nodes_without_a_flag_and_keeps_the_order) {
     struct rendezvous_state record = {0};
     struct node_identity bare = torch_node("bare");
     place_waiting(&record, "w");
@@ -66,8 +62,7 @@ static void pruning_drops_nodes_without_a_flag_and_keeps_the_order(void **state)
     rendezvous_state_clear(&record);
 }
 
-static void each_list_is_counted_by_itself(void **state) {
-    (void)state;
+TEST(each_list_is_counted_by_itself) {
     struct rendezvous_state record = {0};
     place_participant(&record, "a");
     place_participant(&record, "b");
@@ -81,8 +76,7 @@ static void each_list_is_counted_by_itself(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_copy_stands_by_itself(void **state) {
-    (void)state;
+TEST(a_copy_stands_by_itself) {
     struct rendezvous_state record = {.round = 4, .reason = "why"};
     place_participant(&record, "a");
     struct rendezvous_state copy = {0};
@@ -97,8 +91,7 @@ static void a_copy_stands_by_itself(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void records_are_equal_in_whatever_order_their_nodes_came(void **state) {
-    (void)state;
+TEST(records_are_equal_in_whatever_order_their_nodes_came) {
     struct rendezvous_state left = {0};
     struct rendezvous_state right = {0};
     place_participant(&left, "a");
@@ -112,8 +105,7 @@ static void records_are_equal_in_whatever_order_their_nodes_came(void **state) {
     rendezvous_state_clear(&left);
 }
 
-static void records_have_an_order_that_no_job_goes_back(void **state) {
-    (void)state;
+TEST(records_have_an_order_that_no_job_goes_back) {
     const struct rendezvous_state order[] = {{.round = 0}, {.round = 0, .is_complete = true},
         {.round = 1}, {.round = 1, .is_complete = true}, {.round = 0, .is_closed = true},
         {.round = 2, .is_complete = true, .is_closed = true}};
@@ -124,8 +116,7 @@ static void records_have_an_order_that_no_job_goes_back(void **state) {
     }
 }
 
-static void every_part_of_a_record_counts_in_equality(void **state) {
-    (void)state;
+TEST(every_part_of_a_record_counts_in_equality) {
     struct rendezvous_state record = {.is_complete = true, .has_deadline = true};
     place_participant(&record, "a");
     struct rendezvous_state others[18] = {{0}};
@@ -157,8 +148,7 @@ static void every_part_of_a_record_counts_in_equality(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_renumbered_record_counts_on_from_another_number(void **state) {
-    (void)state;
+TEST(a_renumbered_record_counts_on_from_another_number) {
     struct rendezvous_state record = {.round = 2};
     rendezvous_state_renumber(&record, 5000); /* nobody runs in an open round */
     assert_int_equal(record.round, 5002);
@@ -174,8 +164,7 @@ static void a_renumbered_record_counts_on_from_another_number(void **state) {
     assert_int_equal(record.round, 3004);
 }
 
-static void rounds_of_renumbered_records_are_compared_by_how_many_came_before(void **state) {
-    (void)state;
+TEST(rounds_of_renumbered_records_are_compared_by_how_many_came_before) {
     struct rendezvous_state old = {.round = 2, .is_complete = true};
     struct rendezvous_state anew = {.round = 7000, .base = 7000, .next_base = 7000};
     assert_true(rendezvous_state_is_before(&anew, &old));
@@ -184,8 +173,7 @@ static void rounds_of_renumbered_records_are_compared_by_how_many_came_before(vo
     assert_true(rendezvous_state_is_before(&old, &anew));
 }
 
-static void a_complete_round_keeps_its_restarts(void **state) {
-    (void)state;
+TEST(a_complete_round_keeps_its_restarts) {
     struct rendezvous_state record = {.is_complete = true, .restarts = 1};
     rendezvous_state_raise_restarts(&record, 3);
     rendezvous_state_raise_restarts(&record, 2);
@@ -203,8 +191,7 @@ static void a_complete_round_keeps_its_restarts(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void an_expelled_node_is_in_no_list(void **state) {
-    (void)state;
+TEST(an_expelled_node_is_in_no_list) {
     struct rendezvous_settings settings = sized(1, 3);
     struct rendezvous_state record = {.round = 2, .is_complete = true};
     place_participant(&record, "a");
@@ -221,8 +208,7 @@ static void an_expelled_node_is_in_no_list(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void the_rank_of_a_node_survives_the_expulsion_of_another(void **state) {
-    (void)state;
+TEST(the_rank_of_a_node_survives_the_expulsion_of_another) {
     struct rendezvous_settings settings = sized(1, 3);
     struct rendezvous_state record = {.is_complete = true};
     place_participant(&record, "a");
@@ -234,8 +220,7 @@ static void the_rank_of_a_node_survives_the_expulsion_of_another(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_complete_round_without_participants_gives_way_to_the_next(void **state) {
-    (void)state;
+TEST(a_complete_round_without_participants_gives_way_to_the_next) {
     struct rendezvous_settings settings = sized(1, 2);
     struct rendezvous_state record = {.round = 2,
         .is_complete = true,
@@ -252,8 +237,7 @@ static void a_complete_round_without_participants_gives_way_to_the_next(void **s
     rendezvous_state_clear(&record);
 }
 
-static void a_round_with_too_few_participants_forgets_its_deadline(void **state) {
-    (void)state;
+TEST(a_round_with_too_few_participants_forgets_its_deadline) {
     struct rendezvous_settings settings = sized(2, 4);
     struct rendezvous_state record = {.has_deadline = true, .deadline = wall_seconds(9)};
     place_participant(&record, "a");
@@ -268,8 +252,7 @@ static void a_round_with_too_few_participants_forgets_its_deadline(void **state)
     rendezvous_state_clear(&record);
 }
 
-static void the_expulsion_of_one_who_waits_settles_nothing(void **state) {
-    (void)state;
+TEST(the_expulsion_of_one_who_waits_settles_nothing) {
     struct rendezvous_settings settings = sized(2, 4);
     struct rendezvous_state record = {.is_complete = true};
     place_waiting(&record, "w");
@@ -279,8 +262,7 @@ static void the_expulsion_of_one_who_waits_settles_nothing(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void nodes_of_another_kind_are_noticed(void **state) {
-    (void)state;
+TEST(nodes_of_another_kind_are_noticed) {
     struct rendezvous_state record = {0};
     place(&record, muster_node("a"))->is_participant = true;
     assert_false(rendezvous_state_has_foreign_node(&record));
@@ -296,8 +278,7 @@ static int64_t rank_of(const struct rendezvous_state *record, struct node_identi
     return rendezvous_state_find(record, &identity)->rank;
 }
 
-static void musters_nodes_among_themselves_rank_in_the_natural_order(void **state) {
-    (void)state;
+TEST(musters_nodes_among_themselves_rank_in_the_natural_order) {
     struct rendezvous_state record = {.is_complete = true};
     place(&record, muster_node("node10"))->is_participant = true;
     place(&record, muster_node("node9"))->is_participant = true;
@@ -310,8 +291,7 @@ static void musters_nodes_among_themselves_rank_in_the_natural_order(void **stat
     rendezvous_state_clear(&record);
 }
 
-static void with_a_torchrun_participant_ranks_are_in_torchruns_order(void **state) {
-    (void)state;
+TEST(with_a_torchrun_participant_ranks_are_in_torchruns_order) {
     struct rendezvous_state record = {.is_complete = true};
     place(&record, muster_node("node9"))->is_participant = true;
     place_participant(&record, "node10");
@@ -321,8 +301,7 @@ static void with_a_torchrun_participant_ranks_are_in_torchruns_order(void **stat
     rendezvous_state_clear(&record);
 }
 
-static void ten_thousand_nodes_are_ranked(void **state) {
-    (void)state;
+TEST(ten_thousand_nodes_are_ranked) {
     enum { NODES = 10000 };
     struct rendezvous_state record = {.is_complete = true};
     record.nodes = calloc(NODES, sizeof *record.nodes);
@@ -340,8 +319,7 @@ static void ten_thousand_nodes_are_ranked(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_transcript_line_says_what_is_not_as_usual(void **state) {
-    (void)state;
+TEST(a_transcript_line_says_what_is_not_as_usual) {
     struct rendezvous_state record = {.round = 3,
         .is_complete = true,
         .is_closed = true,
@@ -364,8 +342,7 @@ static void a_transcript_line_says_what_is_not_as_usual(void **state) {
     rendezvous_state_clear(&record);
 }
 
-static void a_round_that_somebody_has_left_is_not_whole(void **state) {
-    (void)state;
+TEST(a_round_that_somebody_has_left_is_not_whole) {
     struct rendezvous_state record = {.is_complete = true};
     assert_true(rendezvous_state_is_whole(&record));
     place_participant(&record, "a");
@@ -379,31 +356,3 @@ static void a_round_that_somebody_has_left_is_not_whole(void **state) {
     assert_false(rendezvous_state_is_whole(&record));
     rendezvous_state_clear(&record);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_round_that_somebody_has_left_is_not_whole),
-    cmocka_unit_test(the_zeroed_record_is_empty_and_open),
-    cmocka_unit_test(a_node_is_made_once_and_found_again),
-    cmocka_unit_test(a_record_grows_with_its_nodes),
-    cmocka_unit_test(pruning_drops_nodes_without_a_flag_and_keeps_the_order),
-    cmocka_unit_test(each_list_is_counted_by_itself),
-    cmocka_unit_test(a_copy_stands_by_itself),
-    cmocka_unit_test(records_are_equal_in_whatever_order_their_nodes_came),
-    cmocka_unit_test(every_part_of_a_record_counts_in_equality),
-    cmocka_unit_test(records_have_an_order_that_no_job_goes_back),
-    cmocka_unit_test(a_renumbered_record_counts_on_from_another_number),
-    cmocka_unit_test(rounds_of_renumbered_records_are_compared_by_how_many_came_before),
-    cmocka_unit_test(a_complete_round_keeps_its_restarts),
-    cmocka_unit_test(an_expelled_node_is_in_no_list),
-    cmocka_unit_test(the_rank_of_a_node_survives_the_expulsion_of_another),
-    cmocka_unit_test(a_complete_round_without_participants_gives_way_to_the_next),
-    cmocka_unit_test(a_round_with_too_few_participants_forgets_its_deadline),
-    cmocka_unit_test(the_expulsion_of_one_who_waits_settles_nothing),
-    cmocka_unit_test(nodes_of_another_kind_are_noticed),
-    cmocka_unit_test(musters_nodes_among_themselves_rank_in_the_natural_order),
-    cmocka_unit_test(with_a_torchrun_participant_ranks_are_in_torchruns_order),
-    cmocka_unit_test(ten_thousand_nodes_are_ranked),
-    cmocka_unit_test(a_transcript_line_says_what_is_not_as_usual),
-};
-
-UNIT_TESTS(tests)

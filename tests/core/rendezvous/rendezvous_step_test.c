@@ -5,7 +5,7 @@
 
 #define ME "me_1_1073741824"
 
-static void a_store_that_is_never_reached_fails_the_join(void **state) {
+ON_BENCH(a_store_that_is_never_reached_fails_the_join) {
     struct bench *bench = *state;
     bench->machine = rendezvous_machine_new(&bench->settings);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -15,7 +15,7 @@ static void a_store_that_is_never_reached_fails_the_join(void **state) {
     bench_expect(bench, "failed connection lost");
 }
 
-static void who_is_not_connected_has_nothing_to_leave(void **state) {
+ON_BENCH(who_is_not_connected_has_nothing_to_leave) {
     struct bench *bench = *state;
     bench->machine = rendezvous_machine_new(&bench->settings);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
@@ -25,7 +25,7 @@ static void who_is_not_connected_has_nothing_to_leave(void **state) {
     bench_expect(bench, "");
 }
 
-static void leaving_ends_in_time_though_the_store_does_not_answer(void **state) {
+ON_BENCH(leaving_ends_in_time_though_the_store_does_not_answer) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench->holds_requests = true;
@@ -37,7 +37,7 @@ static void leaving_ends_in_time_though_the_store_does_not_answer(void **state) 
     bench_expect(bench, "settled");
 }
 
-static void a_new_round_calls_even_those_who_were_done(void **state) {
+ON_BENCH(a_new_round_calls_even_those_who_were_done) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
@@ -47,7 +47,7 @@ static void a_new_round_calls_even_those_who_were_done(void **state) {
     bench_expect(bench, "present " ME "; round_over a node has left the round");
 }
 
-static void a_closed_job_lets_spares_go(void **state) {
+ON_BENCH(a_closed_job_lets_spares_go) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abcd");
     bench_join(bench, true, false);
@@ -59,7 +59,7 @@ static void a_closed_job_lets_spares_go(void **state) {
     bench_expect(bench, "closed spare");
 }
 
-static void a_closed_job_says_so_to_a_late_node(void **state) {
+ON_BENCH(a_closed_job_says_so_to_a_late_node) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "ab");
     bench->record.is_closed = true;
@@ -69,14 +69,3 @@ static void a_closed_job_says_so_to_a_late_node(void **state) {
     bench_join(bench, true, false);
     bench_expect(bench, "connect 60.000; present " ME "; closed worker 3 failed");
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_store_that_is_never_reached_fails_the_join),
-    ON_BENCH(who_is_not_connected_has_nothing_to_leave),
-    ON_BENCH(leaving_ends_in_time_though_the_store_does_not_answer),
-    ON_BENCH(a_new_round_calls_even_those_who_were_done),
-    ON_BENCH(a_closed_job_lets_spares_go),
-    ON_BENCH(a_closed_job_says_so_to_a_late_node),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static void check_effect(struct rendezvous_effect effect, const char *line) {
     text_clear(&text);
 }
 
-static void events_are_lines(void **state) {
-    (void)state;
+TEST(events_are_lines) {
     struct rendezvous_state record = {.round = 3};
     check_event((struct rendezvous_event){.kind = RENDEZVOUS_EVENT_JOIN_ASKED}, "join_asked");
     check_event(
@@ -54,8 +53,7 @@ static void events_are_lines(void **state) {
         "finished_count 2");
 }
 
-static void effects_are_lines(void **state) {
-    (void)state;
+TEST(effects_are_lines) {
     struct rendezvous_state record = {.round = 3};
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH}, "fetch");
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
@@ -92,10 +90,3 @@ static void effects_are_lines(void **state) {
                      .told = {.reason = "no store"}},
         "failed no store");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(events_are_lines),
-    cmocka_unit_test(effects_are_lines),
-};
-
-UNIT_TESTS(tests)

@@ -29,7 +29,9 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void heartbeats_are_no_news(void **state) {
+#define WITH_VIEW(test) TEST_WITH(test, set_up, tear_down)
+
+WITH_VIEW(heartbeats_are_no_news) {
     struct fixture *fixture = *state;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
     fixture->record.nodes[0].heartbeat = wall_seconds(7);
@@ -38,7 +40,7 @@ static void heartbeats_are_no_news(void **state) {
     assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
 }
 
-static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
+WITH_VIEW(what_is_seen_first_on_a_connection_is_no_news) {
     struct fixture *fixture = *state;
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
     rendezvous_view_see(&fixture->view, NULL, false);
@@ -47,7 +49,7 @@ static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
 }
 
-static void a_record_that_is_gone_is_held_by_those_in_it(void **state) {
+WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it) {
     struct fixture *fixture = *state;
     fixture->record.is_complete = true;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
@@ -64,7 +66,7 @@ static void a_record_that_is_gone_is_held_by_those_in_it(void **state) {
     assert_true(fixture->view.seen.is_complete);
 }
 
-static void a_record_seen_on_an_earlier_connection_is_not_held(void **state) {
+WITH_VIEW(a_record_seen_on_an_earlier_connection_is_not_held) {
     struct fixture *fixture = *state;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
     rendezvous_view_begin(&fixture->view);
@@ -73,7 +75,7 @@ static void a_record_seen_on_an_earlier_connection_is_not_held(void **state) {
     check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
 }
 
-static void rounds_are_counted_on_when_the_record_begins_anew(void **state) {
+WITH_VIEW(rounds_are_counted_on_when_the_record_begins_anew) {
     struct fixture *fixture = *state;
     fixture->record.round = 4;
     fixture->record.is_complete = true;
@@ -91,7 +93,7 @@ static void rounds_are_counted_on_when_the_record_begins_anew(void **state) {
     assert_int_equal(fixture->view.draft.round, 5);
 }
 
-static void a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard(void **state) {
+WITH_VIEW(a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard) {
     struct fixture *fixture = *state;
     fixture->view.me = torch_node("other");
     rendezvous_view_see(&fixture->view, NULL, false);
@@ -109,7 +111,7 @@ static void a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_hea
     assert_false(rendezvous_view_may_miss_rounds(&fixture->view));
 }
 
-static void a_record_that_is_gone_is_seen_as_empty_by_others(void **state) {
+WITH_VIEW(a_record_that_is_gone_is_seen_as_empty_by_others) {
     struct fixture *fixture = *state;
     fixture->view.me = torch_node("other");
     rendezvous_view_see(&fixture->view, &fixture->record, false);
@@ -119,7 +121,7 @@ static void a_record_that_is_gone_is_seen_as_empty_by_others(void **state) {
     check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
 }
 
-static void a_draft_changes_nothing_until_it_is_written(void **state) {
+WITH_VIEW(a_draft_changes_nothing_until_it_is_written) {
     struct fixture *fixture = *state;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
     rendezvous_view_begin_draft(&fixture->view)->round = 5;
@@ -128,7 +130,7 @@ static void a_draft_changes_nothing_until_it_is_written(void **state) {
     assert_int_equal(fixture->view.seen.round, 5);
 }
 
-static void a_new_name_is_in_no_list(void **state) {
+WITH_VIEW(a_new_name_is_in_no_list) {
     struct fixture *fixture = *state;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(rendezvous_view_is_participant(&fixture->view));
@@ -137,7 +139,7 @@ static void a_new_name_is_in_no_list(void **state) {
     assert_false(rendezvous_view_is_participant(&fixture->view));
 }
 
-static void a_new_name_is_of_the_same_kind(void **state) {
+WITH_VIEW(a_new_name_is_of_the_same_kind) {
     struct fixture *fixture = *state;
     int64_t drawn = node_identity_muster_local_id(9);
     fixture->view.me.local_id = node_identity_muster_local_id(1);
@@ -149,7 +151,7 @@ static void a_new_name_is_of_the_same_kind(void **state) {
     assert_int_equal(fixture->view.me.local_id, 9);
 }
 
-static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
+WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it) {
     struct fixture *fixture = *state;
     rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
     rendezvous_view_see(&fixture->view, &fixture->record, false);
@@ -161,21 +163,3 @@ static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
     rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(rendezvous_view_is_first(&fixture->view));
 }
-
-#define WITH_VIEW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-static const struct CMUnitTest tests[] = {
-    WITH_VIEW(heartbeats_are_no_news),
-    WITH_VIEW(what_is_seen_first_on_a_connection_is_no_news),
-    WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it),
-    WITH_VIEW(a_record_seen_on_an_earlier_connection_is_not_held),
-    WITH_VIEW(rounds_are_counted_on_when_the_record_begins_anew),
-    WITH_VIEW(a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard),
-    WITH_VIEW(a_record_that_is_gone_is_seen_as_empty_by_others),
-    WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
-    WITH_VIEW(a_new_name_is_in_no_list),
-    WITH_VIEW(a_new_name_is_of_the_same_kind),
-    WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),
-};
-
-UNIT_TESTS(tests)

@@ -4,7 +4,7 @@
 #include "core/rendezvous/rendezvous_waiting.h"
 
 static struct rendezvous_node nodes[40];
-static struct rendezvous_state state;
+static struct rendezvous_state shared;
 static struct rendezvous_settings settings;
 static struct text_list expected;
 static const struct wall_time now = {INT64_C(1000000000000)};
@@ -12,7 +12,7 @@ static const struct wall_time now = {INT64_C(1000000000000)};
 static int begin(void **unused) {
     (void)unused;
     memset(nodes, 0, sizeof nodes);
-    state = (struct rendezvous_state){.nodes = nodes};
+    shared = (struct rendezvous_state){.nodes = nodes};
     rendezvous_settings_init(&settings);
     settings.minimum_nodes = settings.maximum_nodes = 3;
     return 0;
@@ -25,20 +25,19 @@ static int end(void **unused) {
 }
 
 static void add(const char *address) {
-    struct rendezvous_node *node = &nodes[state.count++];
+    struct rendezvous_node *node = &nodes[shared.count++];
     node_identity_init(&node->identity, address, 7, 0);
     node->is_participant = true;
 }
 
 static void expect(const char *line) {
     struct text out = {0};
-    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), now, &out);
+    rendezvous_waiting_describe(&shared, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_string_equal(text_string(&out), line);
     text_clear(&out);
 }
 
-static void it_is_said_ever_less_often(void **unused) {
-    (void)unused;
+TEST_WITH(it_is_said_ever_less_often, begin, end) {
     static const int seconds[] = {5, 15, 60, 120, 180};
     for (int i = 0; i < 5; i++) {
         assert_true(duration_seconds(rendezvous_waiting_moment(i)) == seconds[i]);
@@ -46,8 +45,7 @@ static void it_is_said_ever_less_often(void **unused) {
     assert_true(duration_seconds(rendezvous_waiting_moment(101)) == 6000);
 }
 
-static void who_is_here_is_said_by_name(void **unused) {
-    (void)unused;
+TEST_WITH(who_is_here_is_said_by_name, begin, end) {
     expect("waiting for other nodes for 5 s: none is known yet, and 3 are needed (join_timeout: "
            "600 s)");
     add("node1");
@@ -58,8 +56,7 @@ static void who_is_here_is_said_by_name(void **unused) {
            "s)");
 }
 
-static void who_is_missing_is_said_where_it_is_known(void **unused) {
-    (void)unused;
+TEST_WITH(who_is_missing_is_said_where_it_is_known, begin, end) {
     text_list_add(&expected, "node1");
     text_list_add(&expected, "node10");
     text_list_add(&expected, "node2");
@@ -69,47 +66,44 @@ static void who_is_missing_is_said_where_it_is_known(void **unused) {
            "(join_timeout: 600 s)");
 }
 
-static void during_the_last_call_it_is_said_when_it_ends(void **unused) {
-    (void)unused;
+TEST_WITH(during_the_last_call_it_is_said_when_it_ends, begin, end) {
     add("node1");
     add("node2");
     settings.minimum_nodes = 2;
-    state.has_deadline = true;
-    state.deadline.nanoseconds = now.nanoseconds + INT64_C(24600000000);
+    shared.has_deadline = true;
+    shared.deadline.nanoseconds = now.nanoseconds + INT64_C(24600000000);
     expect("waiting for other nodes for 5 s: 2 of 2 to 3 are here: node1, node2; they begin "
            "without others in 25 s (last_call_timeout: 30 s)");
-    state.deadline = now; /* by another clock, or on its way to be complete */
+    shared.deadline = now; /* by another clock, or on its way to be complete */
     expect("waiting for other nodes for 5 s: 2 of 2 to 3 are here: node1, node2 (join_timeout: 600 "
            "s)");
-    state.deadline.nanoseconds++;
-    state.is_complete = true;
+    shared.deadline.nanoseconds++;
+    shared.is_complete = true;
     expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
            "(join_timeout: 600 s)");
 }
 
-static void another_job_is_told_of_while_it_waits(void **unused) {
-    (void)unused;
+TEST_WITH(another_job_is_told_of_while_it_waits, begin, end) {
     struct text out = {0};
-    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp\n2", "exp1", &out));
+    assert_false(rendezvous_waiting_describe_neighbour(&shared, "exp\n2", "exp1", &out));
     add("node7");
-    assert_true(rendezvous_waiting_describe_neighbour(&state, "exp\n2", "exp1", &out));
+    assert_true(rendezvous_waiting_describe_neighbour(&shared, "exp\n2", "exp1", &out));
     assert_string_equal(text_string(&out),
         "another job waits for nodes at the same store, --rdzv-id 'exp?2': node7; this one is "
         "--rdzv-id 'exp1', and nodes of one job need the same");
     text_clear(&out);
-    state.is_complete = true;
-    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp2", "exp1", &out));
-    state.is_complete = false;
-    state.is_closed = true;
-    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp2", "exp1", &out));
+    shared.is_complete = true;
+    assert_false(rendezvous_waiting_describe_neighbour(&shared, "exp2", "exp1", &out));
+    shared.is_complete = false;
+    shared.is_closed = true;
+    assert_false(rendezvous_waiting_describe_neighbour(&shared, "exp2", "exp1", &out));
     assert_int_equal(out.length, 0);
 }
 
-static void who_waits_beside_a_world_is_told_of_it(void **unused) {
-    (void)unused;
+TEST_WITH(who_waits_beside_a_world_is_told_of_it, begin, end) {
     add("node1");
     add("node2");
-    state.is_complete = true;
+    shared.is_complete = true;
     text_list_add(&expected, "node3");
     expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
            "(join_timeout: 600 s)");
@@ -117,17 +111,16 @@ static void who_waits_beside_a_world_is_told_of_it(void **unused) {
 
 static void expect_of_round(const char *line) {
     struct text out = {0};
-    rendezvous_waiting_describe_round(&state, &expected, duration_from_seconds(15), &out);
+    rendezvous_waiting_describe_round(&shared, &expected, duration_from_seconds(15), &out);
     assert_string_equal(text_string(&out), line);
     text_clear(&out);
 }
 
-static void who_is_in_a_round_is_told_who_is_not_ready(void **unused) {
-    (void)unused;
+TEST_WITH(who_is_in_a_round_is_told_who_is_not_ready, begin, end) {
     add("node1");
-    state.crowd.participants = 2; /* others, whose names a node that delegates does not know */
-    state.is_complete = true;
-    state.round = 7;
+    shared.crowd.participants = 2; /* others, whose names a node that delegates does not know */
+    shared.is_complete = true;
+    shared.round = 7;
     expect_of_round(
         "waiting for other nodes for 15 s: round 7 of 3 nodes begins when all are ready "
         "and their old workers have ended");
@@ -138,22 +131,20 @@ static void who_is_in_a_round_is_told_who_is_not_ready(void **unused) {
         "and their old workers have ended; not ready: node2, no?de3");
 }
 
-static void long_lists_are_cut_and_foreign_names_stay_one_line(void **unused) {
-    (void)unused;
+TEST_WITH(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end) {
     for (int i = 0; i < 20; i++) {
         add(i == 0 ? "a\nb" : "n");
     }
     settings.minimum_nodes = settings.maximum_nodes = 64;
     struct text out = {0};
-    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), now, &out);
+    rendezvous_waiting_describe(&shared, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_null(strchr(text_string(&out), '\n'));
     assert_non_null(strstr(text_string(&out), "20 of 64 are here: "));
     assert_non_null(strstr(text_string(&out), ", n and 4 more (join_timeout"));
     text_clear(&out);
 }
 
-static void fixed_nodes_are_told_what_they_need(void **unused) {
-    (void)unused;
+TEST(fixed_nodes_are_told_what_they_need) {
     char host[] = "node1";
     const struct launch_config config = {
         .maximum_nodes = 4,
@@ -175,8 +166,7 @@ static void fixed_nodes_are_told_what_they_need(void **unused) {
     text_clear(&out);
 }
 
-static void who_waits_beside_a_world_is_told_when_it_is_let_in(void **unused) {
-    (void)unused;
+TEST(who_waits_beside_a_world_is_told_when_it_is_let_in) {
     struct text out = {0};
     rendezvous_waiting_describe_admission(duration_from_seconds(32), false, &out);
     assert_string_equal(text_string(&out), "the next are let in in 32 s, as --scale-up says");
@@ -195,15 +185,14 @@ static void expect_speaker(size_t me, bool is_host_of_delegates, const char *who
                      ? text_format("%s", "")
                      : text_format("waiting for other nodes for 5 s: %s says for which", who);
     bool is_anothers = rendezvous_waiting_describe_speaker(
-        &state, &nodes[me].identity, is_host_of_delegates, duration_from_seconds(5), &out);
+        &shared, &nodes[me].identity, is_host_of_delegates, duration_from_seconds(5), &out);
     assert_int_equal(is_anothers, who != NULL);
     assert_string_equal(text_string(&out), line);
     text_clear(&out);
     free(line);
 }
 
-static void of_all_that_wait_one_speaks_and_the_others_name_it(void **unused) {
-    (void)unused;
+TEST_WITH(of_all_that_wait_one_speaks_and_the_others_name_it, begin, end) {
     add("node10");
     expect_speaker(0, false, NULL);
     add("node2");
@@ -212,13 +201,12 @@ static void of_all_that_wait_one_speaks_and_the_others_name_it(void **unused) {
     expect_speaker(0, false, "node2"); /* the first in the order of ranks */
     expect_speaker(1, false, NULL);
     expect_speaker(2, false, NULL); /* it waits for something else */
-    state.crowd.participants = 40;  /* of whom only the host knows more than the number */
+    shared.crowd.participants = 40; /* of whom only the host knows more than the number */
     expect_speaker(1, false, "the node that hosts the store");
     expect_speaker(0, true, NULL);
 }
 
-static void of_fixed_nodes_the_first_one_speaks(void **unused) {
-    (void)unused;
+TEST(of_fixed_nodes_the_first_one_speaks) {
     struct launch_config config = {.node_rank = 2, .maximum_nodes = 4};
     struct text out = {0};
     assert_true(
@@ -230,20 +218,3 @@ static void of_fixed_nodes_the_first_one_speaks(void **unused) {
         rendezvous_waiting_describe_fixed_speaker(&config, duration_from_seconds(15), &out));
     text_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_waits_beside_a_world_is_told_when_it_is_let_in),
-    cmocka_unit_test(of_fixed_nodes_the_first_one_speaks),
-    cmocka_unit_test_setup_teardown(of_all_that_wait_one_speaks_and_the_others_name_it, begin, end),
-    cmocka_unit_test(fixed_nodes_are_told_what_they_need),
-    cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
-    cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),
-    cmocka_unit_test_setup_teardown(who_is_missing_is_said_where_it_is_known, begin, end),
-    cmocka_unit_test_setup_teardown(during_the_last_call_it_is_said_when_it_ends, begin, end),
-    cmocka_unit_test_setup_teardown(another_job_is_told_of_while_it_waits, begin, end),
-    cmocka_unit_test_setup_teardown(who_waits_beside_a_world_is_told_of_it, begin, end),
-    cmocka_unit_test_setup_teardown(who_is_in_a_round_is_told_who_is_not_ready, begin, end),
-    cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
-};
-
-UNIT_TESTS(tests)

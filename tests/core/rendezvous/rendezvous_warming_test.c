@@ -17,7 +17,7 @@ static bool is_in_record(struct bench *bench) {
            NULL;
 }
 
-static void a_running_world_is_joined_when_the_standby_workers_are_ready(void **state) {
+ON_BENCH(a_running_world_is_joined_when_the_standby_workers_are_ready) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
@@ -30,7 +30,7 @@ static void a_running_world_is_joined_when_the_standby_workers_are_ready(void **
     assert_true(is_in_record(bench));
 }
 
-static void standby_workers_that_are_not_ready_in_time_are_not_waited_for(void **state) {
+ON_BENCH(standby_workers_that_are_not_ready_in_time_are_not_waited_for) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench_wait(bench, 29.9);
@@ -39,7 +39,7 @@ static void standby_workers_that_are_not_ready_in_time_are_not_waited_for(void *
     assert_true(is_in_record(bench));
 }
 
-static void a_node_that_will_be_a_spare_warms_as_well(void **state) {
+ON_BENCH(a_node_that_will_be_a_spare_warms_as_well) {
     struct bench *bench = *state;
     find_round(bench, "abcd");
     bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
@@ -47,7 +47,7 @@ static void a_node_that_will_be_a_spare_warms_as_well(void **state) {
     assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
 }
 
-static void at_the_first_start_of_a_job_nothing_waits(void **state) {
+ON_BENCH(at_the_first_start_of_a_job_nothing_waits) {
     struct bench *bench = *state;
     bench->settings.warming_patience = duration_from_seconds(30);
     place(&bench->record, muster_node("a"))->is_participant = true;
@@ -56,7 +56,7 @@ static void at_the_first_start_of_a_job_nothing_waits(void **state) {
     assert_true(is_in_record(bench));
 }
 
-static void a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers(void **state) {
+ON_BENCH(a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench->record.is_complete = false;
@@ -64,7 +64,7 @@ static void a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers
     assert_true(is_in_record(bench));
 }
 
-static void beside_nodes_of_torchrun_nothing_waits(void **state) {
+ON_BENCH(beside_nodes_of_torchrun_nothing_waits) {
     struct bench *bench = *state;
     bench->settings.warming_patience = duration_from_seconds(30);
     bench_place_round(bench, 1, "a");
@@ -74,7 +74,7 @@ static void beside_nodes_of_torchrun_nothing_waits(void **state) {
     assert_true(is_in_record(bench));
 }
 
-static void a_node_that_was_in_a_world_does_not_warm_again(void **state) {
+ON_BENCH(a_node_that_was_in_a_world_does_not_warm_again) {
     struct bench *bench = *state;
     bench->settings.warming_patience = duration_from_seconds(30);
     bench_run(bench, "am", true, false);
@@ -86,7 +86,7 @@ static void a_node_that_was_in_a_world_does_not_warm_again(void **state) {
     assert_true(is_in_record(bench));
 }
 
-static void who_leaves_meanwhile_leaves_at_once(void **state) {
+ON_BENCH(who_leaves_meanwhile_leaves_at_once) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench_forget(bench);
@@ -98,7 +98,7 @@ static void who_leaves_meanwhile_leaves_at_once(void **state) {
     bench_expect(bench, "");
 }
 
-static void a_lost_connection_does_not_prolong_it(void **state) {
+ON_BENCH(a_lost_connection_does_not_prolong_it) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench_wait(bench, 20);
@@ -111,7 +111,7 @@ static void a_lost_connection_does_not_prolong_it(void **state) {
     assert_true(is_in_record(bench));
 }
 
-static void a_job_that_ends_meanwhile_is_over(void **state) {
+ON_BENCH(a_job_that_ends_meanwhile_is_over) {
     struct bench *bench = *state;
     find_round(bench, "ab");
     bench_forget(bench);
@@ -119,18 +119,3 @@ static void a_job_that_ends_meanwhile_is_over(void **state) {
     bench_change(bench);
     bench_expect(bench, "closed");
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_running_world_is_joined_when_the_standby_workers_are_ready),
-    ON_BENCH(standby_workers_that_are_not_ready_in_time_are_not_waited_for),
-    ON_BENCH(a_node_that_will_be_a_spare_warms_as_well),
-    ON_BENCH(at_the_first_start_of_a_job_nothing_waits),
-    ON_BENCH(a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers),
-    ON_BENCH(beside_nodes_of_torchrun_nothing_waits),
-    ON_BENCH(a_node_that_was_in_a_world_does_not_warm_again),
-    ON_BENCH(who_leaves_meanwhile_leaves_at_once),
-    ON_BENCH(a_lost_connection_does_not_prolong_it),
-    ON_BENCH(a_job_that_ends_meanwhile_is_over),
-};
-
-UNIT_TESTS(tests)

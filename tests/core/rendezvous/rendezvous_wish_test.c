@@ -3,8 +3,7 @@
 
 #include "core/rendezvous/rendezvous_delegation.h"
 
-static void a_wish_says_nothing_of_a_round_at_first(void **state) {
-    (void)state;
+TEST(a_wish_says_nothing_of_a_round_at_first) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     assert_int_equal(wish.kind, RENDEZVOUS_WISH_JOIN);
     assert_int_equal(wish.finished_round, RENDEZVOUS_WISH_NO_ROUND);
@@ -13,8 +12,7 @@ static void a_wish_says_nothing_of_a_round_at_first(void **state) {
     assert_string_equal(wish.reason, "");
 }
 
-static void wishes_differ_in_what_they_say_and_not_in_their_sequence(void **state) {
-    (void)state;
+TEST(wishes_differ_in_what_they_say_and_not_in_their_sequence) {
     const struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish others[8];
     for (size_t i = 0; i < 8; i++) {
@@ -36,8 +34,7 @@ static void wishes_differ_in_what_they_say_and_not_in_their_sequence(void **stat
 }
 
 /* The host need not look at the record when many say that they are ready. */
-static void who_is_ready_wants_nothing_else_of_the_record(void **state) {
-    (void)state;
+TEST(who_is_ready_wants_nothing_else_of_the_record) {
     const struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish ready = wish;
     ready.meeting = rendezvous_meeting_at(3, NULL, 0);
@@ -46,11 +43,3 @@ static void who_is_ready_wants_nothing_else_of_the_record(void **state) {
     ready.ended_round = 2;
     assert_false(rendezvous_wish_wants_the_same(&wish, &ready));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_wish_says_nothing_of_a_round_at_first),
-    cmocka_unit_test(who_is_ready_wants_nothing_else_of_the_record),
-    cmocka_unit_test(wishes_differ_in_what_they_say_and_not_in_their_sequence),
-};
-
-UNIT_TESTS(tests)

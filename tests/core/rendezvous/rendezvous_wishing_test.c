@@ -44,7 +44,7 @@ static void run(struct bench *bench) {
     bench_forget(bench);
 }
 
-static void a_node_joins_without_a_look_at_the_record(void **state) {
+ON_BENCH(a_node_joins_without_a_look_at_the_record) {
     struct bench *bench = *state;
     connect(bench, true);
     bench_expect(bench, "present " ME " wish 1 join");
@@ -53,13 +53,13 @@ static void a_node_joins_without_a_look_at_the_record(void **state) {
     assert_int_equal(bench->fetches + bench->writes, 0);
 }
 
-static void without_an_offer_a_node_writes_the_record_itself(void **state) {
+ON_BENCH(without_an_offer_a_node_writes_the_record_itself) {
     struct bench *bench = *state;
     connect(bench, false);
     assert_int_equal(bench->writes, 1);
 }
 
-static void a_failure_is_wished_and_not_written(void **state) {
+ON_BENCH(a_failure_is_wished_and_not_written) {
     struct bench *bench = *state;
     run(bench);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
@@ -70,7 +70,7 @@ static void a_failure_is_wished_and_not_written(void **state) {
     assert_int_equal(bench->fetches + bench->writes, 0);
 }
 
-static void a_doubted_failure_calls_the_roll(void **state) {
+ON_BENCH(a_doubted_failure_calls_the_roll) {
     struct bench *bench = *state;
     run(bench);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_FAILURE_ASKED, "worker 1 failed");
@@ -87,7 +87,7 @@ static void a_doubted_failure_calls_the_roll(void **state) {
     bench_expect(bench, "settled");
 }
 
-static void a_node_leaves_when_the_host_knows_it(void **state) {
+ON_BENCH(a_node_leaves_when_the_host_knows_it) {
     struct bench *bench = *state;
     run(bench);
     bench_tell(
@@ -100,7 +100,7 @@ static void a_node_leaves_when_the_host_knows_it(void **state) {
     bench_expect(bench, "settled");
 }
 
-static void a_node_whose_workers_are_done_says_in_which_round(void **state) {
+ON_BENCH(a_node_whose_workers_are_done_says_in_which_round) {
     struct bench *bench = *state;
     run(bench);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
@@ -108,7 +108,7 @@ static void a_node_whose_workers_are_done_says_in_which_round(void **state) {
     assert_non_null(strstr(said, "finished wish 2 join finished 3"));
 }
 
-static void a_new_node_says_its_role_and_is_told_its_ranks(void **state) {
+ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks) {
     struct bench *bench = *state;
     struct rendezvous_state world = world_of(3, 4);
     world.ranked = 4;
@@ -142,7 +142,7 @@ static void run_ranked(struct bench *bench) {
     bench_forget(bench);
 }
 
-static void who_has_ended_its_workers_says_that_it_is_ready(void **state) {
+ON_BENCH(who_has_ended_its_workers_says_that_it_is_ready) {
     struct bench *bench = *state;
     run_ranked(bench);
     tell_ranked(bench, 4, true);
@@ -156,7 +156,7 @@ static void who_has_ended_its_workers_says_that_it_is_ready(void **state) {
     bench_expect(bench, "round_over a node has left the round");
 }
 
-static void a_held_world_that_is_followed_by_another_is_over(void **state) {
+ON_BENCH(a_held_world_that_is_followed_by_another_is_over) {
     struct bench *bench = *state;
     run_ranked(bench);
     tell_ranked(bench, 4, true);
@@ -170,7 +170,7 @@ static void a_held_world_that_is_followed_by_another_is_over(void **state) {
 }
 
 /* The host does not know any more what it had ranked. */
-static void a_held_world_that_is_not_ranked_any_more_is_over(void **state) {
+ON_BENCH(a_held_world_that_is_not_ranked_any_more_is_over) {
     struct bench *bench = *state;
     run_ranked(bench);
     tell_ranked(bench, 4, true);
@@ -184,7 +184,7 @@ static void a_held_world_that_is_not_ranked_any_more_is_over(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "ended 4"));
 }
 
-static void a_held_world_ends_with_delegation(void **state) {
+ON_BENCH(a_held_world_ends_with_delegation) {
     struct bench *bench = *state;
     run_ranked(bench);
     tell_ranked(bench, 4, true);
@@ -196,7 +196,7 @@ static void a_held_world_ends_with_delegation(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
 }
 
-static void rank_0_says_where_the_workers_meet_when_it_is_ready(void **state) {
+ON_BENCH(rank_0_says_where_the_workers_meet_when_it_is_ready) {
     struct bench *bench = *state;
     run_ranked(bench);
     struct rendezvous_state world = world_of(4, 4);
@@ -215,7 +215,7 @@ static void rank_0_says_where_the_workers_meet_when_it_is_ready(void **state) {
 }
 
 /* On its new connection it has said nothing yet. */
-static void who_connects_again_is_neither_new_nor_ready(void **state) {
+ON_BENCH(who_connects_again_is_neither_new_nor_ready) {
     struct bench *bench = *state;
     run_ranked(bench);
     bench_lose_connection(bench, false);
@@ -228,7 +228,7 @@ static void who_connects_again_is_neither_new_nor_ready(void **state) {
     assert_null(strstr(said, "ready"));
 }
 
-static void what_is_withdrawn_ends_delegation(void **state) {
+ON_BENCH(what_is_withdrawn_ends_delegation) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "am");
     connect(bench, true);
@@ -238,7 +238,7 @@ static void what_is_withdrawn_ends_delegation(void **state) {
     assert_int_equal(bench->fetches, 1);
 }
 
-static void who_is_late_asks_to_write_itself(void **state) {
+ON_BENCH(who_is_late_asks_to_write_itself) {
     struct bench *bench = *state;
     connect(bench, true);
     struct rendezvous_state open = world_of(0, 1);
@@ -249,7 +249,7 @@ static void who_is_late_asks_to_write_itself(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "wish 2 own"));
 }
 
-static void who_is_late_and_was_told_nothing_writes_itself(void **state) {
+ON_BENCH(who_is_late_and_was_told_nothing_writes_itself) {
     struct bench *bench = *state;
     connect(bench, true);
     bench_wait(bench, 59);
@@ -258,7 +258,7 @@ static void who_is_late_and_was_told_nothing_writes_itself(void **state) {
     assert_true(bench->fetches > 0);
 }
 
-static void who_is_late_does_not_wait_for_a_host_that_is_mute(void **state) {
+ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute) {
     struct bench *bench = *state;
     connect(bench, true);
     struct rendezvous_state open = world_of(0, 1);
@@ -269,25 +269,3 @@ static void who_is_late_does_not_wait_for_a_host_that_is_mute(void **state) {
     bench_wait(bench, 6);
     assert_true(bench->fetches > 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    ON_BENCH(a_node_joins_without_a_look_at_the_record),
-    ON_BENCH(without_an_offer_a_node_writes_the_record_itself),
-    ON_BENCH(a_failure_is_wished_and_not_written),
-    ON_BENCH(a_doubted_failure_calls_the_roll),
-    ON_BENCH(a_node_leaves_when_the_host_knows_it),
-    ON_BENCH(a_node_whose_workers_are_done_says_in_which_round),
-    ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks),
-    ON_BENCH(who_has_ended_its_workers_says_that_it_is_ready),
-    ON_BENCH(a_held_world_that_is_followed_by_another_is_over),
-    ON_BENCH(a_held_world_that_is_not_ranked_any_more_is_over),
-    ON_BENCH(a_held_world_ends_with_delegation),
-    ON_BENCH(rank_0_says_where_the_workers_meet_when_it_is_ready),
-    ON_BENCH(who_connects_again_is_neither_new_nor_ready),
-    ON_BENCH(what_is_withdrawn_ends_delegation),
-    ON_BENCH(who_is_late_asks_to_write_itself),
-    ON_BENCH(who_is_late_and_was_told_nothing_writes_itself),
-    ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute),
-};
-
-UNIT_TESTS(tests)

@@ -14,8 +14,7 @@ static struct scene seeking_scene(const char *nodes, bool is_uniform) {
     return scene;
 }
 
-static void rank_0_wipes_its_store_when_torchrun_takes_part(void **state) {
-    (void)state;
+TEST(rank_0_wipes_its_store_when_torchrun_takes_part) {
     struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "aT", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
@@ -24,8 +23,7 @@ static void rank_0_wipes_its_store_when_torchrun_takes_part(void **state) {
 }
 
 /* A node of torchrun that ends its workers slowly misses a round. */
-static void rank_0_keeps_its_store_for_torchruns_node_that_may_come_back(void **state) {
-    (void)state;
+TEST(rank_0_keeps_its_store_for_torchruns_node_that_may_come_back) {
     struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "aT", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
@@ -36,8 +34,7 @@ static void rank_0_keeps_its_store_for_torchruns_node_that_may_come_back(void **
     scene_clear(&scene);
 }
 
-static void rank_0_opens_its_store_where_nothing_was_published_before(void **state) {
-    (void)state;
+TEST(rank_0_opens_its_store_where_nothing_was_published_before) {
     struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, false), "check 0/address");
@@ -46,8 +43,7 @@ static void rank_0_opens_its_store_where_nothing_was_published_before(void **sta
     scene_clear(&scene);
 }
 
-static void rank_0_publishes_its_own_store_again(void **state) {
-    (void)state;
+TEST(rank_0_publishes_its_own_store_again) {
     struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
@@ -58,8 +54,7 @@ static void rank_0_publishes_its_own_store_again(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_takes_the_place_of_an_owner_that_is_gone(void **state) {
-    (void)state;
+TEST(rank_0_takes_the_place_of_an_owner_that_is_gone) {
     struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
@@ -70,8 +65,7 @@ static void rank_0_takes_the_place_of_an_owner_that_is_gone(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_does_not_trust_an_address_without_sense(void **state) {
-    (void)state;
+TEST(rank_0_does_not_trust_an_address_without_sense) {
     struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, false), "get 2/address");
@@ -93,8 +87,7 @@ static struct scene summoning_scene(void) {
     return scene;
 }
 
-static void rank_0_summons_the_node_whose_address_torchrun_knows(void **state) {
-    (void)state;
+TEST(rank_0_summons_the_node_whose_address_torchrun_knows) {
     struct scene scene = summoning_scene();
     char role[] = "default";
     const struct role_info infos[] = {
@@ -108,8 +101,7 @@ static void rank_0_summons_the_node_whose_address_torchrun_knows(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_blames_the_node_that_does_not_follow_its_summons(void **state) {
-    (void)state;
+TEST(rank_0_blames_the_node_that_does_not_follow_its_summons) {
     struct scene scene = summoning_scene();
     char role[] = "default";
     const struct role_info infos[] = {
@@ -137,8 +129,7 @@ static struct scene summoned_scene(void) {
     return scene;
 }
 
-static void a_summoned_node_publishes_its_store_again(void **state) {
-    (void)state;
+TEST(a_summoned_node_publishes_its_store_again) {
     struct scene scene = summoned_scene();
     step(&scene, values(&scene, ROUND_KEY_PUBLISHER, 1, (struct round_values){.publisher = B}),
         "open_worker_store wiped");
@@ -146,8 +137,7 @@ static void a_summoned_node_publishes_its_store_again(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_is_not_summoned_waits_like_the_others(void **state) {
-    (void)state;
+TEST(a_node_that_is_not_summoned_waits_like_the_others) {
     struct scene scene = summoned_scene();
     step(&scene,
         values(&scene, ROUND_KEY_PUBLISHER, 1, (struct round_values){.publisher = "T_1_0"}),
@@ -159,8 +149,7 @@ static void a_node_that_is_not_summoned_waits_like_the_others(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_never_had_a_store_is_not_summoned(void **state) {
-    (void)state;
+TEST(a_node_that_never_had_a_store_is_not_summoned) {
     struct scene scene = scene_new(false, 1);
     begin(
         &scene, 1, "abT", 'b', "arm_timer at=600.000; set_role_info 1/role_info/1; wait 1/world/1");
@@ -178,8 +167,7 @@ static struct scene listening_scene(void) {
     return scene;
 }
 
-static void rank_0_publishes_what_torchrun_has_cached(void **state) {
-    (void)state;
+TEST(rank_0_publishes_what_torchrun_has_cached) {
     struct scene scene = listening_scene();
     char role[] = "default";
     const struct role_info infos[] = {
@@ -193,8 +181,7 @@ static void rank_0_publishes_what_torchrun_has_cached(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_publishes_its_own_when_torchrun_waits_for_it(void **state) {
-    (void)state;
+TEST(rank_0_publishes_its_own_when_torchrun_waits_for_it) {
     struct scene scene = listening_scene();
     scene.seconds = 5;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
@@ -204,8 +191,7 @@ static void rank_0_publishes_its_own_when_torchrun_waits_for_it(void **state) {
     scene_clear(&scene);
 }
 
-static void a_uniform_rank_0_takes_torchruns_address_at_once(void **state) {
-    (void)state;
+TEST(a_uniform_rank_0_takes_torchruns_address_at_once) {
     struct scene scene = seeking_scene("aT", true);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, false), "get 2/address");
@@ -225,8 +211,7 @@ static struct scene under_torchrun(void) {
     return scene;
 }
 
-static void what_torchruns_rank_0_published_is_taken(void **state) {
-    (void)state;
+TEST(what_torchruns_rank_0_published_is_taken) {
     struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, true),
         "set 3/publisher T_1_0; wait 3/world/1");
@@ -239,8 +224,7 @@ static void what_torchruns_rank_0_published_is_taken(void **state) {
     scene_clear(&scene);
 }
 
-static void what_torchruns_rank_0_published_long_ago_is_written_again(void **state) {
-    (void)state;
+TEST(what_torchruns_rank_0_published_long_ago_is_written_again) {
     struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
@@ -251,8 +235,7 @@ static void what_torchruns_rank_0_published_long_ago_is_written_again(void **sta
     scene_clear(&scene);
 }
 
-static void anothers_address_is_not_taken_for_torchruns_rank_0(void **state) {
-    (void)state;
+TEST(anothers_address_is_not_taken_for_torchruns_rank_0) {
     struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
@@ -266,8 +249,7 @@ static void anothers_address_is_not_taken_for_torchruns_rank_0(void **state) {
     scene_clear(&scene);
 }
 
-static void answers_about_a_round_not_looked_into_are_ignored(void **state) {
-    (void)state;
+TEST(answers_about_a_round_not_looked_into_are_ignored) {
     struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, true), "");
@@ -276,8 +258,7 @@ static void answers_about_a_round_not_looked_into_are_ignored(void **state) {
     scene_clear(&scene);
 }
 
-static void looking_back_has_an_end(void **state) {
-    (void)state;
+TEST(looking_back_has_an_end) {
     struct scene scene = scene_new(true, 1);
     int64_t round = INT64_MAX;
     begin(&scene, round, "aT", 'a', "arm_timer at=600.000; check 9223372036854775806/address");
@@ -300,8 +281,7 @@ static struct scene uniform_under_torchrun(void) {
     return scene;
 }
 
-static void a_uniform_node_takes_what_torchrun_publishes(void **state) {
-    (void)state;
+TEST(a_uniform_node_takes_what_torchrun_publishes) {
     struct scene scene = uniform_under_torchrun();
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 1/address");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun),
@@ -309,8 +289,7 @@ static void a_uniform_node_takes_what_torchrun_publishes(void **state) {
     scene_clear(&scene);
 }
 
-static void a_uniform_node_gives_torchrun_some_time_to_publish(void **state) {
-    (void)state;
+TEST(a_uniform_node_gives_torchrun_some_time_to_publish) {
     struct scene scene = uniform_under_torchrun();
     scene.seconds = 5;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=600.000; check 1/address");
@@ -322,29 +301,3 @@ static void a_uniform_node_gives_torchrun_some_time_to_publish(void **state) {
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 1/address");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(rank_0_wipes_its_store_when_torchrun_takes_part),
-    cmocka_unit_test(rank_0_keeps_its_store_for_torchruns_node_that_may_come_back),
-    cmocka_unit_test(rank_0_opens_its_store_where_nothing_was_published_before),
-    cmocka_unit_test(rank_0_publishes_its_own_store_again),
-    cmocka_unit_test(rank_0_takes_the_place_of_an_owner_that_is_gone),
-    cmocka_unit_test(rank_0_does_not_trust_an_address_without_sense),
-    cmocka_unit_test(rank_0_summons_the_node_whose_address_torchrun_knows),
-    cmocka_unit_test(rank_0_blames_the_node_that_does_not_follow_its_summons),
-    cmocka_unit_test(a_summoned_node_publishes_its_store_again),
-    cmocka_unit_test(a_node_that_is_not_summoned_waits_like_the_others),
-    cmocka_unit_test(a_node_that_never_had_a_store_is_not_summoned),
-    cmocka_unit_test(rank_0_publishes_what_torchrun_has_cached),
-    cmocka_unit_test(rank_0_publishes_its_own_when_torchrun_waits_for_it),
-    cmocka_unit_test(a_uniform_rank_0_takes_torchruns_address_at_once),
-    cmocka_unit_test(what_torchruns_rank_0_published_is_taken),
-    cmocka_unit_test(what_torchruns_rank_0_published_long_ago_is_written_again),
-    cmocka_unit_test(anothers_address_is_not_taken_for_torchruns_rank_0),
-    cmocka_unit_test(answers_about_a_round_not_looked_into_are_ignored),
-    cmocka_unit_test(looking_back_has_an_end),
-    cmocka_unit_test(a_uniform_node_takes_what_torchrun_publishes),
-    cmocka_unit_test(a_uniform_node_gives_torchrun_some_time_to_publish),
-};
-
-UNIT_TESTS(tests)

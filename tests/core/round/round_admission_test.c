@@ -28,8 +28,7 @@ static void begin_two(struct scene *scene, int64_t round) {
     step(scene, plain(scene, ROUND_EVENT_WAITED), expected);
 }
 
-static void the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written(void **state) {
-    (void)state;
+TEST(the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written) {
     struct scene scene = guarded_scene(false);
     char role[] = "default";
     char here[] = "10.0.0.1 fd00::1";
@@ -41,8 +40,7 @@ static void the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written
     scene_clear(&scene);
 }
 
-static void a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named(void **state) {
-    (void)state;
+TEST(a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named) {
     struct scene scene = guarded_scene(false);
     struct round_effects effects;
     char role[] = "default";
@@ -63,8 +61,7 @@ static void a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_n
     scene_clear(&scene);
 }
 
-static void a_node_alone_admits_nobody_else(void **state) {
-    (void)state;
+TEST(a_node_alone_admits_nobody_else) {
     struct scene scene = guarded_scene(false);
     begin(&scene, 5, "a", 'a',
         "arm_timer at=600.000; set_role_info 5/role_info/0; admit nobody else; "
@@ -72,19 +69,9 @@ static void a_node_alone_admits_nobody_else(void **state) {
     scene_clear(&scene);
 }
 
-static void where_no_ranks_are_exchanged_no_addresses_are_known(void **state) {
-    (void)state;
+TEST(where_no_ranks_are_exchanged_no_addresses_are_known) {
     struct scene scene = guarded_scene(true);
     begin(&scene, 0, "ab", 'a', "arm_timer at=600.000; admit everybody; open_worker_store fresh");
     begin(&scene, 1, "ab", 'b', "disarm_timer; arm_timer at=600.000; wait 1/address");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written),
-    cmocka_unit_test(a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named),
-    cmocka_unit_test(a_node_alone_admits_nobody_else),
-    cmocka_unit_test(where_no_ranks_are_exchanged_no_addresses_are_known),
-};
-
-UNIT_TESTS(tests)

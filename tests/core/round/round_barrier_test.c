@@ -16,16 +16,14 @@ static struct round_event counted(const struct scene *scene, int64_t count) {
     return event;
 }
 
-static void a_finished_node_waits_for_the_others(void **state) {
-    (void)state;
+TEST(a_finished_node_waits_for_the_others) {
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
     scene_clear(&scene);
 }
 
-static void the_last_one_lets_all_go(void **state) {
-    (void)state;
+TEST(the_last_one_lets_all_go) {
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
@@ -44,8 +42,7 @@ static struct scene scene_of_a_delegate(bool is_host, const char *expected) {
     return scene;
 }
 
-static void a_node_that_delegates_waits_for_no_key(void **state) {
-    (void)state;
+TEST(a_node_that_delegates_waits_for_no_key) {
     struct scene scene = scene_of_a_delegate(false, "arm_timer at=5.000; add 0/num_members 1");
     step(&scene, counted(&scene, 1), "");
     step(&scene, counted(&scene, 2),
@@ -58,16 +55,14 @@ static void a_node_that_delegates_waits_for_no_key(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_in_no_round_passes_no_barrier(void **state) {
-    (void)state;
+TEST(a_node_in_no_round_passes_no_barrier) {
     struct scene scene = scene_new(false, 1);
     step(&scene, plain(&scene, ROUND_EVENT_BARRIER_ASKED),
         "barrier_failed this node is in no round");
     scene_clear(&scene);
 }
 
-static void a_barrier_that_takes_too_long_says_how_many_had_come(void **state) {
-    (void)state;
+TEST(a_barrier_that_takes_too_long_says_how_many_had_come) {
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 4;
@@ -84,8 +79,7 @@ static void a_barrier_that_takes_too_long_says_how_many_had_come(void **state) {
     scene_clear(&scene);
 }
 
-static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state) {
-    (void)state;
+TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
     struct scene scene = joined_scene();
     struct round_event asked = plain(&scene, ROUND_EVENT_BARRIER_ASKED);
     asked.is_host = true;
@@ -104,8 +98,7 @@ static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state)
     scene_clear(&scene);
 }
 
-static void a_store_that_is_silent_does_not_hold_a_node_for_ever(void **state) {
-    (void)state;
+TEST(a_store_that_is_silent_does_not_hold_a_node_for_ever) {
     struct scene scene = leaving_scene();
     scene.seconds = 300;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
@@ -116,8 +109,7 @@ static void a_store_that_is_silent_does_not_hold_a_node_for_ever(void **state) {
     scene_clear(&scene);
 }
 
-static void whoever_sees_all_counted_lets_them_go(void **state) {
-    (void)state;
+TEST(whoever_sees_all_counted_lets_them_go) {
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 300;
@@ -128,8 +120,7 @@ static void whoever_sees_all_counted_lets_them_go(void **state) {
     scene_clear(&scene);
 }
 
-static void a_last_one_that_could_not_tell_is_noticed(void **state) {
-    (void)state;
+TEST(a_last_one_that_could_not_tell_is_noticed) {
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 5;
@@ -140,26 +131,10 @@ static void a_last_one_that_could_not_tell_is_noticed(void **state) {
     scene_clear(&scene);
 }
 
-static void a_round_that_is_abandoned_calls_the_barrier_off(void **state) {
-    (void)state;
+TEST(a_round_that_is_abandoned_calls_the_barrier_off) {
     struct scene scene = leaving_scene();
     step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; disarm_timer");
     step(&scene, counted(&scene, 2), "");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_finished_node_waits_for_the_others),
-    cmocka_unit_test(the_last_one_lets_all_go),
-    cmocka_unit_test(a_node_that_delegates_waits_for_no_key),
-    cmocka_unit_test(a_node_in_no_round_passes_no_barrier),
-    cmocka_unit_test(a_barrier_that_takes_too_long_says_how_many_had_come),
-    cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
-    cmocka_unit_test(a_store_that_is_silent_does_not_hold_a_node_for_ever),
-    cmocka_unit_test(whoever_sees_all_counted_lets_them_go),
-    cmocka_unit_test(a_last_one_that_could_not_tell_is_noticed),
-    cmocka_unit_test(a_round_that_is_abandoned_calls_the_barrier_off),
-};
-
-UNIT_TESTS(tests)

@@ -79,8 +79,7 @@ static struct scene disputing_scene(int timeout_seconds) {
     return scene;
 }
 
-static void a_node_with_its_claim_meets_the_others(void **state) {
-    (void)state;
+TEST(a_node_with_its_claim_meets_the_others) {
     struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "2.000");
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "");
@@ -88,15 +87,13 @@ static void a_node_with_its_claim_meets_the_others(void **state) {
     scene_clear(&scene);
 }
 
-static void where_no_claims_are_served_there_are_none(void **state) {
-    (void)state;
+TEST(where_no_claims_are_served_there_are_none) {
     struct scene scene = connected_scene(900);
     take_checked(&scene, ROUND_KEY_CLAIM_SERVED, false, MET "2.000");
     scene_clear(&scene);
 }
 
-static void a_node_whose_rank_is_anothers_tells_both_and_waits(void **state) {
-    (void)state;
+TEST(a_node_whose_rank_is_anothers_tells_both_and_waits) {
     struct scene scene = disputing_scene(900);
     scene.seconds = 2;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
@@ -104,8 +101,7 @@ static void a_node_whose_rank_is_anothers_tells_both_and_waits(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_was_started_again_gets_its_rank_without_a_word(void **state) {
-    (void)state;
+TEST(a_node_that_was_started_again_gets_its_rank_without_a_word) {
     struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "arm_timer at=1.000");
     scene.seconds = 1;
@@ -118,8 +114,7 @@ static void a_node_that_was_started_again_gets_its_rank_without_a_word(void **st
 }
 
 /* The other one goes between the two requests. */
-static void a_claim_that_is_gone_is_asked_for_again(void **state) {
-    (void)state;
+TEST(a_claim_that_is_gone_is_asked_for_again) {
     struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, NULL, "arm_timer at=1.000");
     scene.seconds = 1;
@@ -128,8 +123,7 @@ static void a_claim_that_is_gone_is_asked_for_again(void **state) {
     scene_clear(&scene);
 }
 
-static void a_third_node_with_the_rank_is_told_of_as_well(void **state) {
-    (void)state;
+TEST(a_third_node_with_the_rank_is_told_of_as_well) {
     struct scene scene = disputing_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, A, "arm_timer at=2.000");
     scene.seconds = 2;
@@ -141,8 +135,7 @@ static void a_third_node_with_the_rank_is_told_of_as_well(void **state) {
     scene_clear(&scene);
 }
 
-static void a_claim_that_is_no_identity_is_shown_as_it_is(void **state) {
-    (void)state;
+TEST(a_claim_that_is_no_identity_is_shown_as_it_is) {
     struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, "nonsense", "arm_timer at=1.000");
     scene.seconds = 200;
@@ -152,8 +145,7 @@ static void a_claim_that_is_no_identity_is_shown_as_it_is(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_gives_up_when_the_other_must_be_alive(void **state) {
-    (void)state;
+TEST(a_node_gives_up_when_the_other_must_be_alive) {
     struct scene scene = disputing_scene(900);
     scene.seconds = 199;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
@@ -166,8 +158,7 @@ static void a_node_gives_up_when_the_other_must_be_alive(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_gives_up_when_the_time_for_joining_is_over(void **state) {
-    (void)state;
+TEST(a_node_gives_up_when_the_time_for_joining_is_over) {
     struct scene scene = disputing_scene(30);
     scene.seconds = 30;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
@@ -176,8 +167,7 @@ static void a_node_gives_up_when_the_time_for_joining_is_over(void **state) {
     scene_clear(&scene);
 }
 
-static void a_store_that_does_not_answer_is_named(void **state) {
-    (void)state;
+TEST(a_store_that_does_not_answer_is_named) {
     struct scene scene = asking_scene(30);
     scene.seconds = 30;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
@@ -185,8 +175,7 @@ static void a_store_that_does_not_answer_is_named(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_without_its_rank_leaves_the_others_alone(void **state) {
-    (void)state;
+TEST(a_node_without_its_rank_leaves_the_others_alone) {
     struct scene scene = disputing_scene(900);
     take_kind(&scene, ROUND_EVENT_FAILURE_ASKED, "disarm_timer");
     scene_clear(&scene);
@@ -196,8 +185,7 @@ static void a_node_without_its_rank_leaves_the_others_alone(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_waits_for_the_meeting_learns_of_its_rival_once(void **state) {
-    (void)state;
+TEST(a_node_that_waits_for_the_meeting_learns_of_its_rival_once) {
     struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "2.000");
     scene.seconds = 2;
@@ -213,20 +201,3 @@ static void a_node_that_waits_for_the_meeting_learns_of_its_rival_once(void **st
     take_claim(&scene, ROUND_KEY_RIVAL, FIRST, "");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_node_with_its_claim_meets_the_others),
-    cmocka_unit_test(where_no_claims_are_served_there_are_none),
-    cmocka_unit_test(a_node_whose_rank_is_anothers_tells_both_and_waits),
-    cmocka_unit_test(a_node_that_was_started_again_gets_its_rank_without_a_word),
-    cmocka_unit_test(a_claim_that_is_gone_is_asked_for_again),
-    cmocka_unit_test(a_third_node_with_the_rank_is_told_of_as_well),
-    cmocka_unit_test(a_claim_that_is_no_identity_is_shown_as_it_is),
-    cmocka_unit_test(a_node_gives_up_when_the_other_must_be_alive),
-    cmocka_unit_test(a_node_gives_up_when_the_time_for_joining_is_over),
-    cmocka_unit_test(a_store_that_does_not_answer_is_named),
-    cmocka_unit_test(a_node_without_its_rank_leaves_the_others_alone),
-    cmocka_unit_test(a_node_that_waits_for_the_meeting_learns_of_its_rival_once),
-};
-
-UNIT_TESTS(tests)

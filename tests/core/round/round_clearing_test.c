@@ -22,8 +22,7 @@ static void join_alone(struct scene *scene, int64_t round, const char *then) {
     step(scene, opened(scene, "a", 1), joined);
 }
 
-static void what_earlier_rounds_left_is_cleared_away_once(void **state) {
-    (void)state;
+TEST(what_earlier_rounds_left_is_cleared_away_once) {
     struct scene scene = scene_new(false, 4);
     join_alone(&scene, 0, "");
     join_alone(&scene, 1, "");
@@ -35,8 +34,7 @@ static void what_earlier_rounds_left_is_cleared_away_once(void **state) {
 }
 
 /* The nodes of such rounds have written nothing. */
-static void what_ranked_rounds_left_is_little(void **state) {
-    (void)state;
+TEST(what_ranked_rounds_left_is_little) {
     struct scene scene = scene_new(false, 1);
     const struct rank_assignment ranks = {0, 2, 0, 2};
     scene.delegates = true;
@@ -71,10 +69,3 @@ static void what_ranked_rounds_left_is_little(void **state) {
         "joined 8 rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2; clear 6 to 6 of 2");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_earlier_rounds_left_is_cleared_away_once),
-    cmocka_unit_test(what_ranked_rounds_left_is_little),
-};
-
-UNIT_TESTS(tests)

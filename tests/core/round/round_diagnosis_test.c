@@ -26,8 +26,7 @@ static struct scene late_scene(const char *nodes) {
     return scene;
 }
 
-static void rank_0_names_the_node_that_has_not_reported(void **state) {
-    (void)state;
+TEST(rank_0_names_the_node_that_has_not_reported) {
     struct scene scene = late_scene("abc");
     step(&scene, role_checked(&scene, 1, false), "check 0/role_info/2");
     step(&scene, role_checked(&scene, 2, true),
@@ -35,8 +34,7 @@ static void rank_0_names_the_node_that_has_not_reported(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_names_several_nodes(void **state) {
-    (void)state;
+TEST(rank_0_names_several_nodes) {
     struct scene scene = late_scene("abc");
     step(&scene, role_checked(&scene, 1, false), "check 0/role_info/2");
     step(&scene, role_checked(&scene, 2, false),
@@ -44,8 +42,7 @@ static void rank_0_names_several_nodes(void **state) {
     scene_clear(&scene);
 }
 
-static void of_many_nodes_only_some_are_named(void **state) {
-    (void)state;
+TEST(of_many_nodes_only_some_are_named) {
     struct scene scene = late_scene("abcdefghijkl");
     struct text expected = {0};
     for (int node = 1; node < 11; node++) {
@@ -64,16 +61,14 @@ static void of_many_nodes_only_some_are_named(void **state) {
     scene_clear(&scene);
 }
 
-static void a_store_that_does_not_answer_is_said_to_be_silent(void **state) {
-    (void)state;
+TEST(a_store_that_does_not_answer_is_said_to_be_silent) {
     struct scene scene = late_scene("ab");
     scene.seconds = 602;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), LATE "the store does not answer");
     scene_clear(&scene);
 }
 
-static void a_store_that_is_only_slow_blames_no_node(void **state) {
-    (void)state;
+TEST(a_store_that_is_only_slow_blames_no_node) {
     struct scene scene = late_scene("ab");
     step(&scene, role_checked(&scene, 1, true),
         "disarm_timer; " LATE "the store answers too slowly");
@@ -92,23 +87,20 @@ static void check_guest(const char *nodes, bool is_published, const char *expect
     scene_clear(&scene);
 }
 
-static void any_other_node_says_what_rank_0_has_not_done(void **state) {
-    (void)state;
+TEST(any_other_node_says_what_rank_0_has_not_done) {
     check_guest("ab", false,
         "disarm_timer; " LATE "node 0 (" A ") has not published the address of the workers' store");
     check_guest("ab", true, "disarm_timer; " LATE "node 0 (" A ") has not assigned the ranks");
 }
 
-static void torchruns_habit_is_explained(void **state) {
-    (void)state;
+TEST(torchruns_habit_is_explained) {
     check_guest("Bb", false,
         "disarm_timer; " LATE "node 0 (B_1_0) has not published the address of the workers' store; "
         "an agent of torchrun does so once, unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 is set for "
         "it");
 }
 
-static void a_store_of_its_own_that_does_not_open_is_named(void **state) {
-    (void)state;
+TEST(a_store_of_its_own_that_does_not_open_is_named) {
     struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "a", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; "
@@ -118,16 +110,3 @@ static void a_store_of_its_own_that_does_not_open_is_named(void **state) {
         "arm_timer at=602.000; disarm_timer; " LATE "the store for the workers was not opened");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(rank_0_names_the_node_that_has_not_reported),
-    cmocka_unit_test(rank_0_names_several_nodes),
-    cmocka_unit_test(of_many_nodes_only_some_are_named),
-    cmocka_unit_test(a_store_that_does_not_answer_is_said_to_be_silent),
-    cmocka_unit_test(a_store_that_is_only_slow_blames_no_node),
-    cmocka_unit_test(any_other_node_says_what_rank_0_has_not_done),
-    cmocka_unit_test(torchruns_habit_is_explained),
-    cmocka_unit_test(a_store_of_its_own_that_does_not_open_is_named),
-};
-
-UNIT_TESTS(tests)

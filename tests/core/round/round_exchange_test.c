@@ -5,14 +5,12 @@
 
 #include <limits.h>
 
-static void rank_0_publishes_its_store_and_assigns_the_ranks(void **state) {
-    (void)state;
+TEST(rank_0_publishes_its_store_and_assigns_the_ranks) {
     struct scene scene = joined_scene();
     scene_clear(&scene);
 }
 
-static void ranks_wait_for_the_address_if_they_are_first(void **state) {
-    (void)state;
+TEST(ranks_wait_for_the_address_if_they_are_first) {
     struct scene scene = scene_new(false, 1);
     char role[] = "default";
     const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
@@ -27,8 +25,7 @@ static void ranks_wait_for_the_address_if_they_are_first(void **state) {
     scene_clear(&scene);
 }
 
-static void any_other_node_asks_for_address_and_ranks_at_once(void **state) {
-    (void)state;
+TEST(any_other_node_asks_for_address_and_ranks_at_once) {
     struct scene scene = scene_new(false, 1);
     begin(
         &scene, 3, "ab", 'b', "arm_timer at=600.000; set_role_info 3/role_info/1; wait 3/world/1");
@@ -41,8 +38,7 @@ static void any_other_node_asks_for_address_and_ranks_at_once(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_alone_asks_nobody(void **state) {
-    (void)state;
+TEST(a_node_alone_asks_nobody) {
     struct scene scene = scene_new(false, 4);
     begin(&scene, 5, "a", 'a',
         "arm_timer at=600.000; set_role_info 5/role_info/0; "
@@ -53,8 +49,7 @@ static void a_node_alone_asks_nobody(void **state) {
     scene_clear(&scene);
 }
 
-static void uniform_nodes_compute_their_ranks(void **state) {
-    (void)state;
+TEST(uniform_nodes_compute_their_ranks) {
     struct scene scene = scene_new(true, 4);
     begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
@@ -68,8 +63,7 @@ static void uniform_nodes_compute_their_ranks(void **state) {
     scene_clear(&scene);
 }
 
-static void who_needs_the_exchange_tells_the_host_no_role(void **state) {
-    (void)state;
+TEST(who_needs_the_exchange_tells_the_host_no_role) {
     struct round_settings settings = {.role = "trainer", .local_world_size = 2};
     assert_string_equal(round_settings_role(&settings).role, "trainer");
     settings.is_uniform = true;
@@ -79,8 +73,7 @@ static void who_needs_the_exchange_tells_the_host_no_role(void **state) {
     assert_null(round_settings_role(&settings).role);
 }
 
-static void nodes_may_differ_in_role_and_size(void **state) {
-    (void)state;
+TEST(nodes_may_differ_in_role_and_size) {
     struct scene scene = scene_new(false, 1);
     char alpha[] = "alpha";
     char beta[] = "beta";
@@ -122,8 +115,7 @@ static void check_role_infos(const struct role_info *infos, const char *expected
     scene_clear(&scene);
 }
 
-static void a_role_info_without_sense_names_its_node(void **state) {
-    (void)state;
+TEST(a_role_info_without_sense_names_its_node) {
     char role[] = "default";
     const struct role_info unreadable[] = {{role, 1, 0, 1, NULL}, {NULL, 0, 0, 0, NULL}};
     const struct role_info anothers[] = {{role, 1, 0, 1, NULL}, {role, 1, 0, 1, NULL}};
@@ -133,8 +125,7 @@ static void a_role_info_without_sense_names_its_node(void **state) {
     check_role_infos(anothers, expected);
 }
 
-static void more_workers_than_can_be_counted_fail_the_join(void **state) {
-    (void)state;
+TEST(more_workers_than_can_be_counted_fail_the_join) {
     char role[] = "default";
     const struct role_info infos[] = {{role, INT_MAX, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
     check_role_infos(infos, "disarm_timer; join_failed the workers of 2 nodes are too many");
@@ -150,8 +141,7 @@ static void check_world(struct round_values found, const char *expected) {
     scene_clear(&scene);
 }
 
-static void an_address_without_sense_fails_the_join(void **state) {
-    (void)state;
+TEST(an_address_without_sense_fails_the_join) {
     const char *expected = "disarm_timer; join_failed the address of the workers' store that was "
                            "published makes no sense";
     check_world((struct round_values){.port = 1, .has_ranks = true}, expected);
@@ -159,8 +149,7 @@ static void an_address_without_sense_fails_the_join(void **state) {
 }
 
 /* It was stopped, and the others have gone on, and cleared this round away. */
-static void a_node_that_was_left_behind_waits_to_be_told(void **state) {
-    (void)state;
+TEST(a_node_that_was_left_behind_waits_to_be_told) {
     struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
@@ -180,8 +169,7 @@ static void a_node_that_was_left_behind_waits_to_be_told(void **state) {
     scene_clear(&scene);
 }
 
-static void ranks_without_sense_name_who_assigned_them(void **state) {
-    (void)state;
+TEST(ranks_without_sense_name_who_assigned_them) {
     const char *expected =
         "disarm_timer; join_failed node 0 (" A ") assigned ranks that make no sense";
     check_world((struct round_values){.address = "a", .port = 1}, expected);
@@ -190,8 +178,7 @@ static void ranks_without_sense_name_who_assigned_them(void **state) {
         expected);
 }
 
-static void a_record_without_sense_fails_the_join(void **state) {
-    (void)state;
+TEST(a_record_without_sense_fails_the_join) {
     struct scene scene = scene_new(false, 1);
     struct rendezvous_state record = {.round = 4, .is_complete = true};
     struct node_identity nodes[] = {identity_of('a'), identity_of('b')};
@@ -217,8 +204,7 @@ static void a_record_without_sense_fails_the_join(void **state) {
     scene_clear(&scene);
 }
 
-static void a_store_that_cannot_be_opened_fails_the_join(void **state) {
-    (void)state;
+TEST(a_store_that_cannot_be_opened_fails_the_join) {
     struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "a", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; "
@@ -231,8 +217,7 @@ static void a_store_that_cannot_be_opened_fails_the_join(void **state) {
     scene_clear(&scene);
 }
 
-static void an_abandoned_round_is_called_off_and_forgotten(void **state) {
-    (void)state;
+TEST(an_abandoned_round_is_called_off_and_forgotten) {
     struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
@@ -244,8 +229,7 @@ static void an_abandoned_round_is_called_off_and_forgotten(void **state) {
     scene_clear(&scene);
 }
 
-static void a_new_round_ends_the_one_before(void **state) {
-    (void)state;
+TEST(a_new_round_ends_the_one_before) {
     struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
@@ -255,8 +239,7 @@ static void a_new_round_ends_the_one_before(void **state) {
     scene_clear(&scene);
 }
 
-static void answers_for_another_round_are_ignored(void **state) {
-    (void)state;
+TEST(answers_for_another_round_are_ignored) {
     struct scene scene = scene_new(false, 1);
     begin(&scene, 1, "a", 'a',
         "arm_timer at=600.000; set_role_info 1/role_info/0; "
@@ -271,8 +254,7 @@ static void answers_for_another_round_are_ignored(void **state) {
     scene_clear(&scene);
 }
 
-static void a_store_is_opened_anew_in_each_round(void **state) {
-    (void)state;
+TEST(a_store_is_opened_anew_in_each_round) {
     struct scene scene = joined_scene();
     begin(&scene, 1, "ab", 'a',
         "arm_timer at=600.000; set_role_info 1/role_info/0; open_worker_store fresh; "
@@ -292,8 +274,7 @@ static struct scene scene_with_succession(void) {
     return (struct scene){.exchange = round_exchange_new(&settings)};
 }
 
-static void what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host(void **state) {
-    (void)state;
+TEST(what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host) {
     struct scene scene = scene_with_succession();
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
@@ -302,8 +283,7 @@ static void what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host(
     scene_clear(&scene);
 }
 
-static void a_round_begins_when_the_register_has_it_where_there_is_one(void **state) {
-    (void)state;
+TEST(a_round_begins_when_the_register_has_it_where_there_is_one) {
     struct scene scene = scene_with_succession();
     struct round_event committed = {.kind = ROUND_EVENT_WAITED, .round = 0};
     struct round_event opened = {
@@ -320,8 +300,7 @@ static void a_round_begins_when_the_register_has_it_where_there_is_one(void **st
     scene_clear(&scene);
 }
 
-static void the_register_is_waited_for_beside_the_last_answer_of_the_exchange(void **state) {
-    (void)state;
+TEST(the_register_is_waited_for_beside_the_last_answer_of_the_exchange) {
     struct scene scene = scene_with_succession();
     struct round_event waited = {.kind = ROUND_EVENT_WAITED, .round = 0};
     struct round_event values = {.kind = ROUND_EVENT_VALUES,
@@ -336,8 +315,7 @@ static void the_register_is_waited_for_beside_the_last_answer_of_the_exchange(vo
     scene_clear(&scene);
 }
 
-static void a_round_that_is_not_committed_in_time_says_so(void **state) {
-    (void)state;
+TEST(a_round_that_is_not_committed_in_time_says_so) {
     struct scene scene = scene_with_succession();
     struct round_event opened = {
         .kind = ROUND_EVENT_STORE_OPENED, .round = 0, .opened = {"a", 1234}};
@@ -352,30 +330,3 @@ static void a_round_that_is_not_committed_in_time_says_so(void **state) {
         "the host of the job's store could not commit it to the register");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(rank_0_publishes_its_store_and_assigns_the_ranks),
-    cmocka_unit_test(ranks_wait_for_the_address_if_they_are_first),
-    cmocka_unit_test(any_other_node_asks_for_address_and_ranks_at_once),
-    cmocka_unit_test(a_node_alone_asks_nobody),
-    cmocka_unit_test(uniform_nodes_compute_their_ranks),
-    cmocka_unit_test(who_needs_the_exchange_tells_the_host_no_role),
-    cmocka_unit_test(nodes_may_differ_in_role_and_size),
-    cmocka_unit_test(a_role_info_without_sense_names_its_node),
-    cmocka_unit_test(more_workers_than_can_be_counted_fail_the_join),
-    cmocka_unit_test(an_address_without_sense_fails_the_join),
-    cmocka_unit_test(a_node_that_was_left_behind_waits_to_be_told),
-    cmocka_unit_test(ranks_without_sense_name_who_assigned_them),
-    cmocka_unit_test(a_record_without_sense_fails_the_join),
-    cmocka_unit_test(a_store_that_cannot_be_opened_fails_the_join),
-    cmocka_unit_test(an_abandoned_round_is_called_off_and_forgotten),
-    cmocka_unit_test(a_new_round_ends_the_one_before),
-    cmocka_unit_test(answers_for_another_round_are_ignored),
-    cmocka_unit_test(a_store_is_opened_anew_in_each_round),
-    cmocka_unit_test(what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host),
-    cmocka_unit_test(a_round_begins_when_the_register_has_it_where_there_is_one),
-    cmocka_unit_test(the_register_is_waited_for_beside_the_last_answer_of_the_exchange),
-    cmocka_unit_test(a_round_that_is_not_committed_in_time_says_so),
-};
-
-UNIT_TESTS(tests)

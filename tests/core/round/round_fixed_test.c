@@ -127,32 +127,28 @@ static struct node guest_node(bool is_coordinated) {
     return node;
 }
 
-static void nodes_meet_as_torchruns_agents_do(void **state) {
-    (void)state;
+TEST(nodes_meet_as_torchruns_agents_do) {
     struct node node = host_node(0);
     node_clear(&node);
     node = guest_node(false);
     node_clear(&node);
 }
 
-static void agents_of_one_kind_coordinate(void **state) {
-    (void)state;
+TEST(agents_of_one_kind_coordinate) {
     struct node node = host_node(1);
     node_clear(&node);
     node = guest_node(true);
     node_clear(&node);
 }
 
-static void a_newer_kind_of_agent_is_not_coordinated_with(void **state) {
-    (void)state;
+TEST(a_newer_kind_of_agent_is_not_coordinated_with) {
     struct node node = gathered_node();
     take_role_infos(
         &node, 1, 2, "set_assignments assigned_ranks/0 of 2; disarm_timer; " JOINED_0("0"));
     node_clear(&node);
 }
 
-static void a_role_info_that_makes_no_sense_is_blamed_on_its_node(void **state) {
-    (void)state;
+TEST(a_role_info_that_makes_no_sense_is_blamed_on_its_node) {
     struct node node = gathered_node();
     char role[] = "default";
     const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {0}};
@@ -161,8 +157,7 @@ static void a_role_info_that_makes_no_sense_is_blamed_on_its_node(void **state) 
     node_clear(&node);
 }
 
-static void uniform_nodes_need_no_exchange(void **state) {
-    (void)state;
+TEST(uniform_nodes_need_no_exchange) {
     struct node node =
         node_with(1, (struct round_settings){.local_world_size = 1, .is_uniform = true});
     join(&node, 0, "arm_timer at=900.000; connect");
@@ -170,8 +165,7 @@ static void uniform_nodes_need_no_exchange(void **state) {
     node_clear(&node);
 }
 
-static void in_a_mixed_job_restarts_and_failures_stay_local(void **state) {
-    (void)state;
+TEST(in_a_mixed_job_restarts_and_failures_stay_local) {
     struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "");
     join(&node, 1, JOINED_1("1"));
@@ -184,8 +178,7 @@ static void in_a_mixed_job_restarts_and_failures_stay_local(void **state) {
     node_clear(&node);
 }
 
-static void in_a_mixed_job_a_lost_store_ends_the_exit_barrier(void **state) {
-    (void)state;
+TEST(in_a_mixed_job_a_lost_store_ends_the_exit_barrier) {
     struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
         "arm_timer at=5.000; add num_members 1; wait last_member");
@@ -193,8 +186,7 @@ static void in_a_mixed_job_a_lost_store_ends_the_exit_barrier(void **state) {
     node_clear(&node);
 }
 
-static void in_a_mixed_job_the_exit_barrier_is_torchruns(void **state) {
-    (void)state;
+TEST(in_a_mixed_job_the_exit_barrier_is_torchruns) {
     struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
         "arm_timer at=5.000; add num_members 1; wait last_member");
@@ -203,8 +195,7 @@ static void in_a_mixed_job_the_exit_barrier_is_torchruns(void **state) {
     node_clear(&node);
 }
 
-static void a_restart_waits_for_all_nodes_and_a_renewed_store(void **state) {
-    (void)state;
+TEST(a_restart_waits_for_all_nodes_and_a_renewed_store) {
     struct node node = host_node(1);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
@@ -219,8 +210,7 @@ static void a_restart_waits_for_all_nodes_and_a_renewed_store(void **state) {
     node_clear(&node);
 }
 
-static void the_last_node_to_be_ready_says_so(void **state) {
-    (void)state;
+TEST(the_last_node_to_be_ready_says_so) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
@@ -229,8 +219,7 @@ static void the_last_node_to_be_ready_says_so(void **state) {
     node_clear(&node);
 }
 
-static void a_late_answer_about_the_last_attempt_is_no_news(void **state) {
-    (void)state;
+TEST(a_late_answer_about_the_last_attempt_is_no_news) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
     join(&node, 1, "arm_timer at=900.000; add ready/1 1");
@@ -239,8 +228,7 @@ static void a_late_answer_about_the_last_attempt_is_no_news(void **state) {
     node_clear(&node);
 }
 
-static void a_failure_is_written_wherever_others_may_look(void **state) {
-    (void)state;
+TEST(a_failure_is_written_wherever_others_may_look) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED,
         "decide gathered/0 failed 1; decide start/0 failed 1; "
@@ -252,8 +240,7 @@ static void a_failure_is_written_wherever_others_may_look(void **state) {
     node_clear(&node);
 }
 
-static void a_failure_elsewhere_is_told_in_every_phase(void **state) {
-    (void)state;
+TEST(a_failure_elsewhere_is_told_in_every_phase) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "failed 0", "peer_failed a node failed (node 0)");
@@ -276,8 +263,7 @@ static void a_failure_elsewhere_is_told_in_every_phase(void **state) {
     node_clear(&node);
 }
 
-static void the_exit_barrier_ends_with_the_last_node(void **state) {
-    (void)state;
+TEST(the_exit_barrier_ends_with_the_last_node) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
@@ -286,8 +272,7 @@ static void the_exit_barrier_ends_with_the_last_node(void **state) {
     node_clear(&node);
 }
 
-static void a_restart_calls_back_a_node_in_the_exit_barrier(void **state) {
-    (void)state;
+TEST(a_restart_calls_back_a_node_in_the_exit_barrier) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
@@ -296,8 +281,7 @@ static void a_restart_calls_back_a_node_in_the_exit_barrier(void **state) {
     node_clear(&node);
 }
 
-static void a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success(void **state) {
-    (void)state;
+TEST(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success) {
     struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     node.scene.seconds = 299;
@@ -309,8 +293,7 @@ static void a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success(vo
     node_clear(&node);
 }
 
-static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state) {
-    (void)state;
+TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
     struct node node = host_node(1);
     take(&node, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED, .is_host = true},
         "arm_timer at=300.000; add finished/0 1");
@@ -323,8 +306,7 @@ static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state)
     node_clear(&node);
 }
 
-static void a_node_that_is_told_to_end_at_the_first_meeting_says_so(void **state) {
-    (void)state;
+TEST(a_node_that_is_told_to_end_at_the_first_meeting_says_so) {
     struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
@@ -335,8 +317,7 @@ static void a_node_that_is_told_to_end_at_the_first_meeting_says_so(void **state
     node_clear(&node);
 }
 
-static void a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left(void **state) {
-    (void)state;
+TEST(a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left) {
     struct node node = node_new(0);
     struct round_event checked = {.kind = ROUND_EVENT_CHECKED, .key = {.kind = ROUND_KEY_START}};
     join(&node, 0, "arm_timer at=900.000; connect");
@@ -353,8 +334,7 @@ static void a_node_that_waits_at_the_first_meeting_looks_whether_another_has_lef
     node_clear(&node);
 }
 
-static void a_node_that_was_told_to_end_by_a_signal_says_which(void **state) {
-    (void)state;
+TEST(a_node_that_was_told_to_end_by_a_signal_says_which) {
     struct node node = guest_node(true);
     take(&node, (struct round_event){.kind = ROUND_EVENT_FAILURE_ASKED, .signal = 10},
         "decide gathered/0 failed 1 signal 10; decide start/0 failed 1 signal 10; "
@@ -379,8 +359,7 @@ static void expect_told(const char *decision, const char *expected, int signal) 
     node_clear(&node);
 }
 
-static void the_signal_that_ended_another_node_is_told_if_a_program_can_get_it(void **state) {
-    (void)state;
+TEST(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it) {
     expect_told("failed 0 signal 10", "a node was told to end by SIGUSR1 (node 0)", 10);
     expect_told("failed 0", "a node failed (node 0)", 0);
     expect_told("failed 0 signal 9", "a node failed (node 0)", 0);
@@ -391,8 +370,7 @@ static void the_signal_that_ended_another_node_is_told_if_a_program_can_get_it(v
     expect_told("failed  signal ", "a node failed", 0);
 }
 
-static void a_join_has_its_deadline(void **state) {
-    (void)state;
+TEST(a_join_has_its_deadline) {
     struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
@@ -404,8 +382,7 @@ static void a_join_has_its_deadline(void **state) {
     node_clear(&node);
 }
 
-static void a_store_that_is_reached_too_late_is_not_blamed_on_the_others(void **state) {
-    (void)state;
+TEST(a_store_that_is_reached_too_late_is_not_blamed_on_the_others) {
     struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     node.scene.seconds = 900;
@@ -415,8 +392,7 @@ static void a_store_that_is_reached_too_late_is_not_blamed_on_the_others(void **
     node_clear(&node);
 }
 
-static void a_lost_store_ends_what_needs_it(void **state) {
-    (void)state;
+TEST(a_lost_store_ends_what_needs_it) {
     struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST,
@@ -439,8 +415,7 @@ static void a_lost_store_ends_what_needs_it(void **state) {
     node_clear(&node);
 }
 
-static void ranks_that_do_not_fit_this_node_are_refused(void **state) {
-    (void)state;
+TEST(ranks_that_do_not_fit_this_node_are_refused) {
     struct node node = node_with(1, (struct round_settings){.local_world_size = 4});
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
@@ -449,33 +424,3 @@ static void ranks_that_do_not_fit_this_node_are_refused(void **state) {
     take_ranks(&node, 1, "disarm_timer; join_failed node 0 assigned ranks that make no sense");
     node_clear(&node);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_meet_as_torchruns_agents_do),
-    cmocka_unit_test(agents_of_one_kind_coordinate),
-    cmocka_unit_test(a_newer_kind_of_agent_is_not_coordinated_with),
-    cmocka_unit_test(a_role_info_that_makes_no_sense_is_blamed_on_its_node),
-    cmocka_unit_test(uniform_nodes_need_no_exchange),
-    cmocka_unit_test(in_a_mixed_job_restarts_and_failures_stay_local),
-    cmocka_unit_test(in_a_mixed_job_a_lost_store_ends_the_exit_barrier),
-    cmocka_unit_test(in_a_mixed_job_the_exit_barrier_is_torchruns),
-    cmocka_unit_test(a_restart_waits_for_all_nodes_and_a_renewed_store),
-    cmocka_unit_test(the_last_node_to_be_ready_says_so),
-    cmocka_unit_test(a_late_answer_about_the_last_attempt_is_no_news),
-    cmocka_unit_test(a_failure_is_written_wherever_others_may_look),
-    cmocka_unit_test(a_failure_elsewhere_is_told_in_every_phase),
-    cmocka_unit_test(the_exit_barrier_ends_with_the_last_node),
-    cmocka_unit_test(a_restart_calls_back_a_node_in_the_exit_barrier),
-    cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
-    cmocka_unit_test(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success),
-    cmocka_unit_test(a_node_that_is_told_to_end_at_the_first_meeting_says_so),
-    cmocka_unit_test(a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left),
-    cmocka_unit_test(a_node_that_was_told_to_end_by_a_signal_says_which),
-    cmocka_unit_test(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it),
-    cmocka_unit_test(a_join_has_its_deadline),
-    cmocka_unit_test(a_store_that_is_reached_too_late_is_not_blamed_on_the_others),
-    cmocka_unit_test(a_lost_store_ends_what_needs_it),
-    cmocka_unit_test(ranks_that_do_not_fit_this_node_are_refused),
-};
-
-UNIT_TESTS(tests)

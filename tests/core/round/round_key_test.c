@@ -20,8 +20,7 @@ static void check_single(enum round_key_kind kind, int node, const char *expecte
     check((struct round_key){.kind = kind, .node = node}, expected, expected, 1);
 }
 
-static void torchruns_keys_are_spelled_as_torchrun_spells_them(void **state) {
-    (void)state;
+TEST(torchruns_keys_are_spelled_as_torchrun_spells_them) {
     check_single(ROUND_KEY_MASTER_ADDR, 0, FOLDER "MASTER_ADDR");
     check_single(ROUND_KEY_MASTER_PORT, 0, FOLDER "MASTER_PORT");
     check_single(ROUND_KEY_ROLE_INFO, 1, FOLDER "torchelastic/role_info/1");
@@ -30,8 +29,7 @@ static void torchruns_keys_are_spelled_as_torchrun_spells_them(void **state) {
     check_single(ROUND_KEY_LAST_MEMBER, 0, FOLDER "torchelastic/agent/terminal_state/last_member");
 }
 
-static void musters_keys_are_in_a_folder_of_their_own(void **state) {
-    (void)state;
+TEST(musters_keys_are_in_a_folder_of_their_own) {
     check_single(ROUND_KEY_PUBLISHER, 0, FOLDER "muster/publisher");
 }
 
@@ -45,8 +43,7 @@ static void check_of_fixed_nodes(
 }
 
 /* As a trace of two torchrun agents with --node-rank has them. */
-static void a_round_of_fixed_nodes_has_no_folder_of_its_own(void **state) {
-    (void)state;
+TEST(a_round_of_fixed_nodes_has_no_folder_of_its_own) {
     static const struct {
         enum round_key_kind kind;
         int node;
@@ -73,8 +70,7 @@ static void a_round_of_fixed_nodes_has_no_folder_of_its_own(void **state) {
         "/job2/torchelastic/role_info/0", "/job2/torchelastic/role_info/2", 3);
 }
 
-static void what_fixed_nodes_agree_on_is_counted_by_attempt(void **state) {
-    (void)state;
+TEST(what_fixed_nodes_agree_on_is_counted_by_attempt) {
     static const struct {
         enum round_key_kind kind;
         int64_t attempt;
@@ -95,8 +91,7 @@ static void what_fixed_nodes_agree_on_is_counted_by_attempt(void **state) {
     }
 }
 
-static void the_agents_keys_of_fixed_nodes_share_a_prefix(void **state) {
-    (void)state;
+TEST(the_agents_keys_of_fixed_nodes_share_a_prefix) {
     struct text prefix = {0};
     round_key_write_prefix("job2", &prefix);
     assert_string_equal(text_string(&prefix), "/job2/");
@@ -106,8 +101,7 @@ static void the_agents_keys_of_fixed_nodes_share_a_prefix(void **state) {
     text_clear(&prefix);
 }
 
-static void groups_name_several_keys(void **state) {
-    (void)state;
+TEST(groups_name_several_keys) {
     check((struct round_key){.kind = ROUND_KEY_ADDRESS}, FOLDER "MASTER_ADDR", FOLDER "MASTER_PORT",
         2);
     check((struct round_key){.kind = ROUND_KEY_WORLD, .node = 2}, FOLDER "MASTER_ADDR",
@@ -116,14 +110,12 @@ static void groups_name_several_keys(void **state) {
         FOLDER "torchelastic/role_info/0", FOLDER "torchelastic/role_info/11", 12);
 }
 
-static void the_publisher_is_written_before_its_address(void **state) {
-    (void)state;
+TEST(the_publisher_is_written_before_its_address) {
     check((struct round_key){.kind = ROUND_KEY_PUBLICATION}, FOLDER "muster/publisher",
         FOLDER "MASTER_PORT", 3);
 }
 
-static void all_keys_of_a_round_can_be_named(void **state) {
-    (void)state;
+TEST(all_keys_of_a_round_can_be_named) {
     static const char *const expected[] = {
         FOLDER "MASTER_ADDR",
         FOLDER "MASTER_PORT",
@@ -147,8 +139,7 @@ static void all_keys_of_a_round_can_be_named(void **state) {
     text_list_clear(&keys);
 }
 
-static void a_key_is_described_by_its_round_and_name(void **state) {
-    (void)state;
+TEST(a_key_is_described_by_its_round_and_name) {
     struct text text = {0};
     round_key_describe(&(struct round_key){.kind = ROUND_KEY_WORLD, .round = 3, .node = 1}, &text);
     text_append(&text, " ");
@@ -157,8 +148,7 @@ static void a_key_is_described_by_its_round_and_name(void **state) {
     text_clear(&text);
 }
 
-static void keys_of_a_job_with_a_register_are_named_apart(void **state) {
-    (void)state;
+TEST(keys_of_a_job_with_a_register_are_named_apart) {
     struct text_list keys = {0};
     round_key_list_of_succession(7, 2, "job", &keys);
     assert_int_equal(keys.count, 3);
@@ -167,18 +157,3 @@ static void keys_of_a_job_with_a_register_are_named_apart(void **state) {
     assert_string_equal(keys.items[2], "/torch.rendezvous.job.7/muster/done/1");
     text_list_clear(&keys);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(torchruns_keys_are_spelled_as_torchrun_spells_them),
-    cmocka_unit_test(musters_keys_are_in_a_folder_of_their_own),
-    cmocka_unit_test(a_round_of_fixed_nodes_has_no_folder_of_its_own),
-    cmocka_unit_test(what_fixed_nodes_agree_on_is_counted_by_attempt),
-    cmocka_unit_test(the_agents_keys_of_fixed_nodes_share_a_prefix),
-    cmocka_unit_test(groups_name_several_keys),
-    cmocka_unit_test(the_publisher_is_written_before_its_address),
-    cmocka_unit_test(all_keys_of_a_round_can_be_named),
-    cmocka_unit_test(a_key_is_described_by_its_round_and_name),
-    cmocka_unit_test(keys_of_a_job_with_a_register_are_named_apart),
-};
-
-UNIT_TESTS(tests)

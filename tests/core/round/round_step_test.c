@@ -30,8 +30,7 @@ static void check(struct scene *scene, const char *expected) {
     scene->effects.count = 0;
 }
 
-static void one_wait_is_under_way_and_the_newest_follows(void **state) {
-    (void)state;
+TEST(one_wait_is_under_way_and_the_newest_follows) {
     struct scene scene;
     scene_begin(&scene);
     round_step_want(&scene.step, round_step_key(&scene.step, ROUND_KEY_ADDRESS));
@@ -43,8 +42,7 @@ static void one_wait_is_under_way_and_the_newest_follows(void **state) {
     round_exchange_free(scene.exchange);
 }
 
-static void what_is_waited_for_is_not_waited_for_twice(void **state) {
-    (void)state;
+TEST(what_is_waited_for_is_not_waited_for_twice) {
     struct scene scene;
     scene_begin(&scene);
     round_step_want(&scene.step, round_step_key(&scene.step, ROUND_KEY_ADDRESS));
@@ -54,8 +52,7 @@ static void what_is_waited_for_is_not_waited_for_twice(void **state) {
     round_exchange_free(scene.exchange);
 }
 
-static void a_timer_is_disarmed_only_when_it_runs(void **state) {
-    (void)state;
+TEST(a_timer_is_disarmed_only_when_it_runs) {
     struct scene scene;
     scene_begin(&scene);
     round_step_disarm_timer(&scene.step);
@@ -66,8 +63,7 @@ static void a_timer_is_disarmed_only_when_it_runs(void **state) {
     round_exchange_free(scene.exchange);
 }
 
-static void a_reason_has_a_ceiling(void **state) {
-    (void)state;
+TEST(a_reason_has_a_ceiling) {
     struct scene scene;
     scene_begin(&scene);
     char *endless = text_format("%5000d", 1);
@@ -77,12 +73,3 @@ static void a_reason_has_a_ceiling(void **state) {
     free(endless);
     round_exchange_free(scene.exchange);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_wait_is_under_way_and_the_newest_follows),
-    cmocka_unit_test(what_is_waited_for_is_not_waited_for_twice),
-    cmocka_unit_test(a_timer_is_disarmed_only_when_it_runs),
-    cmocka_unit_test(a_reason_has_a_ceiling),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@ static struct round_event released(
     return event;
 }
 
-static void nobody_joins_a_held_round_before_it_is_released(void **state) {
-    (void)state;
+TEST(nobody_joins_a_held_round_before_it_is_released) {
     struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
@@ -30,8 +29,7 @@ static void nobody_joins_a_held_round_before_it_is_released(void **state) {
     scene_clear(&scene);
 }
 
-static void rank_0_of_a_held_round_opens_its_store_meanwhile(void **state) {
-    (void)state;
+TEST(rank_0_of_a_held_round_opens_its_store_meanwhile) {
     struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
@@ -42,8 +40,7 @@ static void rank_0_of_a_held_round_opens_its_store_meanwhile(void **state) {
     scene_clear(&scene);
 }
 
-static void a_release_that_comes_too_late_is_ignored(void **state) {
-    (void)state;
+TEST(a_release_that_comes_too_late_is_ignored) {
     struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
@@ -60,8 +57,7 @@ static void a_release_that_comes_too_late_is_ignored(void **state) {
     scene_clear(&scene);
 }
 
-static void nodes_that_were_told_their_ranks_exchange_the_address_alone(void **state) {
-    (void)state;
+TEST(nodes_that_were_told_their_ranks_exchange_the_address_alone) {
     struct scene scene = scene_new(false, 1);
     scene.ranks = (struct rank_assignment){1, 2, 1, 2};
     begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
@@ -80,8 +76,7 @@ static void nodes_that_were_told_their_ranks_exchange_the_address_alone(void **s
     scene_clear(&scene);
 }
 
-static void a_node_that_was_told_where_the_workers_meet_asks_for_nothing(void **state) {
-    (void)state;
+TEST(a_node_that_was_told_where_the_workers_meet_asks_for_nothing) {
     struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.address = "a";
@@ -90,13 +85,3 @@ static void a_node_that_was_told_where_the_workers_meet_asks_for_nothing(void **
         "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nobody_joins_a_held_round_before_it_is_released),
-    cmocka_unit_test(rank_0_of_a_held_round_opens_its_store_meanwhile),
-    cmocka_unit_test(a_release_that_comes_too_late_is_ignored),
-    cmocka_unit_test(nodes_that_were_told_their_ranks_exchange_the_address_alone),
-    cmocka_unit_test(a_node_that_was_told_where_the_workers_meet_asks_for_nothing),
-};
-
-UNIT_TESTS(tests)

@@ -17,8 +17,7 @@ static void check_effect(struct round_effect effect, const char *expected) {
     text_clear(&text);
 }
 
-static void events_read_as_one_line(void **state) {
-    (void)state;
+TEST(events_read_as_one_line) {
     check_event(
         (struct round_event){
             .kind = ROUND_EVENT_BEGIN, .round = 3, .begin = {.group_rank = 1, .node_count = 4}},
@@ -39,8 +38,7 @@ static void events_read_as_one_line(void **state) {
         "counted 0/num_members 2");
 }
 
-static void a_round_of_fixed_nodes_has_no_number(void **state) {
-    (void)state;
+TEST(a_round_of_fixed_nodes_has_no_number) {
     check_event((struct round_event){.kind = ROUND_EVENT_BEGIN,
                     .round = ROUND_OF_FIXED_NODES,
                     .begin = {.group_rank = 1, .node_count = 4, .attempt = 2}},
@@ -65,8 +63,7 @@ static void a_round_of_fixed_nodes_has_no_number(void **state) {
         "peer_restart attempt=1");
 }
 
-static void values_read_as_what_was_found(void **state) {
-    (void)state;
+TEST(values_read_as_what_was_found) {
     struct round_event event = {.kind = ROUND_EVENT_VALUES, .key = {.kind = ROUND_KEY_WORLD}};
     check_event(event, "values 0/world/0");
     event.values = (struct round_values){
@@ -74,8 +71,7 @@ static void values_read_as_what_was_found(void **state) {
     check_event(event, "values 0/world/0 a:7 of a_1_0 [1, 3, 0, 2]");
 }
 
-static void effects_read_as_one_line(void **state) {
-    (void)state;
+TEST(effects_read_as_one_line) {
     struct round_key key = {.kind = ROUND_KEY_PUBLICATION, .round = 3};
     check_effect((struct round_effect){.kind = ROUND_EFFECT_OPEN_WORKER_STORE, .is_fresh = true},
         "open_worker_store fresh");
@@ -101,12 +97,3 @@ static void effects_read_as_one_line(void **state) {
     check_effect((struct round_effect){.kind = ROUND_EFFECT_BARRIER_FAILED, .reason = "late"},
         "barrier_failed late");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(events_read_as_one_line),
-    cmocka_unit_test(a_round_of_fixed_nodes_has_no_number),
-    cmocka_unit_test(values_read_as_what_was_found),
-    cmocka_unit_test(effects_read_as_one_line),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static void assert_text(const struct learned_list *list, const char *expected) {
     assert_true(slice_equals(learned_list_text(list), slice_from_string(expected)));
 }
 
-static void modules_keep_the_order_in_which_they_came(void **state) {
-    (void)state;
+TEST(modules_keep_the_order_in_which_they_came) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(add_text(&list, "json\t/lib/json.py\nabc\t\n"), 2);
@@ -22,8 +21,7 @@ static void modules_keep_the_order_in_which_they_came(void **state) {
     learned_list_clear(&list);
 }
 
-static void the_text_of_a_list_makes_the_same_list(void **state) {
-    (void)state;
+TEST(the_text_of_a_list_makes_the_same_list) {
     struct learned_list one;
     struct learned_list other;
     learned_list_init(&one);
@@ -35,8 +33,7 @@ static void the_text_of_a_list_makes_the_same_list(void **state) {
     learned_list_clear(&other);
 }
 
-static void a_line_that_is_cut_off_is_not_read(void **state) {
-    (void)state;
+TEST(a_line_that_is_cut_off_is_not_read) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(add_text(&list, "json\t/lib\nab"), 1);
@@ -45,8 +42,7 @@ static void a_line_that_is_cut_off_is_not_read(void **state) {
     learned_list_clear(&list);
 }
 
-static void what_cannot_be_a_module_is_left_out(void **state) {
-    (void)state;
+TEST(what_cannot_be_a_module_is_left_out) {
     struct learned_list list;
     struct text name = {0};
     learned_list_init(&list);
@@ -64,8 +60,7 @@ static void what_cannot_be_a_module_is_left_out(void **state) {
     learned_list_clear(&list);
 }
 
-static void the_text_never_grows_beyond_its_limits(void **state) {
-    (void)state;
+TEST(the_text_never_grows_beyond_its_limits) {
     struct learned_list list;
     char origin[LEARNED_LIST_ORIGIN_MAXIMUM];
     memset(origin, 'o', sizeof origin);
@@ -93,8 +88,7 @@ static size_t add_told(struct learned_list *list, const char *text) {
     return learned_list_add_told(list, slice_from_string(text));
 }
 
-static void a_name_leads_to_no_other_directory(void **state) {
-    (void)state;
+TEST(a_name_leads_to_no_other_directory) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(add_text(&list, "../a\t\na/b\t\n.a\t\na.\t\na..b\t\na b\t\n-\n"), 0);
@@ -102,8 +96,7 @@ static void a_name_leads_to_no_other_directory(void **state) {
     learned_list_clear(&list);
 }
 
-static void the_name_and_the_value_of_a_secret_are_not_kept(void **state) {
-    (void)state;
+TEST(the_name_and_the_value_of_a_secret_are_not_kept) {
     static const char *const names[] = {"PIN", "CARD_PIN", "pin_of_card", "DB_PASS", "PASSWORD",
         "MY_SECRET", "HF_TOKEN", "API_KEY", "PWD", "AWS_CREDENTIALS", "BASIC_AUTH", "Otp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -120,8 +113,7 @@ static void the_name_and_the_value_of_a_secret_are_not_kept(void **state) {
     }
 }
 
-static void a_value_that_is_no_short_word_is_not_kept(void **state) {
-    (void)state;
+TEST(a_value_that_is_no_short_word_is_not_kept) {
     struct learned_list list;
     learned_list_init(&list);
     add_text(&list, "=1 A\t123456\n=2 B\tsh -c\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\ta-b\n");
@@ -129,8 +121,7 @@ static void a_value_that_is_no_short_word_is_not_kept(void **state) {
     learned_list_clear(&list);
 }
 
-static void what_is_no_variable_is_left_out(void **state) {
-    (void)state;
+TEST(what_is_no_variable_is_left_out) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(
@@ -138,8 +129,7 @@ static void what_is_no_variable_is_left_out(void **state) {
     learned_list_clear(&list);
 }
 
-static void what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it(void **state) {
-    (void)state;
+TEST(what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(add_told(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t8\nc!\n"), 5);
@@ -152,8 +142,7 @@ static void what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it
     learned_list_clear(&list);
 }
 
-static void what_another_node_tells_is_only_of_libraries(void **state) {
-    (void)state;
+TEST(what_another_node_tells_is_only_of_libraries) {
     struct learned_list list;
     learned_list_init(&list);
     assert_int_equal(add_told(&list, "a\t/home/me/a.py\nb\tsite-packages/b.py\n"
@@ -165,8 +154,7 @@ static void what_another_node_tells_is_only_of_libraries(void **state) {
     learned_list_clear(&list);
 }
 
-static void the_text_of_another_node_is_not_read_beyond_its_limits(void **state) {
-    (void)state;
+TEST(the_text_of_another_node_is_not_read_beyond_its_limits) {
     struct learned_list list;
     struct text text = {0};
     learned_list_init(&list);
@@ -183,8 +171,7 @@ static void the_text_of_another_node_is_not_read_beyond_its_limits(void **state)
     text_clear(&text);
 }
 
-static void a_list_has_so_many_lines_and_no_more(void **state) {
-    (void)state;
+TEST(a_list_has_so_many_lines_and_no_more) {
     struct learned_list list;
     struct text text = {0};
     learned_list_init(&list);
@@ -198,8 +185,7 @@ static void a_list_has_so_many_lines_and_no_more(void **state) {
     text_clear(&text);
 }
 
-static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **state) {
-    (void)state;
+TEST(what_is_left_out_keeps_its_place_and_is_not_learned_again) {
     struct learned_list list;
     learned_list_init(&list);
     add_text(&list, "abc\t/a\nab\t/b\nc\t\n");
@@ -215,8 +201,7 @@ static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **sta
     learned_list_clear(&list);
 }
 
-static void another_list_learns_what_is_left_out(void **state) {
-    (void)state;
+TEST(another_list_learns_what_is_left_out) {
     struct learned_list list;
     learned_list_init(&list);
     add_text(&list, "b\t/here\n");
@@ -225,8 +210,7 @@ static void another_list_learns_what_is_left_out(void **state) {
     learned_list_clear(&list);
 }
 
-static void a_change_that_two_workers_tell_differently_is_not_known(void **state) {
-    (void)state;
+TEST(a_change_that_two_workers_tell_differently_is_not_known) {
     struct learned_list list;
     learned_list_init(&list);
     add_text(&list, "=1 A\t12\na\t\n=2 B\t7\n");
@@ -238,8 +222,7 @@ static void a_change_that_two_workers_tell_differently_is_not_known(void **state
     learned_list_clear(&list);
 }
 
-static void what_several_lists_have_in_common_keeps_the_order_of_the_first(void **state) {
-    (void)state;
+TEST(what_several_lists_have_in_common_keeps_the_order_of_the_first) {
     struct learned_list own[3];
     struct learned_list common;
     const struct learned_list *lists[3];
@@ -261,25 +244,3 @@ static void what_several_lists_have_in_common_keeps_the_order_of_the_first(void 
     }
     learned_list_clear(&common);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_name_leads_to_no_other_directory),
-    cmocka_unit_test(the_name_and_the_value_of_a_secret_are_not_kept),
-    cmocka_unit_test(a_value_that_is_no_short_word_is_not_kept),
-    cmocka_unit_test(what_is_no_variable_is_left_out),
-    cmocka_unit_test(what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it),
-    cmocka_unit_test(what_another_node_tells_is_only_of_libraries),
-    cmocka_unit_test(the_text_of_another_node_is_not_read_beyond_its_limits),
-    cmocka_unit_test(a_list_has_so_many_lines_and_no_more),
-    cmocka_unit_test(modules_keep_the_order_in_which_they_came),
-    cmocka_unit_test(the_text_of_a_list_makes_the_same_list),
-    cmocka_unit_test(a_line_that_is_cut_off_is_not_read),
-    cmocka_unit_test(what_cannot_be_a_module_is_left_out),
-    cmocka_unit_test(the_text_never_grows_beyond_its_limits),
-    cmocka_unit_test(what_is_left_out_keeps_its_place_and_is_not_learned_again),
-    cmocka_unit_test(another_list_learns_what_is_left_out),
-    cmocka_unit_test(a_change_that_two_workers_tell_differently_is_not_known),
-    cmocka_unit_test(what_several_lists_have_in_common_keeps_the_order_of_the_first),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static void dress(
     standby_environment_dress(list, &how);
 }
 
-static void a_worker_that_records_keeps_its_environment(void **state) {
-    (void)state;
+TEST(a_worker_that_records_keeps_its_environment) {
     struct text_list list = worker();
     dress(&list, STANDBY_RECORD, "/hook", 0);
     assert_string_equal(text_list_variable(&list, "RANK"), "3");
@@ -33,8 +32,7 @@ static void a_worker_that_records_keeps_its_environment(void **state) {
     text_list_clear(&list);
 }
 
-static void a_standby_worker_knows_nothing_of_the_round(void **state) {
-    (void)state;
+TEST(a_standby_worker_knows_nothing_of_the_round) {
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "/mine");
     dress(&list, STANDBY_SPARE, "/hook", 0);
@@ -50,8 +48,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
     text_list_clear(&list);
 }
 
-static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
-    (void)state;
+TEST(an_empty_path_of_the_user_is_one_that_was_there) {
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "");
     dress(&list, STANDBY_RECORD, "/hook", 0);
@@ -61,8 +58,7 @@ static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
     text_list_clear(&list);
 }
 
-static void python_is_told_on_which_signal_to_say_its_stacks(void **state) {
-    (void)state;
+TEST(python_is_told_on_which_signal_to_say_its_stacks) {
     struct text_list list = worker();
     dress(&list, STANDBY_RECORD, "/hook", 50);
     assert_string_equal(
@@ -73,8 +69,7 @@ static void python_is_told_on_which_signal_to_say_its_stacks(void **state) {
     text_list_clear(&list);
 }
 
-static void who_is_alone_is_told(void **state) {
-    (void)state;
+TEST(who_is_alone_is_told) {
     struct text_list list = worker();
     const struct standby_dress how = {
         .role = STANDBY_SPARE, .hook_directory = "/hook", .rest = 24, .is_alone = true};
@@ -84,8 +79,7 @@ static void who_is_alone_is_told(void **state) {
     text_list_clear(&list);
 }
 
-static void a_program_that_is_not_python_gets_no_path(void **state) {
-    (void)state;
+TEST(a_program_that_is_not_python_gets_no_path) {
     struct text_list list = worker();
     dress(&list, STANDBY_RECORD, NULL, 0);
     assert_null(text_list_variable(&list, "PYTHONPATH"));
@@ -93,8 +87,7 @@ static void a_program_that_is_not_python_gets_no_path(void **state) {
     text_list_clear(&list);
 }
 
-static void only_the_names_of_the_round_may_differ(void **state) {
-    (void)state;
+TEST(only_the_names_of_the_round_may_differ) {
     struct text_list before = worker();
     struct text_list now = worker();
     assert_null(standby_environment_difference(&before, &now));
@@ -114,8 +107,7 @@ static void only_the_names_of_the_round_may_differ(void **state) {
     text_list_clear(&now);
 }
 
-static void what_was_said_to_another_goes(void **state) {
-    (void)state;
+TEST(what_was_said_to_another_goes) {
     struct text_list list = worker();
     size_t count = list.count;
     standby_environment_undress(&list);
@@ -127,16 +119,3 @@ static void what_was_said_to_another_goes(void **state) {
     assert_null(text_list_variable(&list, "MUSTER_STANDBY"));
     text_list_clear(&list);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_worker_that_records_keeps_its_environment),
-    cmocka_unit_test(a_standby_worker_knows_nothing_of_the_round),
-    cmocka_unit_test(an_empty_path_of_the_user_is_one_that_was_there),
-    cmocka_unit_test(python_is_told_on_which_signal_to_say_its_stacks),
-    cmocka_unit_test(who_is_alone_is_told),
-    cmocka_unit_test(a_program_that_is_not_python_gets_no_path),
-    cmocka_unit_test(only_the_names_of_the_round_may_differ),
-    cmocka_unit_test(what_was_said_to_another_goes),
-};
-
-UNIT_TESTS(tests)

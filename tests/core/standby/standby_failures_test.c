@@ -3,8 +3,7 @@
 
 #include "core/standby/standby_plan.h"
 
-static void the_pause_after_a_death_doubles_until_there_were_too_many(void **state) {
-    (void)state;
+TEST(the_pause_after_a_death_doubles_until_there_were_too_many) {
     struct standby_failures failures = {0};
     struct duration pause;
     assert_true(standby_failures_take_death(&failures, &pause));
@@ -14,15 +13,13 @@ static void the_pause_after_a_death_doubles_until_there_were_too_many(void **sta
     assert_false(standby_failures_take_death(&failures, &pause));
 }
 
-static void one_that_names_nothing_new_about_the_list_it_knows_is_the_last(void **state) {
-    (void)state;
+TEST(one_that_names_nothing_new_about_the_list_it_knows_is_the_last) {
     struct standby_failures failures = {0};
     assert_true(standby_failures_take_unsuited(&failures, true, 0));
     assert_false(standby_failures_take_unsuited(&failures, false, 1));
 }
 
-static void several_may_find_the_same_about_one_list(void **state) {
-    (void)state;
+TEST(several_may_find_the_same_about_one_list) {
     struct standby_failures failures = {0};
     assert_true(standby_failures_take_unsuited(&failures, true, 0));
     assert_true(standby_failures_take_unsuited(&failures, false, 0));
@@ -30,20 +27,10 @@ static void several_may_find_the_same_about_one_list(void **state) {
     assert_int_equal(failures.cuts, 1);
 }
 
-static void the_list_becomes_shorter_only_so_often(void **state) {
-    (void)state;
+TEST(the_list_becomes_shorter_only_so_often) {
     struct standby_failures failures = {0};
     for (int told = 0; told < STANDBY_CUTS_MAXIMUM; told++) {
         assert_true(standby_failures_take_unsuited(&failures, true, told));
     }
     assert_false(standby_failures_take_unsuited(&failures, true, STANDBY_CUTS_MAXIMUM));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_pause_after_a_death_doubles_until_there_were_too_many),
-    cmocka_unit_test(one_that_names_nothing_new_about_the_list_it_knows_is_the_last),
-    cmocka_unit_test(several_may_find_the_same_about_one_list),
-    cmocka_unit_test(the_list_becomes_shorter_only_so_often),
-};
-
-UNIT_TESTS(tests)

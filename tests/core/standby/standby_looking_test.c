@@ -21,8 +21,7 @@ static bool take(struct standby_looking *looking, double now, double quiet) {
     return standby_looking_take(looking, at(now), duration_from_seconds(quiet), 7);
 }
 
-static void the_first_look_is_long_before_workers_may_be_quiet(void **state) {
-    (void)state;
+TEST(the_first_look_is_long_before_workers_may_be_quiet) {
     struct standby_looking looking;
     start(&looking);
     assert_false(standby_looking_is_due(&looking, at(0.624)));
@@ -30,8 +29,7 @@ static void the_first_look_is_long_before_workers_may_be_quiet(void **state) {
     assert_false(standby_looking_is_due(&looking, at(2.5))); /* until its result is taken */
 }
 
-static void nobody_looks_at_workers_of_a_last_attempt(void **state) {
-    (void)state;
+TEST(nobody_looks_at_workers_of_a_last_attempt) {
     struct standby_looking looking;
     standby_looking_init(&looking, duration_from_seconds(2.5));
     standby_looking_begin(&looking, at(0), false);
@@ -41,8 +39,7 @@ static void nobody_looks_at_workers_of_a_last_attempt(void **state) {
 }
 
 /* When they have imported last is known from the looks alone. */
-static void workers_that_import_are_looked_at_often_and_when_they_may_be_quiet(void **state) {
-    (void)state;
+TEST(workers_that_import_are_looked_at_often_and_when_they_may_be_quiet) {
     struct standby_looking looking;
     start(&looking);
     assert_false(take(&looking, 2.5, 1));
@@ -55,8 +52,7 @@ static void workers_that_import_are_looked_at_often_and_when_they_may_be_quiet(v
     assert_int_equal(looking.modules, 7);
 }
 
-static void looks_at_quiet_workers_become_rare(void **state) {
-    (void)state;
+TEST(looks_at_quiet_workers_become_rare) {
     struct standby_looking looking;
     double pause = 2.5;
     double now = 2.5;
@@ -70,8 +66,7 @@ static void looks_at_quiet_workers_become_rare(void **state) {
     }
 }
 
-static void ended_workers_are_not_quiet(void **state) {
-    (void)state;
+TEST(ended_workers_are_not_quiet) {
     struct standby_looking looking;
     start(&looking);
     assert_true(take(&looking, 2.5, 60));
@@ -81,8 +76,7 @@ static void ended_workers_are_not_quiet(void **state) {
     assert_false(take(&looking, 3, 60));
 }
 
-static void silence_is_told_once_and_not_at_once(void **state) {
-    (void)state;
+TEST(silence_is_told_once_and_not_at_once) {
     struct standby_looking looking;
     int told = 0;
     start(&looking);
@@ -92,14 +86,3 @@ static void silence_is_told_once_and_not_at_once(void **state) {
     }
     assert_int_equal(told, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_look_is_long_before_workers_may_be_quiet),
-    cmocka_unit_test(nobody_looks_at_workers_of_a_last_attempt),
-    cmocka_unit_test(workers_that_import_are_looked_at_often_and_when_they_may_be_quiet),
-    cmocka_unit_test(looks_at_quiet_workers_become_rare),
-    cmocka_unit_test(ended_workers_are_not_quiet),
-    cmocka_unit_test(silence_is_told_once_and_not_at_once),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 #include "core/standby/standby_plan.h"
 #include "standby_scene.h"
 
-static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **state) {
-    (void)state;
+TEST(spares_are_warmed_one_after_the_other_beside_quiet_workers) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -24,8 +23,7 @@ static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **st
     tear_down(&scene);
 }
 
-static void the_first_look_is_soon(void **state) {
-    (void)state;
+TEST(the_first_look_is_soon) {
     struct scene scene;
     set_up(&scene, false);
     take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
@@ -34,8 +32,7 @@ static void the_first_look_is_soon(void **state) {
     tear_down(&scene);
 }
 
-static void workers_that_still_import_are_looked_at_when_they_may_be_quiet(void **state) {
-    (void)state;
+TEST(workers_that_still_import_are_looked_at_when_they_may_be_quiet) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -47,8 +44,7 @@ static void workers_that_still_import_are_looked_at_when_they_may_be_quiet(void 
     tear_down(&scene);
 }
 
-static void looks_at_quiet_workers_become_rare(void **state) {
-    (void)state;
+TEST(looks_at_quiet_workers_become_rare) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -67,8 +63,7 @@ static void looks_at_quiet_workers_become_rare(void **state) {
     tear_down(&scene);
 }
 
-static void without_a_hello_there_is_no_spare_and_that_is_told_once(void **state) {
-    (void)state;
+TEST(without_a_hello_there_is_no_spare_and_that_is_told_once) {
     struct scene scene;
     int told = 0;
     set_up(&scene, false);
@@ -84,8 +79,7 @@ static void without_a_hello_there_is_no_spare_and_that_is_told_once(void **state
     tear_down(&scene);
 }
 
-static void only_ranks_whose_worker_has_said_hello_have_spares(void **state) {
-    (void)state;
+TEST(only_ranks_whose_worker_has_said_hello_have_spares) {
     struct scene scene;
     set_up(&scene, false);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
@@ -98,8 +92,7 @@ static void only_ranks_whose_worker_has_said_hello_have_spares(void **state) {
     tear_down(&scene);
 }
 
-static void given_spares_are_told_of_and_warmed_again(void **state) {
-    (void)state;
+TEST(given_spares_are_told_of_and_warmed_again) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -122,8 +115,7 @@ static void given_spares_are_told_of_and_warmed_again(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_goes_on_warming_while_workers_are_started_again(void **state) {
-    (void)state;
+TEST(a_spare_goes_on_warming_while_workers_are_started_again) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -137,8 +129,7 @@ static void a_spare_goes_on_warming_while_workers_are_started_again(void **state
     tear_down(&scene);
 }
 
-static void a_spare_that_does_not_fit_is_made_anew(void **state) {
-    (void)state;
+TEST(a_spare_that_does_not_fit_is_made_anew) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -152,8 +143,7 @@ static void a_spare_that_does_not_fit_is_made_anew(void **state) {
     tear_down(&scene);
 }
 
-static void a_dirty_spare_is_the_last_one(void **state) {
-    (void)state;
+TEST(a_dirty_spare_is_the_last_one) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -172,8 +162,7 @@ static void a_dirty_spare_is_the_last_one(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_ends_by_itself_has_gone_another_way(void **state) {
-    (void)state;
+TEST(a_spare_that_ends_by_itself_has_gone_another_way) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -183,8 +172,7 @@ static void a_spare_that_ends_by_itself_has_gone_another_way(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_does_not_reach_the_hook_ends_them_all(void **state) {
-    (void)state;
+TEST(a_spare_that_does_not_reach_the_hook_ends_them_all) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -195,8 +183,7 @@ static void a_spare_that_does_not_reach_the_hook_ends_them_all(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_has_reached_the_hook_may_take_long(void **state) {
-    (void)state;
+TEST(a_spare_that_has_reached_the_hook_may_take_long) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -213,8 +200,7 @@ static void a_spare_that_has_reached_the_hook_may_take_long(void **state) {
     tear_down(&scene);
 }
 
-static void spares_that_die_are_made_anew_later_and_later_and_then_no_more(void **state) {
-    (void)state;
+TEST(spares_that_die_are_made_anew_later_and_later_and_then_no_more) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -237,8 +223,7 @@ static void spares_that_die_are_made_anew_later_and_later_and_then_no_more(void 
     tear_down(&scene);
 }
 
-static void the_last_attempt_needs_no_spares(void **state) {
-    (void)state;
+TEST(the_last_attempt_needs_no_spares) {
     struct scene scene;
     set_up(&scene, false);
     take(&scene, (struct standby_event){.kind = STANDBY_EVENT_WORKERS_STARTED});
@@ -249,8 +234,7 @@ static void the_last_attempt_needs_no_spares(void **state) {
     tear_down(&scene);
 }
 
-static void the_end_of_the_job_ends_all(void **state) {
-    (void)state;
+TEST(the_end_of_the_job_ends_all) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -263,8 +247,7 @@ static void the_end_of_the_job_ends_all(void **state) {
     tear_down(&scene);
 }
 
-static void auto_leaves_most_of_the_memory_to_others(void **state) {
-    (void)state;
+TEST(auto_leaves_most_of_the_memory_to_others) {
     struct scene scene;
     set_up(&scene, true);
     make_ready(&scene);
@@ -287,8 +270,7 @@ static void invite(struct scene *scene) {
     take(scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
 }
 
-static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **state) {
-    (void)state;
+TEST(a_new_node_warms_all_at_once_and_says_when_all_are_ready) {
     struct scene scene;
     set_up(&scene, false);
     invite(&scene);
@@ -305,8 +287,7 @@ static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **stat
     tear_down(&scene);
 }
 
-static void a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready(void **state) {
-    (void)state;
+TEST(a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready) {
     struct scene scene;
     set_up(&scene, false);
     invite(&scene);
@@ -321,8 +302,7 @@ static void a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready(void **sta
     tear_down(&scene);
 }
 
-static void an_invitation_that_comes_too_late_warms_nothing(void **state) {
-    (void)state;
+TEST(an_invitation_that_comes_too_late_warms_nothing) {
     struct scene scene;
     set_up(&scene, false);
     take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
@@ -342,8 +322,7 @@ static void start_first(struct scene *scene, bool is_first) {
     take_rank(scene, STANDBY_EVENT_HELLO, 0);
 }
 
-static void what_was_learned_is_published_once_by_one_node(void **state) {
-    (void)state;
+TEST(what_was_learned_is_published_once_by_one_node) {
     struct scene scene;
     set_up(&scene, false);
     start_first(&scene, true);
@@ -368,8 +347,7 @@ static void wait_until(struct scene *scene, double seconds) {
 }
 
 /* Also where nothing else happens. */
-static void spares_that_are_awaited_are_told_of_until_all_are_ready(void **state) {
-    (void)state;
+TEST(spares_that_are_awaited_are_told_of_until_all_are_ready) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -398,8 +376,7 @@ static void spares_that_are_awaited_are_told_of_until_all_are_ready(void **state
     tear_down(&scene);
 }
 
-static void workers_that_are_never_quiet_are_told_of(void **state) {
-    (void)state;
+TEST(workers_that_are_never_quiet_are_told_of) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -414,8 +391,7 @@ static void workers_that_are_never_quiet_are_told_of(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_has_died_is_told_of_until_there_is_another(void **state) {
-    (void)state;
+TEST(a_spare_that_has_died_is_told_of_until_there_is_another) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -427,8 +403,7 @@ static void a_spare_that_has_died_is_told_of_until_there_is_another(void **state
     tear_down(&scene);
 }
 
-static void nobody_awaits_what_there_will_not_be(void **state) {
-    (void)state;
+TEST(nobody_awaits_what_there_will_not_be) {
     struct scene scene;
     set_up(&scene, false); /* no hello */
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
@@ -451,8 +426,7 @@ static void nobody_awaits_what_there_will_not_be(void **state) {
     tear_down(&scene);
 }
 
-static void why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted(void **state) {
-    (void)state;
+TEST(why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -471,43 +445,10 @@ static void why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted(void *
     tear_down(&scene);
 }
 
-static void no_plan_has_no_spares(void **state) {
-    (void)state;
+TEST(no_plan_has_no_spares) {
     assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
     assert_int_equal(standby_plan_count(NULL, STANDBY_READY), 0);
     assert_int_equal(standby_plan_used(NULL), 0);
     assert_int_equal(standby_plan_off(NULL), STANDBY_OFF_NONE);
     standby_plan_free(NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(spares_are_warmed_one_after_the_other_beside_quiet_workers),
-    cmocka_unit_test(the_first_look_is_soon),
-    cmocka_unit_test(workers_that_still_import_are_looked_at_when_they_may_be_quiet),
-    cmocka_unit_test(looks_at_quiet_workers_become_rare),
-    cmocka_unit_test(without_a_hello_there_is_no_spare_and_that_is_told_once),
-    cmocka_unit_test(only_ranks_whose_worker_has_said_hello_have_spares),
-    cmocka_unit_test(given_spares_are_told_of_and_warmed_again),
-    cmocka_unit_test(a_spare_goes_on_warming_while_workers_are_started_again),
-    cmocka_unit_test(a_spare_that_does_not_fit_is_made_anew),
-    cmocka_unit_test(a_dirty_spare_is_the_last_one),
-    cmocka_unit_test(a_spare_that_ends_by_itself_has_gone_another_way),
-    cmocka_unit_test(a_spare_that_does_not_reach_the_hook_ends_them_all),
-    cmocka_unit_test(a_spare_that_has_reached_the_hook_may_take_long),
-    cmocka_unit_test(spares_that_die_are_made_anew_later_and_later_and_then_no_more),
-    cmocka_unit_test(the_last_attempt_needs_no_spares),
-    cmocka_unit_test(the_end_of_the_job_ends_all),
-    cmocka_unit_test(auto_leaves_most_of_the_memory_to_others),
-    cmocka_unit_test(a_new_node_warms_all_at_once_and_says_when_all_are_ready),
-    cmocka_unit_test(a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready),
-    cmocka_unit_test(an_invitation_that_comes_too_late_warms_nothing),
-    cmocka_unit_test(what_was_learned_is_published_once_by_one_node),
-    cmocka_unit_test(spares_that_are_awaited_are_told_of_until_all_are_ready),
-    cmocka_unit_test(workers_that_are_never_quiet_are_told_of),
-    cmocka_unit_test(a_spare_that_has_died_is_told_of_until_there_is_another),
-    cmocka_unit_test(nobody_awaits_what_there_will_not_be),
-    cmocka_unit_test(why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted),
-    cmocka_unit_test(no_plan_has_no_spares),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@ static void teach_first(struct scene *scene) {
     take_records(scene, 3, BEHIND);
 }
 
-static void spares_that_are_far_behind_are_taught_one_after_the_other(void **state) {
-    (void)state;
+TEST(spares_that_are_far_behind_are_taught_one_after_the_other) {
     struct scene scene;
     teach_first(&scene);
     expect(&scene, "teach rank=0; arm_timer at=12.500");
@@ -29,8 +28,7 @@ static void spares_that_are_far_behind_are_taught_one_after_the_other(void **sta
     tear_down(&scene);
 }
 
-static void few_modules_are_taught_when_workers_have_been_quiet_for_long(void **state) {
-    (void)state;
+TEST(few_modules_are_taught_when_workers_have_been_quiet_for_long) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -43,8 +41,7 @@ static void few_modules_are_taught_when_workers_have_been_quiet_for_long(void **
     tear_down(&scene);
 }
 
-static void a_spare_that_is_missing_comes_first(void **state) {
-    (void)state;
+TEST(a_spare_that_is_missing_comes_first) {
     struct scene scene;
     set_up(&scene, false);
     make_ready(&scene);
@@ -61,8 +58,7 @@ static void a_spare_that_is_missing_comes_first(void **state) {
     tear_down(&scene);
 }
 
-static void nobody_is_taught_while_workers_are_started_again(void **state) {
-    (void)state;
+TEST(nobody_is_taught_while_workers_are_started_again) {
     struct scene scene;
     teach_first(&scene);
     take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
@@ -76,8 +72,7 @@ static void nobody_is_taught_while_workers_are_started_again(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms(void **state) {
-    (void)state;
+TEST(a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms) {
     struct scene scene;
     teach_first(&scene);
     take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
@@ -94,8 +89,7 @@ static void a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms(void *
     tear_down(&scene);
 }
 
-static void a_spare_that_learns_for_very_long_is_ended(void **state) {
-    (void)state;
+TEST(a_spare_that_learns_for_very_long_is_ended) {
     struct scene scene;
     teach_first(&scene);
     wait_seconds(&scene, STANDBY_PATIENCE_SECONDS - 1);
@@ -113,8 +107,7 @@ static void take_unsuited(struct scene *scene, int local_rank, bool is_new) {
                     .kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {local_rank, is_new}});
 }
 
-static void one_that_may_not_import_all_is_followed_by_one_that_imports_less(void **state) {
-    (void)state;
+TEST(one_that_may_not_import_all_is_followed_by_one_that_imports_less) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -127,8 +120,7 @@ static void one_that_may_not_import_all_is_followed_by_one_that_imports_less(voi
     tear_down(&scene);
 }
 
-static void one_that_was_ready_may_be_unsuited_when_it_has_learned(void **state) {
-    (void)state;
+TEST(one_that_was_ready_may_be_unsuited_when_it_has_learned) {
     struct scene scene;
     teach_first(&scene);
     take_unsuited(&scene, 0, true);
@@ -140,8 +132,7 @@ static void one_that_was_ready_may_be_unsuited_when_it_has_learned(void **state)
     tear_down(&scene);
 }
 
-static void one_that_names_nothing_new_is_the_last(void **state) {
-    (void)state;
+TEST(one_that_names_nothing_new_is_the_last) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -153,8 +144,7 @@ static void one_that_names_nothing_new_is_the_last(void **state) {
     tear_down(&scene);
 }
 
-static void spares_of_a_new_node_may_all_find_the_same(void **state) {
-    (void)state;
+TEST(spares_of_a_new_node_may_all_find_the_same) {
     struct scene scene;
     set_up(&scene, false);
     take(&scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
@@ -168,8 +158,7 @@ static void spares_of_a_new_node_may_all_find_the_same(void **state) {
     tear_down(&scene);
 }
 
-static void new_nodes_are_told_again_what_may_be_imported(void **state) {
-    (void)state;
+TEST(new_nodes_are_told_again_what_may_be_imported) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -183,19 +172,3 @@ static void new_nodes_are_told_again_what_may_be_imported(void **state) {
     expect(&scene, "publish; warm rank=0");
     tear_down(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_that_may_not_import_all_is_followed_by_one_that_imports_less),
-    cmocka_unit_test(one_that_was_ready_may_be_unsuited_when_it_has_learned),
-    cmocka_unit_test(one_that_names_nothing_new_is_the_last),
-    cmocka_unit_test(spares_of_a_new_node_may_all_find_the_same),
-    cmocka_unit_test(new_nodes_are_told_again_what_may_be_imported),
-    cmocka_unit_test(spares_that_are_far_behind_are_taught_one_after_the_other),
-    cmocka_unit_test(few_modules_are_taught_when_workers_have_been_quiet_for_long),
-    cmocka_unit_test(a_spare_that_is_missing_comes_first),
-    cmocka_unit_test(nobody_is_taught_while_workers_are_started_again),
-    cmocka_unit_test(a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms),
-    cmocka_unit_test(a_spare_that_learns_for_very_long_is_ended),
-};
-
-UNIT_TESTS(tests)

@@ -10,8 +10,7 @@ static void expect_event(struct standby_event event, const char *expected) {
     text_clear(&line);
 }
 
-static void an_event_is_one_line(void **state) {
-    (void)state;
+TEST(an_event_is_one_line) {
     expect_event(
         (struct standby_event){.kind = STANDBY_EVENT_WORKERS_STARTED}, "workers_started last");
     expect_event(
@@ -32,8 +31,7 @@ static void an_event_is_one_line(void **state) {
         "spare_ended rank=1 status=2");
 }
 
-static void every_event_and_every_effect_has_a_name(void **state) {
-    (void)state;
+TEST(every_event_and_every_effect_has_a_name) {
     for (int kind = 0; kind < STANDBY_EVENT_COUNT; kind++) {
         struct text line = {0};
         struct standby_event event = {.kind = (enum standby_event_kind)kind};
@@ -52,10 +50,3 @@ static void every_event_and_every_effect_has_a_name(void **state) {
         assert_non_null(standby_off_name((enum standby_off)why));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_event_is_one_line),
-    cmocka_unit_test(every_event_and_every_effect_has_a_name),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static bool look(struct connection_calm *calm, double silent_for, uint32_t resen
         calm, hearing, after, (struct instant){duration_from_seconds(now).nanoseconds});
 }
 
-static void a_connection_is_calm_when_nothing_was_lost_for_long(void **state) {
-    (void)state;
+TEST(a_connection_is_calm_when_nothing_was_lost_for_long) {
     struct connection_calm calm = {0};
     assert_false(look(&calm, 0, 0, 1000));
     assert_false(look(&calm, 0.9, 0, 1059));
@@ -20,8 +19,7 @@ static void a_connection_is_calm_when_nothing_was_lost_for_long(void **state) {
     assert_true(look(&calm, 1.4, 0, 1061));
 }
 
-static void a_packet_that_was_sent_again_ends_the_calm(void **state) {
-    (void)state;
+TEST(a_packet_that_was_sent_again_ends_the_calm) {
     struct connection_calm calm = {0};
     assert_false(look(&calm, 0, 3, 1000)); /* while it was opened */
     assert_true(look(&calm, 0, 3, 1060));
@@ -30,8 +28,7 @@ static void a_packet_that_was_sent_again_ends_the_calm(void **state) {
     assert_true(look(&calm, 0, 4, 1121));
 }
 
-static void a_probe_that_nobody_answered_ends_the_calm(void **state) {
-    (void)state;
+TEST(a_probe_that_nobody_answered_ends_the_calm) {
     struct connection_calm calm = {0};
     assert_false(look(&calm, 0, 0, 1000));
     assert_true(look(&calm, 0, 0, 1060));
@@ -40,20 +37,10 @@ static void a_probe_that_nobody_answered_ends_the_calm(void **state) {
     assert_true(look(&calm, 0.1, 0, 1121));
 }
 
-static void without_end_there_is_no_calm(void **state) {
-    (void)state;
+TEST(without_end_there_is_no_calm) {
     struct connection_calm calm = {0};
     struct connection_hearing hearing = {0};
     const struct instant late = {INT64_MAX / 2};
     assert_false(connection_calm_look(&calm, hearing, DURATION_FOREVER, (struct instant){0}));
     assert_false(connection_calm_look(&calm, hearing, DURATION_FOREVER, late));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_connection_is_calm_when_nothing_was_lost_for_long),
-    cmocka_unit_test(a_packet_that_was_sent_again_ends_the_calm),
-    cmocka_unit_test(a_probe_that_nobody_answered_ends_the_calm),
-    cmocka_unit_test(without_end_there_is_no_calm),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@ static bool look(struct connection_silence *silence, double silent_for, double n
     return connection_silence_look(silence, duration_from_seconds(silent_for), limit, at(now));
 }
 
-static void a_machine_that_stays_silent_is_gone_at_the_second_look(void **state) {
-    (void)state;
+TEST(a_machine_that_stays_silent_is_gone_at_the_second_look) {
     struct connection_silence silence = {0};
     assert_false(look(&silence, 2.9, 10));
     assert_false(look(&silence, 3.4, 10.5));
@@ -22,8 +21,7 @@ static void a_machine_that_stays_silent_is_gone_at_the_second_look(void **state)
     assert_true(look(&silence, 3.9, 11));
 }
 
-static void a_sign_of_life_ends_the_doubt(void **state) {
-    (void)state;
+TEST(a_sign_of_life_ends_the_doubt) {
     struct connection_silence silence = {0};
     assert_false(look(&silence, 3.2, 10));
     assert_false(look(&silence, 0.1, 10.5));
@@ -33,8 +31,7 @@ static void a_sign_of_life_ends_the_doubt(void **state) {
 }
 
 /* Its own clock has gone on while it was stopped, and nobody could answer it. */
-static void who_was_stopped_itself_takes_nobody_for_gone(void **state) {
-    (void)state;
+TEST(who_was_stopped_itself_takes_nobody_for_gone) {
     struct connection_silence silence = {0};
     assert_false(look(&silence, 0.5, 10));
     assert_false(look(&silence, 60.5, 70));
@@ -56,8 +53,7 @@ static double seconds_until_gone(double first_look, struct duration patience) {
     return 0;
 }
 
-static void looks_come_when_the_doubt_begins_and_ends(void **state) {
-    (void)state;
+TEST(looks_come_when_the_doubt_begins_and_ends) {
     for (double first = 0; first < 1.5; first += 0.05) {
         assert_true(seconds_until_gone(first, limit) >= 3.5);
         assert_true(seconds_until_gone(first, limit) <= 3.6);
@@ -65,8 +61,7 @@ static void looks_come_when_the_doubt_begins_and_ends(void **state) {
     }
 }
 
-static void a_machine_that_gives_signs_of_life_is_looked_at_once_a_second(void **state) {
-    (void)state;
+TEST(a_machine_that_gives_signs_of_life_is_looked_at_once_a_second) {
     struct connection_silence silence = {0};
     struct duration silent_for = duration_from_seconds(0.9);
     assert_false(connection_silence_look(&silence, silent_for, limit, at(10)));
@@ -78,8 +73,7 @@ static void a_machine_that_gives_signs_of_life_is_looked_at_once_a_second(void *
     assert_true(duration_seconds(connection_silence_earliest(pause)) == 0.7);
 }
 
-static void a_silence_rests_while_it_cannot_pass_the_limit(void **state) {
-    (void)state;
+TEST(a_silence_rests_while_it_cannot_pass_the_limit) {
     struct connection_silence silence = {0};
     struct instant now = {INT64_C(1000000000000)};
     assert_false(connection_silence_rests(&silence, now));
@@ -92,14 +86,3 @@ static void a_silence_rests_while_it_cannot_pass_the_limit(void **state) {
     assert_false(connection_silence_look(&silence, duration_from_milliseconds(3100), limit, now));
     assert_false(connection_silence_rests(&silence, now)); /* it is doubted */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_machine_that_stays_silent_is_gone_at_the_second_look),
-    cmocka_unit_test(a_sign_of_life_ends_the_doubt),
-    cmocka_unit_test(who_was_stopped_itself_takes_nobody_for_gone),
-    cmocka_unit_test(looks_come_when_the_doubt_begins_and_ends),
-    cmocka_unit_test(a_machine_that_gives_signs_of_life_is_looked_at_once_a_second),
-    cmocka_unit_test(a_silence_rests_while_it_cannot_pass_the_limit),
-};
-
-UNIT_TESTS(tests)

@@ -77,8 +77,7 @@ static uint8_t check(struct fixture *fixture, const char *first, const char *sec
     return fixture->answer.reply.byte;
 }
 
-static void a_value_set_is_the_value_got(void **state) {
-    (void)state;
+TEST(a_value_set_is_the_value_got) {
     struct fixture fixture;
     set_up(&fixture);
     assert_value(&fixture, "/k", "");
@@ -87,8 +86,7 @@ static void a_value_set_is_the_value_got(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_changes_before_the_records_are_taken(void **state) {
-    (void)state;
+TEST(nothing_changes_before_the_records_are_taken) {
     struct fixture fixture;
     set_up(&fixture);
     struct store_request request = {.operation = STORE_ADD, .key = slice_from_string("/n")};
@@ -102,8 +100,7 @@ static void nothing_changes_before_the_records_are_taken(void **state) {
     tear_down(&fixture);
 }
 
-static void counters_count_from_nothing_and_from_text(void **state) {
-    (void)state;
+TEST(counters_count_from_nothing_and_from_text) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(add(&fixture, "/n", 3), 3);
@@ -118,8 +115,7 @@ static void counters_count_from_nothing_and_from_text(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_no_number_is_not_counted_on(void **state) {
-    (void)state;
+TEST(what_is_no_number_is_not_counted_on) {
     struct fixture fixture;
     set_up(&fixture);
     set(&fixture, "/n", "many");
@@ -132,8 +128,7 @@ static void what_is_no_number_is_not_counted_on(void **state) {
     tear_down(&fixture);
 }
 
-static void compare_set_answers_as_pytorch_does(void **state) {
-    (void)state;
+TEST(compare_set_answers_as_pytorch_does) {
     struct fixture fixture;
     set_up(&fixture);
     assert_compare_set(&fixture, "/x", "a", "b", "a", false);
@@ -147,8 +142,7 @@ static void compare_set_answers_as_pytorch_does(void **state) {
     tear_down(&fixture);
 }
 
-static void keys_are_ready_when_all_exist(void **state) {
-    (void)state;
+TEST(keys_are_ready_when_all_exist) {
     struct fixture fixture;
     set_up(&fixture);
     set(&fixture, "/a", "");
@@ -158,8 +152,7 @@ static void keys_are_ready_when_all_exist(void **state) {
     tear_down(&fixture);
 }
 
-static void waits_until_every_key_exists(void **state) {
-    (void)state;
+TEST(waits_until_every_key_exists) {
     struct fixture fixture;
     set_up(&fixture);
     const struct slice keys[] = {slice_from_string("/a"), slice_from_string("/b")};
@@ -174,8 +167,7 @@ static void waits_until_every_key_exists(void **state) {
     tear_down(&fixture);
 }
 
-static void a_get_may_wait_for_its_keys_first(void **state) {
-    (void)state;
+TEST(a_get_may_wait_for_its_keys_first) {
     struct fixture fixture;
     set_up(&fixture);
     struct slice key = slice_from_string("/a");
@@ -194,8 +186,7 @@ static void a_get_may_wait_for_its_keys_first(void **state) {
     tear_down(&fixture);
 }
 
-static void deleting_tells_whether_there_was_something(void **state) {
-    (void)state;
+TEST(deleting_tells_whether_there_was_something) {
     struct fixture fixture;
     set_up(&fixture);
     struct store_request request = {.operation = STORE_DELETE, .key = slice_from_string("/k")};
@@ -208,8 +199,7 @@ static void deleting_tells_whether_there_was_something(void **state) {
     tear_down(&fixture);
 }
 
-static void appending_joins_values(void **state) {
-    (void)state;
+TEST(appending_joins_values) {
     struct fixture fixture;
     set_up(&fixture);
     struct store_request request = {.operation = STORE_APPEND,
@@ -221,8 +211,7 @@ static void appending_joins_values(void **state) {
     tear_down(&fixture);
 }
 
-static void several_keys_are_set_and_got_together(void **state) {
-    (void)state;
+TEST(several_keys_are_set_and_got_together) {
     struct fixture fixture;
     set_up(&fixture);
     const struct slice keys[] = {
@@ -245,8 +234,7 @@ static void several_keys_are_set_and_got_together(void **state) {
     tear_down(&fixture);
 }
 
-static void keys_are_counted_and_listed(void **state) {
-    (void)state;
+TEST(keys_are_counted_and_listed) {
     struct fixture fixture;
     set_up(&fixture);
     set(&fixture, "refcount/", "1");
@@ -261,8 +249,7 @@ static void keys_are_counted_and_listed(void **state) {
     tear_down(&fixture);
 }
 
-static void a_ping_gives_its_nonce_back(void **state) {
-    (void)state;
+TEST(a_ping_gives_its_nonce_back) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(
@@ -272,8 +259,7 @@ static void a_ping_gives_its_nonce_back(void **state) {
     tear_down(&fixture);
 }
 
-static void queues_and_barriers_are_not_offered(void **state) {
-    (void)state;
+TEST(queues_and_barriers_are_not_offered) {
     static const enum store_operation missing[] = {
         STORE_QUEUE_PUSH, STORE_QUEUE_POP, STORE_QUEUE_LENGTH, STORE_BARRIER, STORE_CANCEL_WAIT};
     struct fixture fixture;
@@ -288,8 +274,7 @@ static void queues_and_barriers_are_not_offered(void **state) {
     tear_down(&fixture);
 }
 
-static void what_finds_no_room_is_refused(void **state) {
-    (void)state;
+TEST(what_finds_no_room_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     char longer[102];
@@ -303,8 +288,7 @@ static void what_finds_no_room_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void only_what_may_append_asks_for_a_writers_lock(void **state) {
-    (void)state;
+TEST(only_what_may_append_asks_for_a_writers_lock) {
     assert_true(file_store_request_writes(STORE_SET));
     assert_true(file_store_request_writes(STORE_COMPARE_SET));
     assert_true(file_store_request_writes(STORE_DELETE));
@@ -312,24 +296,3 @@ static void only_what_may_append_asks_for_a_writers_lock(void **state) {
     assert_false(file_store_request_writes(STORE_WAIT));
     assert_false(file_store_request_writes(STORE_QUEUE_PUSH));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_value_set_is_the_value_got),
-    cmocka_unit_test(nothing_changes_before_the_records_are_taken),
-    cmocka_unit_test(counters_count_from_nothing_and_from_text),
-    cmocka_unit_test(what_is_no_number_is_not_counted_on),
-    cmocka_unit_test(compare_set_answers_as_pytorch_does),
-    cmocka_unit_test(keys_are_ready_when_all_exist),
-    cmocka_unit_test(waits_until_every_key_exists),
-    cmocka_unit_test(a_get_may_wait_for_its_keys_first),
-    cmocka_unit_test(deleting_tells_whether_there_was_something),
-    cmocka_unit_test(appending_joins_values),
-    cmocka_unit_test(several_keys_are_set_and_got_together),
-    cmocka_unit_test(keys_are_counted_and_listed),
-    cmocka_unit_test(a_ping_gives_its_nonce_back),
-    cmocka_unit_test(queues_and_barriers_are_not_offered),
-    cmocka_unit_test(what_finds_no_room_is_refused),
-    cmocka_unit_test(only_what_may_append_asks_for_a_writers_lock),
-};
-
-UNIT_TESTS(tests)

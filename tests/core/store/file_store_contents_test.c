@@ -31,8 +31,7 @@ static struct file_store_contents *new_contents(void) {
     return file_store_contents_new(&limits);
 }
 
-static void the_last_record_of_a_key_wins(void **state) {
-    (void)state;
+TEST(the_last_record_of_a_key_wins) {
     struct file_store_contents *contents = new_contents();
     assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
     assert_int_equal(take(contents, "/k", ""), FAILURE_NONE);
@@ -43,8 +42,7 @@ static void the_last_record_of_a_key_wins(void **state) {
     file_store_contents_free(contents);
 }
 
-static void a_removed_key_has_no_value_until_it_is_set_again(void **state) {
-    (void)state;
+TEST(a_removed_key_has_no_value_until_it_is_set_again) {
     struct file_store_contents *contents = new_contents();
     struct file_store_record removed = removal("/k");
     assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
@@ -57,8 +55,7 @@ static void a_removed_key_has_no_value_until_it_is_set_again(void **state) {
     file_store_contents_free(contents);
 }
 
-static void keys_are_listed_once_each(void **state) {
-    (void)state;
+TEST(keys_are_listed_once_each) {
     struct file_store_contents *contents = new_contents();
     struct slice keys[2];
     assert_int_equal(take(contents, "/a", "1"), FAILURE_NONE);
@@ -73,8 +70,7 @@ static void keys_are_listed_once_each(void **state) {
     file_store_contents_free(contents);
 }
 
-static void what_passes_a_ceiling_changes_nothing(void **state) {
-    (void)state;
+TEST(what_passes_a_ceiling_changes_nothing) {
     struct file_store_contents *contents = new_contents();
     char longer[102];
     memset(longer, 'x', sizeof longer - 1);
@@ -91,8 +87,7 @@ static void what_passes_a_ceiling_changes_nothing(void **state) {
     file_store_contents_free(contents);
 }
 
-static void memory_of_replaced_and_removed_values_is_free_again(void **state) {
-    (void)state;
+TEST(memory_of_replaced_and_removed_values_is_free_again) {
     struct file_store_contents *contents = new_contents();
     char value[91];
     memset(value, 'x', sizeof value - 1);
@@ -106,8 +101,7 @@ static void memory_of_replaced_and_removed_values_is_free_again(void **state) {
     file_store_contents_free(contents);
 }
 
-static void room_is_asked_for_all_records_together(void **state) {
-    (void)state;
+TEST(room_is_asked_for_all_records_together) {
     struct file_store_contents *contents = new_contents();
     struct file_store_record records[] = {value_record("/a", "1"), value_record("/b", "2"),
         removal("/c"), value_record("/d", "4"), value_record("/e", "5")};
@@ -118,14 +112,3 @@ static void room_is_asked_for_all_records_together(void **state) {
     assert_true(file_store_contents_have_room(contents, &records[2], 1));
     file_store_contents_free(contents);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_last_record_of_a_key_wins),
-    cmocka_unit_test(a_removed_key_has_no_value_until_it_is_set_again),
-    cmocka_unit_test(keys_are_listed_once_each),
-    cmocka_unit_test(what_passes_a_ceiling_changes_nothing),
-    cmocka_unit_test(memory_of_replaced_and_removed_values_is_free_again),
-    cmocka_unit_test(room_is_asked_for_all_records_together),
-};
-
-UNIT_TESTS(tests)

@@ -6,7 +6,7 @@
 
 /* Values and counters. */
 
-static void a_value_is_what_was_set_last(void **state) {
+STORE_TEST(a_value_is_what_was_set_last) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/k"), S("v"));
     assert_silent(store);
@@ -19,14 +19,14 @@ static void a_value_is_what_was_set_last(void **state) {
     assert_integer(store, 0, 1);
 }
 
-static void a_missing_key_reads_as_empty(void **state) {
+STORE_TEST(a_missing_key_reads_as_empty) {
     struct store_fixture *store = *state;
     assert_value(store, S("/nope"), S(""));
     apply_key(store, 0, STORE_COUNT_KEYS, S(""));
     assert_integer(store, 0, 0);
 }
 
-static void a_shorter_value_stays_in_its_memory(void **state) {
+STORE_TEST(a_shorter_value_stays_in_its_memory) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/k"), S("a value of more than twenty-four bytes"));
     apply_key(store, 0, STORE_GET, S("/k"));
@@ -38,7 +38,7 @@ static void a_shorter_value_stays_in_its_memory(void **state) {
     assert_int_equal(store_table_memory(store->table), memory);
 }
 
-static void a_large_buffer_is_given_back_when_little_is_left_in_it(void **state) {
+STORE_TEST(a_large_buffer_is_given_back_when_little_is_left_in_it) {
     struct store_fixture *store = *state;
     uint8_t *large = calloc(1, 100000);
     apply_value(store, 0, STORE_SET, S("/k"), (struct slice){large, 100000});
@@ -49,7 +49,7 @@ static void a_large_buffer_is_given_back_when_little_is_left_in_it(void **state)
     free(large);
 }
 
-static void compare_set_on_a_missing_key_only_takes_an_empty_expectation(void **state) {
+STORE_TEST(compare_set_on_a_missing_key_only_takes_an_empty_expectation) {
     struct store_fixture *store = *state;
     apply_compare_set(store, 0, S("/cs2"), S("zzz"), S("c"));
     assert_blob(store, 0, S("zzz"));
@@ -65,7 +65,7 @@ static void compare_set_on_a_missing_key_only_takes_an_empty_expectation(void **
     assert_blob(store, 0, S("b"));
 }
 
-static void counters_are_decimal_text(void **state) {
+STORE_TEST(counters_are_decimal_text) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_ADD, S("/cnt"), 5);
     assert_integer(store, 0, 5);
@@ -78,7 +78,7 @@ static void counters_are_decimal_text(void **state) {
     assert_value(store, S("/cnt"), S("13"));
 }
 
-static void counters_wrap_at_the_ends(void **state) {
+STORE_TEST(counters_wrap_at_the_ends) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_ADD, S("/cnt"), INT64_MAX);
     apply_number(store, 0, STORE_ADD, S("/cnt"), 1);
@@ -88,7 +88,7 @@ static void counters_wrap_at_the_ends(void **state) {
     assert_integer(store, 0, INT64_MAX);
 }
 
-static void adding_to_text_closes_and_changes_nothing(void **state) {
+STORE_TEST(adding_to_text_closes_and_changes_nothing) {
     struct store_fixture *store = *state;
     const struct slice bad[] = {S(""), S("abc"), S("9223372036854775808")};
     for (size_t i = 0; i < 3; i++) {
@@ -99,7 +99,7 @@ static void adding_to_text_closes_and_changes_nothing(void **state) {
     }
 }
 
-static void appending_creates_and_extends(void **state) {
+STORE_TEST(appending_creates_and_extends) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_APPEND, S("/ap"), S("x"));
     assert_silent(store);
@@ -113,7 +113,7 @@ static void appending_creates_and_extends(void **state) {
     assert_memory_equal(value.data + 196, "zyzyz", 5);
 }
 
-static void deleting_says_whether_there_was_a_value(void **state) {
+STORE_TEST(deleting_says_whether_there_was_a_value) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/m1"), S("A"));
     apply_key(store, 0, STORE_DELETE, S("/m1"));
@@ -123,7 +123,7 @@ static void deleting_says_whether_there_was_a_value(void **state) {
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void several_keys_are_written_and_read_in_order(void **state) {
+STORE_TEST(several_keys_are_written_and_read_in_order) {
     struct store_fixture *store = *state;
     const struct slice keys[] = {S("/m1"), S("/m2"), S("/m1")};
     const struct slice values[] = {S("A"), S("BB"), S("last wins")};
@@ -141,7 +141,7 @@ static void several_keys_are_written_and_read_in_order(void **state) {
     assert_int_equal(assert_reply(store, 0, 0, STORE_REPLY_BLOBS)->list.count, 0);
 }
 
-static void keys_with_values_are_counted_and_listed(void **state) {
+STORE_TEST(keys_with_values_are_counted_and_listed) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_ADD, S("init/"), 1);
     apply_value(store, 0, STORE_SET, S("/k"), S(""));
@@ -156,7 +156,7 @@ static void keys_with_values_are_counted_and_listed(void **state) {
     assert_true(slice_equals(reply->list.items[1], S("/k")));
 }
 
-static void keys_that_are_hidden_from_a_client_are_not_in_its_list(void **state) {
+STORE_TEST(keys_that_are_hidden_from_a_client_are_not_in_its_list) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/agents/secret"), S("x"));
     apply_value(store, 0, STORE_SET, S("/worker"), S("x"));
@@ -179,7 +179,7 @@ static void assert_pop(
     assert_true(slice_equals(reply->pop.front, front));
 }
 
-static void items_leave_in_the_order_they_came(void **state) {
+STORE_TEST(items_leave_in_the_order_they_came) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
     assert_silent(store);
@@ -200,7 +200,7 @@ static void items_leave_in_the_order_they_came(void **state) {
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_queue_with_items_counts_as_a_key_that_is_there(void **state) {
+STORE_TEST(a_queue_with_items_counts_as_a_key_that_is_there) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
     apply_keys(store, 1, STORE_CHECK, KEYS(S("/q")));
@@ -212,7 +212,7 @@ static void a_queue_with_items_counts_as_a_key_that_is_there(void **state) {
     assert_byte(store, 0, 1, STORE_NOT_READY);
 }
 
-static void each_item_releases_one_waiter(void **state) {
+STORE_TEST(each_item_releases_one_waiter) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
     apply_keys(store, 2, STORE_WAIT, KEYS(S("/q")));
@@ -226,7 +226,7 @@ static void each_item_releases_one_waiter(void **state) {
     assert_silent(store);
 }
 
-static void a_queue_named_twice_needs_one_item(void **state) {
+STORE_TEST(a_queue_named_twice_needs_one_item) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/a"), S("/q")));
     apply_value(store, 0, STORE_SET, S("/a"), S("1"));
@@ -237,7 +237,7 @@ static void a_queue_named_twice_needs_one_item(void **state) {
 
 /* PyTorch's server leaves the woken client in the list of the queue. There the second item releases
  * the first client from its wait for another key, and the second client waits for ever. */
-static void a_woken_waiter_is_not_woken_again_from_its_next_wait(void **state) {
+STORE_TEST(a_woken_waiter_is_not_woken_again_from_its_next_wait) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
     apply_keys(store, 2, STORE_WAIT, KEYS(S("/q")));
@@ -249,7 +249,7 @@ static void a_woken_waiter_is_not_woken_again_from_its_next_wait(void **state) {
     assert_int_equal(store_table_waiting(store->table), 1);
 }
 
-static void values_and_queues_of_one_name_do_not_mix(void **state) {
+STORE_TEST(values_and_queues_of_one_name_do_not_mix) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/x"), S("item"));
     apply_value(store, 0, STORE_SET, S("/x"), S("value"));
@@ -267,7 +267,7 @@ static void assert_released(const struct store_fixture *store, int client) {
     assert_byte(store, 0, client, STORE_STOP_WAITING);
 }
 
-static void check_tells_whether_all_keys_are_there(void **state) {
+STORE_TEST(check_tells_whether_all_keys_are_there) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/k"), S(""));
     apply_keys(store, 0, STORE_CHECK, KEYS(S("/k")));
@@ -278,7 +278,7 @@ static void check_tells_whether_all_keys_are_there(void **state) {
     assert_byte(store, 0, 0, STORE_READY);
 }
 
-static void a_wait_for_what_is_there_is_answered_at_once(void **state) {
+STORE_TEST(a_wait_for_what_is_there_is_answered_at_once) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/k"), S("v"));
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/k"), S("/k")));
@@ -288,7 +288,7 @@ static void a_wait_for_what_is_there_is_answered_at_once(void **state) {
     assert_int_equal(store_table_waiting(store->table), 0);
 }
 
-static void a_wait_is_answered_when_the_last_missing_key_is_written(void **state) {
+STORE_TEST(a_wait_is_answered_when_the_last_missing_key_is_written) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/there"), S("v"));
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/there"), S("/b"), S("/a")));
@@ -303,7 +303,7 @@ static void a_wait_is_answered_when_the_last_missing_key_is_written(void **state
     assert_silent(store);
 }
 
-static void a_key_that_was_seen_may_go_again(void **state) {
+STORE_TEST(a_key_that_was_seen_may_go_again) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/before"), S("1"));
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b"), S("/before")));
@@ -314,7 +314,7 @@ static void a_key_that_was_seen_may_go_again(void **state) {
     assert_released(store, 1);
 }
 
-static void every_kind_of_write_releases(void **state) {
+STORE_TEST(every_kind_of_write_releases) {
     struct store_fixture *store = *state;
     const struct slice key = S("/k");
     const struct slice value = S("1");
@@ -336,7 +336,7 @@ static void every_kind_of_write_releases(void **state) {
     assert_byte(store, 1, 1, STORE_STOP_WAITING);
 }
 
-static void a_compare_set_releases_only_when_it_stored(void **state) {
+STORE_TEST(a_compare_set_releases_only_when_it_stored) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/cs")));
     apply_compare_set(store, 0, S("/cs"), S("expected"), S("new"));
@@ -346,7 +346,7 @@ static void a_compare_set_releases_only_when_it_stored(void **state) {
     assert_byte(store, 1, 1, STORE_STOP_WAITING);
 }
 
-static void waiters_are_released_in_the_order_they_came(void **state) {
+STORE_TEST(waiters_are_released_in_the_order_they_came) {
     struct store_fixture *store = *state;
     const int order[] = {3, 0, 5, 1};
     for (size_t i = 0; i < 4; i++) {
@@ -359,7 +359,7 @@ static void waiters_are_released_in_the_order_they_came(void **state) {
     }
 }
 
-static void one_multi_set_releases_each_waiter_once(void **state) {
+STORE_TEST(one_multi_set_releases_each_waiter_once) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
     apply_keys(store, 2, STORE_WAIT, KEYS(S("/b")));
@@ -373,7 +373,7 @@ static void one_multi_set_releases_each_waiter_once(void **state) {
     assert_byte(store, 1, 2, STORE_STOP_WAITING);
 }
 
-static void a_newer_wait_replaces_the_older(void **state) {
+STORE_TEST(a_newer_wait_replaces_the_older) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/old")));
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/new")));
@@ -384,7 +384,7 @@ static void a_newer_wait_replaces_the_older(void **state) {
     assert_released(store, 1);
 }
 
-static void a_client_that_waits_is_served_meanwhile(void **state) {
+STORE_TEST(a_client_that_waits_is_served_meanwhile) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/k")));
     apply(store, 1, &(struct store_request){.operation = STORE_PING, .nonce = 9});
@@ -393,7 +393,7 @@ static void a_client_that_waits_is_served_meanwhile(void **state) {
     assert_released(store, 1);
 }
 
-static void a_cancelled_wait_is_over(void **state) {
+STORE_TEST(a_cancelled_wait_is_over) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
     apply(store, 1, &(struct store_request){.operation = STORE_CANCEL_WAIT});
@@ -405,13 +405,13 @@ static void a_cancelled_wait_is_over(void **state) {
     assert_silent(store);
 }
 
-static void cancelling_nothing_is_answered_too(void **state) {
+STORE_TEST(cancelling_nothing_is_answered_too) {
     struct store_fixture *store = *state;
     apply(store, 1, &(struct store_request){.operation = STORE_CANCEL_WAIT});
     assert_byte(store, 0, 1, STORE_WAIT_CANCELLED);
 }
 
-static void a_barrier_releases_everybody_when_the_last_arrives(void **state) {
+STORE_TEST(a_barrier_releases_everybody_when_the_last_arrives) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_BARRIER, S("/b"), 3);
     assert_silent(store);
@@ -429,7 +429,7 @@ static void a_barrier_releases_everybody_when_the_last_arrives(void **state) {
     assert_released(store, 0); /* the barrier is never reset */
 }
 
-static void an_incomplete_barrier_does_not_release_those_who_wait_for_its_key(void **state) {
+STORE_TEST(an_incomplete_barrier_does_not_release_those_who_wait_for_its_key) {
     struct store_fixture *store = *state;
     apply_keys(store, 4, STORE_WAIT, KEYS(S("/b")));
     apply_number(store, 0, STORE_BARRIER, S("/b"), 2);
@@ -439,7 +439,7 @@ static void an_incomplete_barrier_does_not_release_those_who_wait_for_its_key(vo
     assert_byte(store, 1, 4, STORE_STOP_WAITING);
 }
 
-static void a_barrier_given_up_stays_counted(void **state) {
+STORE_TEST(a_barrier_given_up_stays_counted) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_BARRIER, S("/b2"), 2);
     apply(store, 0, &(struct store_request){.operation = STORE_CANCEL_WAIT});
@@ -449,7 +449,7 @@ static void a_barrier_given_up_stays_counted(void **state) {
     assert_released(store, 1);
 }
 
-static void a_barrier_of_nobody_is_passed(void **state) {
+STORE_TEST(a_barrier_of_nobody_is_passed) {
     struct store_fixture *store = *state;
     apply_number(store, 0, STORE_BARRIER, S("/b"), 0);
     assert_released(store, 0);
@@ -457,51 +457,10 @@ static void a_barrier_of_nobody_is_passed(void **state) {
     assert_released(store, 0);
 }
 
-static void a_barrier_on_text_closes_and_changes_nothing(void **state) {
+STORE_TEST(a_barrier_on_text_closes_and_changes_nothing) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/text"), S("abc"));
     apply_number(store, 0, STORE_BARRIER, S("/text"), 1);
     assert_closed(store, 0, "BARRIER: the key's value is not a 64-bit decimal number");
     assert_value(store, S("/text"), S("abc"));
 }
-
-static const struct CMUnitTest tests[] = {
-    store_test(a_value_is_what_was_set_last),
-    store_test(a_missing_key_reads_as_empty),
-    store_test(a_shorter_value_stays_in_its_memory),
-    store_test(a_large_buffer_is_given_back_when_little_is_left_in_it),
-    store_test(compare_set_on_a_missing_key_only_takes_an_empty_expectation),
-    store_test(counters_are_decimal_text),
-    store_test(counters_wrap_at_the_ends),
-    store_test(adding_to_text_closes_and_changes_nothing),
-    store_test(appending_creates_and_extends),
-    store_test(deleting_says_whether_there_was_a_value),
-    store_test(several_keys_are_written_and_read_in_order),
-    store_test(keys_with_values_are_counted_and_listed),
-    store_test(keys_that_are_hidden_from_a_client_are_not_in_its_list),
-    store_test(items_leave_in_the_order_they_came),
-    store_test(a_queue_with_items_counts_as_a_key_that_is_there),
-    store_test(each_item_releases_one_waiter),
-    store_test(a_queue_named_twice_needs_one_item),
-    store_test(a_woken_waiter_is_not_woken_again_from_its_next_wait),
-    store_test(values_and_queues_of_one_name_do_not_mix),
-    store_test(check_tells_whether_all_keys_are_there),
-    store_test(a_wait_for_what_is_there_is_answered_at_once),
-    store_test(a_wait_is_answered_when_the_last_missing_key_is_written),
-    store_test(a_key_that_was_seen_may_go_again),
-    store_test(every_kind_of_write_releases),
-    store_test(a_compare_set_releases_only_when_it_stored),
-    store_test(waiters_are_released_in_the_order_they_came),
-    store_test(one_multi_set_releases_each_waiter_once),
-    store_test(a_newer_wait_replaces_the_older),
-    store_test(a_client_that_waits_is_served_meanwhile),
-    store_test(a_cancelled_wait_is_over),
-    store_test(cancelling_nothing_is_answered_too),
-    store_test(a_barrier_releases_everybody_when_the_last_arrives),
-    store_test(an_incomplete_barrier_does_not_release_those_who_wait_for_its_key),
-    store_test(a_barrier_given_up_stays_counted),
-    store_test(a_barrier_of_nobody_is_passed),
-    store_test(a_barrier_on_text_closes_and_changes_nothing),
-};
-
-UNIT_TESTS(tests)

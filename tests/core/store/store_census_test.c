@@ -51,8 +51,7 @@ static void expect_census(
     free(words);
 }
 
-static void the_beginning_of_most_keys_is_found(void **state) {
-    (void)state;
+TEST(the_beginning_of_most_keys_is_found) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 30);
     add_keys(&entries, "/default_pg/0//", 1000, 10);
@@ -61,8 +60,7 @@ static void the_beginning_of_most_keys_is_found(void **state) {
     store_entries_clear(&entries);
 }
 
-static void keys_with_random_ends_count_together(void **state) {
-    (void)state;
+TEST(keys_with_random_ends_count_together) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 30);
     add_scattered_keys(&entries, "/request-", 9000, 100);
@@ -71,8 +69,7 @@ static void keys_with_random_ends_count_together(void **state) {
     store_entries_clear(&entries);
 }
 
-static void one_large_value_among_many_keys_is_named(void **state) {
-    (void)state;
+TEST(one_large_value_among_many_keys_is_named) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 30);
     add_keys(&entries, "/small/", 9000, 10);
@@ -81,8 +78,7 @@ static void one_large_value_among_many_keys_is_named(void **state) {
     store_entries_clear(&entries);
 }
 
-static void a_long_queue_counts_with_its_key(void **state) {
-    (void)state;
+TEST(a_long_queue_counts_with_its_key) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 30);
     add_keys(&entries, "/small/", 100, 10);
@@ -98,8 +94,7 @@ static void a_long_queue_counts_with_its_key(void **state) {
     store_entries_clear(&entries);
 }
 
-static void keys_without_anything_in_common_have_no_name(void **state) {
-    (void)state;
+TEST(keys_without_anything_in_common_have_no_name) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 30);
     expect_census(&entries, "", false, 0);
@@ -110,8 +105,7 @@ static void keys_without_anything_in_common_have_no_name(void **state) {
     store_entries_clear(&entries);
 }
 
-static void a_census_is_taken_again_when_much_has_changed(void **state) {
-    (void)state;
+TEST(a_census_is_taken_again_when_much_has_changed) {
     struct store_entries entries;
     store_entries_init(&entries, (size_t)1 << 20);
     add_keys(&entries, "/first/", 2000, 10);
@@ -122,14 +116,3 @@ static void a_census_is_taken_again_when_much_has_changed(void **state) {
     expect_census(&entries, "second/large", true, 50);
     store_entries_clear(&entries);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_beginning_of_most_keys_is_found),
-    cmocka_unit_test(keys_with_random_ends_count_together),
-    cmocka_unit_test(one_large_value_among_many_keys_is_named),
-    cmocka_unit_test(a_long_queue_counts_with_its_key),
-    cmocka_unit_test(keys_without_anything_in_common_have_no_name),
-    cmocka_unit_test(a_census_is_taken_again_when_much_has_changed),
-};
-
-UNIT_TESTS(tests)

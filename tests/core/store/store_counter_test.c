@@ -9,8 +9,7 @@ static int64_t parsed(const char *text) {
     return value;
 }
 
-static void blanks_signs_and_trailing_junk_are_accepted(void **state) {
-    (void)state;
+TEST(blanks_signs_and_trailing_junk_are_accepted) {
     assert_int_equal(parsed("12abc"), 12);
     assert_int_equal(parsed(" 7"), 7);
     assert_int_equal(parsed("\t\n\v\f\r+5"), 5);
@@ -21,8 +20,7 @@ static void blanks_signs_and_trailing_junk_are_accepted(void **state) {
     assert_int_equal(parsed("-9223372036854775808"), INT64_MIN);
 }
 
-static void text_without_a_number_leaves_the_result_alone(void **state) {
-    (void)state;
+TEST(text_without_a_number_leaves_the_result_alone) {
     const char *const bad[] = {"", " ", "-", "+-1", "abc", "- 1"};
     int64_t value = 77;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -36,8 +34,7 @@ static void text_without_a_number_leaves_the_result_alone(void **state) {
     assert_int_equal(value, 77);
 }
 
-static void formatted_counters_read_back(void **state) {
-    (void)state;
+TEST(formatted_counters_read_back) {
     const int64_t values[] = {0, 1, -1, 10, -2, INT64_MAX, INT64_MIN};
     const char *const texts[] = {
         "0", "1", "-1", "10", "-2", "9223372036854775807", "-9223372036854775808"};
@@ -47,11 +44,3 @@ static void formatted_counters_read_back(void **state) {
         assert_true(slice_equals(text, slice_from_string(texts[i])));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(blanks_signs_and_trailing_junk_are_accepted),
-    cmocka_unit_test(text_without_a_number_leaves_the_result_alone),
-    cmocka_unit_test(formatted_counters_read_back),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 #include "library/process_look.h"
 #include "core/store/store_table.h"
 
-static void effects_keep_their_order_until_the_reset(void **state) {
-    (void)state;
+TEST(effects_keep_their_order_until_the_reset) {
     struct store_effects effects = {0};
     struct store_connection first = {0};
     struct store_connection second = {0};
@@ -25,8 +24,7 @@ static void effects_keep_their_order_until_the_reset(void **state) {
     store_effects_clear(&effects);
 }
 
-static void a_storm_does_not_leave_large_arrays_behind(void **state) {
-    (void)state;
+TEST(a_storm_does_not_leave_large_arrays_behind) {
     struct store_effects effects = {0};
     struct store_connection connection = {0};
     struct store_reply reply = {.kind = STORE_REPLY_BYTE};
@@ -40,8 +38,7 @@ static void a_storm_does_not_leave_large_arrays_behind(void **state) {
     store_effects_clear(&effects);
 }
 
-static void a_reply_tells_whether_a_comparison_has_written(void **state) {
-    (void)state;
+TEST(a_reply_tells_whether_a_comparison_has_written) {
     struct store_effects effects = {0};
     struct store_connection connection = {0};
     struct store_request set = {.operation = STORE_SET};
@@ -64,8 +61,7 @@ static void a_reply_tells_whether_a_comparison_has_written(void **state) {
     store_effects_clear(&effects);
 }
 
-static void room_that_was_asked_for_is_there(void **state) {
-    (void)state;
+TEST(room_that_was_asked_for_is_there) {
     struct store_effects effects = {0};
     assert_true(store_effects_have_room(&effects, 100));
     assert_int_equal(effects.capacity, 0); /* which comes with the effects */
@@ -78,12 +74,3 @@ static void room_that_was_asked_for_is_there(void **state) {
     }
     store_effects_clear(&effects);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(room_that_was_asked_for_is_there),
-    cmocka_unit_test(a_reply_tells_whether_a_comparison_has_written),
-    cmocka_unit_test(effects_keep_their_order_until_the_reset),
-    cmocka_unit_test(a_storm_does_not_leave_large_arrays_behind),
-};
-
-UNIT_TESTS(tests)

@@ -16,7 +16,9 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void what_was_announced_is_what_is_counted(void **state) {
+#define ENTRIES_TEST(function) TEST_WITH(function, setup, teardown)
+
+ENTRIES_TEST(what_was_announced_is_what_is_counted) {
     struct store_entries *entries = *state;
     struct slice key = slice_from_string("/k");
     size_t size = store_entries_add_size(key) + store_entry_growth(NULL, 100);
@@ -37,7 +39,7 @@ static void what_was_announced_is_what_is_counted(void **state) {
     assert_int_equal(entries->memory, 0);
 }
 
-static void an_entry_goes_when_it_holds_nothing(void **state) {
+ENTRIES_TEST(an_entry_goes_when_it_holds_nothing) {
     struct store_entries *entries = *state;
     struct store_entry *entry = store_entries_add(entries, slice_from_string("/k"));
     store_entry_set_value(entries, entry, (struct slice){0});
@@ -52,7 +54,7 @@ static void an_entry_goes_when_it_holds_nothing(void **state) {
     assert_int_equal(entries->value_count, 0);
 }
 
-static void sweeping_removes_only_empty_entries(void **state) {
+ENTRIES_TEST(sweeping_removes_only_empty_entries) {
     struct store_entries *entries = *state;
     (void)store_entries_add(entries, slice_from_string("/empty"));
     struct store_entry *kept = store_entries_add(entries, slice_from_string("/kept"));
@@ -64,7 +66,7 @@ static void sweeping_removes_only_empty_entries(void **state) {
         store_entries_add_size(slice_from_string("/kept")) + store_queue_item_size(4));
 }
 
-static void appending_leaves_room_for_more_unless_memory_is_short(void **state) {
+ENTRIES_TEST(appending_leaves_room_for_more_unless_memory_is_short) {
     struct store_entries *entries = *state;
     static const uint8_t piece[4000];
     struct store_entry *entry = store_entries_add(entries, slice_from_string("/ap"));
@@ -78,7 +80,7 @@ static void appending_leaves_room_for_more_unless_memory_is_short(void **state) 
     assert_true(entries->memory <= entries->memory_limit);
 }
 
-static void room_is_never_more_than_the_limit(void **state) {
+ENTRIES_TEST(room_is_never_more_than_the_limit) {
     struct store_entries *entries = *state;
     assert_true(store_entries_have_room(entries, 10000));
     assert_false(store_entries_have_room(entries, 10001));
@@ -86,15 +88,3 @@ static void room_is_never_more_than_the_limit(void **state) {
     (void)store_entries_add(entries, slice_from_string("/k"));
     assert_false(store_entries_have_room(entries, 10000));
 }
-
-#define entries_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-    entries_test(what_was_announced_is_what_is_counted),
-    entries_test(an_entry_goes_when_it_holds_nothing),
-    entries_test(sweeping_removes_only_empty_entries),
-    entries_test(appending_leaves_room_for_more_unless_memory_is_short),
-    entries_test(room_is_never_more_than_the_limit),
-};
-
-UNIT_TESTS(tests)

@@ -11,22 +11,19 @@ static struct store_limits limits_for(uint64_t bytes, int percent, uint64_t avai
         &(struct store_memory){.bytes = bytes, .percent = percent}, available);
 }
 
-static void a_store_takes_a_quarter_but_not_more_than_the_default(void **state) {
-    (void)state;
+TEST(a_store_takes_a_quarter_but_not_more_than_the_default) {
     assert_int_equal(limits_for(0, 0, 512 * MIB).memory_bytes, 128 * MIB);
     assert_int_equal(limits_for(0, 0, 2000 * GIB).memory_bytes, STORE_LIMITS_DEFAULT.memory_bytes);
     assert_int_equal(limits_for(0, 0, 0).memory_bytes, MIB);
 }
 
-static void what_was_asked_for_holds(void **state) {
-    (void)state;
+TEST(what_was_asked_for_holds) {
     assert_int_equal(limits_for(100 * GIB, 0, GIB).memory_bytes, 100 * GIB);
     assert_int_equal(limits_for(0, 50, 100 * GIB).memory_bytes, 50 * GIB);
     assert_int_equal(limits_for(0, 1, 50 * MIB).memory_bytes, MIB);
 }
 
-static void requests_and_replies_are_limited_where_memory_is_small(void **state) {
-    (void)state;
+TEST(requests_and_replies_are_limited_where_memory_is_small) {
     struct store_limits small = limits_for(128 * MIB, 0, GIB);
     assert_int_equal(small.request_bytes, 32 * MIB);
     assert_int_equal(small.queued_reply_bytes, 32 * MIB);
@@ -38,17 +35,7 @@ static void requests_and_replies_are_limited_where_memory_is_small(void **state)
     assert_int_equal(large.queued_reply_bytes, STORE_LIMITS_DEFAULT.queued_reply_bytes);
 }
 
-static void the_reserve_is_a_small_part(void **state) {
-    (void)state;
+TEST(the_reserve_is_a_small_part) {
     assert_int_equal(store_memory_reserve(16 * MIB), MIB);
     assert_int_equal(store_memory_reserve(100 * GIB), 64 * MIB);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_store_takes_a_quarter_but_not_more_than_the_default),
-    cmocka_unit_test(what_was_asked_for_holds),
-    cmocka_unit_test(requests_and_replies_are_limited_where_memory_is_small),
-    cmocka_unit_test(the_reserve_is_a_small_part),
-};
-
-UNIT_TESTS(tests)

@@ -60,7 +60,7 @@ static void expect_nobody_gone(struct door *door) {
     assert_null(store_presence_take_gone(door->presence));
 }
 
-static void set_below_the_prefix_binds_the_key(void **state) {
+TEST_WITH(set_below_the_prefix_binds_the_key, setup, teardown) {
     struct door *door = *state;
     const struct store_presence_key *key = set(door, &door->first, PREFIX "node", "one");
     assert_non_null(key);
@@ -70,7 +70,7 @@ static void set_below_the_prefix_binds_the_key(void **state) {
     assert_null(store_presence_find(door->presence, "other"));
 }
 
-static void end_of_the_connection_ends_all_its_keys_with_their_last_values(void **state) {
+TEST_WITH(end_of_the_connection_ends_all_its_keys_with_their_last_values, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     set(door, &door->first, PREFIX "b", "2");
@@ -85,7 +85,7 @@ static void end_of_the_connection_ends_all_its_keys_with_their_last_values(void 
     assert_ptr_equal(store_presence_find(door->presence, "c"), &door->second);
 }
 
-static void connections_are_gone_in_the_order_of_their_ends(void **state) {
+TEST_WITH(connections_are_gone_in_the_order_of_their_ends, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     set(door, &door->second, PREFIX "b", "2");
@@ -118,7 +118,7 @@ static bool is_refused(struct door *door, const struct store_presence_holder *ho
     return store_presence_refusal(door->presence, holder, &request) != NULL;
 }
 
-static void only_its_own_connection_writes_a_bound_key(void **state) {
+TEST_WITH(only_its_own_connection_writes_a_bound_key, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     for (size_t i = 0; i < LENGTH_OF(writing); i++) {
@@ -132,7 +132,7 @@ static void only_its_own_connection_writes_a_bound_key(void **state) {
     }
 }
 
-static void a_key_is_free_when_its_connection_has_ended_or_deleted_it(void **state) {
+TEST_WITH(a_key_is_free_when_its_connection_has_ended_or_deleted_it, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "old");
     set(door, &door->first, PREFIX "b", "old");
@@ -147,7 +147,7 @@ static void a_key_is_free_when_its_connection_has_ended_or_deleted_it(void **sta
     assert_ptr_equal(store_presence_find(door->presence, "a"), &door->second);
 }
 
-static void no_client_writes_the_key_that_says_that_presence_is_served(void **state) {
+TEST_WITH(no_client_writes_the_key_that_says_that_presence_is_served, setup, teardown) {
     struct door *door = *state;
     for (size_t i = 0; i < LENGTH_OF(writing); i++) {
         assert_true(is_refused(door, &door->first, writing[i], PREFIX STORE_PRESENCE_SERVED));
@@ -155,7 +155,7 @@ static void no_client_writes_the_key_that_says_that_presence_is_served(void **st
     assert_false(is_refused(door, &door->first, STORE_CHECK, PREFIX STORE_PRESENCE_SERVED));
 }
 
-static void delete_by_its_own_connection_is_a_goodbye(void **state) {
+TEST_WITH(delete_by_its_own_connection_is_a_goodbye, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     delete_key(door, &door->first, PREFIX "a");
@@ -167,7 +167,7 @@ static void delete_by_its_own_connection_is_a_goodbye(void **state) {
     expect_gone(door, "a", "again");
 }
 
-static void delete_of_an_unbound_key_changes_nothing(void **state) {
+TEST_WITH(delete_of_an_unbound_key_changes_nothing, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     delete_key(door, &door->second, PREFIX "unknown");
@@ -177,7 +177,7 @@ static void delete_of_an_unbound_key_changes_nothing(void **state) {
     expect_gone(door, "a", "1");
 }
 
-static void other_keys_and_other_operations_bind_nobody(void **state) {
+TEST_WITH(other_keys_and_other_operations_bind_nobody, setup, teardown) {
     struct door *door = *state;
     assert_null(set(door, &door->first, "/job/presence", "1"));
     assert_null(set(door, &door->first, "/other", "1"));
@@ -191,13 +191,12 @@ static void other_keys_and_other_operations_bind_nobody(void **state) {
     assert_null(door->first.first);
 }
 
-static void served_key_follows_the_prefix(void **state) {
+TEST_WITH(served_key_follows_the_prefix, setup, teardown) {
     struct door *door = *state;
     assert_string_equal(store_presence_served_key(door->presence), PREFIX "served");
 }
 
-static void without_a_prefix_no_key_tells_who_is_there(void **state) {
-    (void)state;
+TEST(without_a_prefix_no_key_tells_who_is_there) {
     struct store_presence_holder holder = {0};
     struct store_presence *presence = store_presence_new(NULL);
     struct store_request request = set_of("/a", "1");
@@ -212,7 +211,7 @@ static bool is_objected_to(struct door *door, struct slice key, struct slice val
     return store_presence_objection(door->presence, &request) != NULL;
 }
 
-static void names_and_values_have_ceilings(void **state) {
+TEST_WITH(names_and_values_have_ceilings, setup, teardown) {
     struct door *door = *state;
     uint8_t text[1024];
     memset(text, 'x', sizeof text);
@@ -228,7 +227,7 @@ static void names_and_values_have_ceilings(void **state) {
     assert_false(is_objected_to(door, key, (struct slice){NULL, 0}));
 }
 
-static void names_and_values_are_text(void **state) {
+TEST_WITH(names_and_values_are_text, setup, teardown) {
     struct door *door = *state;
     static const uint8_t name[] = PREFIX "a\0b";
     static const uint8_t value[] = {'a', 0, 'b'};
@@ -237,7 +236,7 @@ static void names_and_values_are_text(void **state) {
     assert_true(is_objected_to(door, slice_from_string(PREFIX "a"), (struct slice){value, 3}));
 }
 
-static void number_of_keys_has_a_ceiling(void **state) {
+TEST_WITH(number_of_keys_has_a_ceiling, setup, teardown) {
     struct door *door = *state;
     char key[64];
     for (size_t i = 0; i < STORE_PRESENCE_KEYS; i++) {
@@ -250,33 +249,9 @@ static void number_of_keys_has_a_ceiling(void **state) {
     assert_false(is_objected_to(door, slice_from_string(PREFIX "more"), slice_from_string("")));
 }
 
-static void what_is_gone_need_not_be_taken(void **state) {
+TEST_WITH(what_is_gone_need_not_be_taken, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
     set(door, &door->second, PREFIX "b", "1");
     store_presence_leave(door->presence, &door->first);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(set_below_the_prefix_binds_the_key, setup, teardown),
-    cmocka_unit_test_setup_teardown(
-        end_of_the_connection_ends_all_its_keys_with_their_last_values, setup, teardown),
-    cmocka_unit_test_setup_teardown(
-        connections_are_gone_in_the_order_of_their_ends, setup, teardown),
-    cmocka_unit_test_setup_teardown(only_its_own_connection_writes_a_bound_key, setup, teardown),
-    cmocka_unit_test_setup_teardown(
-        a_key_is_free_when_its_connection_has_ended_or_deleted_it, setup, teardown),
-    cmocka_unit_test_setup_teardown(
-        no_client_writes_the_key_that_says_that_presence_is_served, setup, teardown),
-    cmocka_unit_test_setup_teardown(delete_by_its_own_connection_is_a_goodbye, setup, teardown),
-    cmocka_unit_test_setup_teardown(delete_of_an_unbound_key_changes_nothing, setup, teardown),
-    cmocka_unit_test_setup_teardown(other_keys_and_other_operations_bind_nobody, setup, teardown),
-    cmocka_unit_test_setup_teardown(served_key_follows_the_prefix, setup, teardown),
-    cmocka_unit_test(without_a_prefix_no_key_tells_who_is_there),
-    cmocka_unit_test_setup_teardown(names_and_values_have_ceilings, setup, teardown),
-    cmocka_unit_test_setup_teardown(names_and_values_are_text, setup, teardown),
-    cmocka_unit_test_setup_teardown(number_of_keys_has_a_ceiling, setup, teardown),
-    cmocka_unit_test_setup_teardown(what_is_gone_need_not_be_taken, setup, teardown),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "core/store/store_request.h"
 
-static void operations_have_the_numbers_and_names_of_pytorch(void **state) {
-    (void)state;
+TEST(operations_have_the_numbers_and_names_of_pytorch) {
     assert_string_equal(store_operation_name((enum store_operation)0), "VALIDATE");
     assert_string_equal(store_operation_name((enum store_operation)7), "GETNUMKEYS");
     assert_string_equal(store_operation_name((enum store_operation)13), "PING");
@@ -12,18 +11,10 @@ static void operations_have_the_numbers_and_names_of_pytorch(void **state) {
     assert_string_equal(store_operation_name((enum store_operation)19), "unknown");
 }
 
-static void every_operation_knows_its_reply(void **state) {
-    (void)state;
+TEST(every_operation_knows_its_reply) {
     assert_int_equal(store_operation_reply_kind(STORE_SET), STORE_REPLY_NONE);
     assert_int_equal(store_operation_reply_kind(STORE_COMPARE_SET), STORE_REPLY_BLOB);
     assert_int_equal(store_operation_reply_kind(STORE_BARRIER), STORE_REPLY_BYTE);
     assert_int_equal(store_operation_reply_kind(STORE_LIST_KEYS), STORE_REPLY_KEYS);
     assert_int_equal(store_operation_reply_kind((enum store_operation)19), STORE_REPLY_NONE);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(operations_have_the_numbers_and_names_of_pytorch),
-    cmocka_unit_test(every_operation_knows_its_reply),
-};
-
-UNIT_TESTS(tests)

@@ -32,7 +32,9 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void counting_starts_at_zero_and_stores_text(void **state) {
+#define STEP_TEST(function) TEST_WITH(function, setup, teardown)
+
+STEP_TEST(counting_starts_at_zero_and_stores_text) {
     struct room *room = *state;
     int64_t value = 0;
     struct store_entry *entry = store_step_count(&room->step, 41, 0, &value);
@@ -42,7 +44,7 @@ static void counting_starts_at_zero_and_stores_text(void **state) {
     assert_true(slice_equals(store_entry_value(entry), slice_from_string("42")));
 }
 
-static void what_must_find_room_besides_is_refused_before_the_count(void **state) {
+STEP_TEST(what_must_find_room_besides_is_refused_before_the_count) {
     struct room *room = *state;
     int64_t value = 7;
     assert_null(store_step_count(&room->step, 1, 900, &value));
@@ -52,7 +54,7 @@ static void what_must_find_room_besides_is_refused_before_the_count(void **state
     assert_int_equal(room->effects.items[0].kind, STORE_EFFECT_CLOSE);
 }
 
-static void the_reason_names_operation_and_limit(void **state) {
+STEP_TEST(the_reason_names_operation_and_limit) {
     struct room *room = *state;
     assert_true(store_step_admit(&room->step, 1000));
     assert_int_equal(room->effects.count, 0);
@@ -62,13 +64,3 @@ static void the_reason_names_operation_and_limit(void **state) {
         "limit "
         "of 1000 bytes");
 }
-
-#define step_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-    step_test(counting_starts_at_zero_and_stores_text),
-    step_test(what_must_find_room_besides_is_refused_before_the_count),
-    step_test(the_reason_names_operation_and_limit),
-};
-
-UNIT_TESTS(tests)

@@ -5,7 +5,11 @@
 #include "core/store_fixture.h"
 #include "core/store/store_table.h"
 
-static void a_new_table_is_empty(void **state) {
+static int owned_setup(void **state);
+
+#define OWNED_TEST(function) TEST_WITH(function, owned_setup, store_teardown)
+
+STORE_TEST(a_new_table_is_empty) {
     struct store_fixture *store = *state;
     assert_int_equal(store_table_count(store->table), 0);
     assert_int_equal(store_table_waiting(store->table), 0);
@@ -13,7 +17,7 @@ static void a_new_table_is_empty(void **state) {
     store_table_free(NULL);
 }
 
-static void validate_is_not_answered_and_ping_is(void **state) {
+STORE_TEST(validate_is_not_answered_and_ping_is) {
     struct store_fixture *store = *state;
     apply(store, 0, &(struct store_request){.operation = STORE_VALIDATE});
     assert_silent(store);
@@ -21,7 +25,7 @@ static void validate_is_not_answered_and_ping_is(void **state) {
     assert_int_equal(assert_reply(store, 0, 0, STORE_REPLY_NONCE)->nonce, 0x4c78);
 }
 
-static void a_client_that_leaves_is_not_answered(void **state) {
+STORE_TEST(a_client_that_leaves_is_not_answered) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/a"), S("/b")));
     apply_keys(store, 2, STORE_WAIT, KEYS(S("/a")));
@@ -35,8 +39,7 @@ static void a_client_that_leaves_is_not_answered(void **state) {
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_table_may_go_while_clients_wait(void **state) {
-    (void)state;
+TEST(a_table_may_go_while_clients_wait) {
     struct store_fixture store;
     fixture_init(&store, 1 << 20);
     apply_keys(&store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
@@ -56,7 +59,7 @@ static void fill(struct store_fixture *store) {
     apply_key(store, 0, STORE_QUEUE_POP, S("/q"));
 }
 
-static void renewing_forgets_everything(void **state) {
+STORE_TEST(renewing_forgets_everything) {
     struct store_fixture *store = *state;
     fill(store);
     store_effects_reset(&store->effects);
@@ -67,7 +70,7 @@ static void renewing_forgets_everything(void **state) {
     assert_value(store, S("/kept/k"), S(""));
 }
 
-static void renewing_keeps_what_starts_with_the_prefix(void **state) {
+STORE_TEST(renewing_keeps_what_starts_with_the_prefix) {
     struct store_fixture *store = *state;
     fill(store);
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/kept/later")));
@@ -85,7 +88,7 @@ static void renewing_keeps_what_starts_with_the_prefix(void **state) {
     assert_byte(store, 0, 1, STORE_STOP_WAITING);
 }
 
-static void renewing_closes_those_who_wait_for_a_forgotten_key(void **state) {
+STORE_TEST(renewing_closes_those_who_wait_for_a_forgotten_key) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/gone"), S("/kept/k"), S("/gone"), S("/gone2")));
     apply_number(store, 2, STORE_BARRIER, S("/gone2"), 2);
@@ -101,8 +104,7 @@ static void renewing_closes_those_who_wait_for_a_forgotten_key(void **state) {
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_request_that_would_pass_the_memory_limit_changes_nothing(void **state) {
-    (void)state;
+TEST(a_request_that_would_pass_the_memory_limit_changes_nothing) {
     static const uint8_t large[5000];
     const struct slice value = {large, sizeof large};
     const struct slice keys[] = {S("/a"), S("/k")};
@@ -136,8 +138,7 @@ static void a_request_that_would_pass_the_memory_limit_changes_nothing(void **st
 
 /* A request that overwrites a key, or waits for an existing key, costs less than one with new keys.
  * It must pass although the first estimate finds no room for it. */
-static void a_full_store_can_still_be_used(void **state) {
-    (void)state;
+TEST(a_full_store_can_still_be_used) {
     struct store_fixture store;
     fixture_init(&store, 1000);
     apply_value(&store, 0, STORE_SET, S("/a"), S("1"));
@@ -154,7 +155,7 @@ static void a_full_store_can_still_be_used(void **state) {
     fixture_clear(&store);
 }
 
-static void memory_taken_by_others_is_not_given_out(void **state) {
+STORE_TEST(memory_taken_by_others_is_not_given_out) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/a"), S("v"));
     store_table_reserve_memory(store->table, (size_t)1 << 30);
@@ -177,8 +178,7 @@ static void leak(struct store_fixture *fixture) {
     text_clear(&key);
 }
 
-static void a_full_store_says_who_has_filled_it(void **state) {
-    (void)state;
+TEST(a_full_store_says_who_has_filled_it) {
     struct store_fixture fixture;
     fixture_init(&fixture, (size_t)2 << 20);
     leak(&fixture);
@@ -203,7 +203,7 @@ static void refuse(
         "it is not yours", &fixture->effects);
 }
 
-static void a_refused_request_changes_nothing_and_gets_a_true_reply(void **state) {
+STORE_TEST(a_refused_request_changes_nothing_and_gets_a_true_reply) {
     struct store_fixture *fixture = *state;
     const enum store_operation silent[] = {
         STORE_SET, STORE_APPEND, STORE_MULTI_SET, STORE_QUEUE_PUSH};
@@ -226,8 +226,7 @@ static void a_refused_request_changes_nothing_and_gets_a_true_reply(void **state
     assert_integer(fixture, 1, 1);
 }
 
-static void the_owners_keys_have_room_when_others_have_filled_the_store(void **state) {
-    (void)state;
+TEST(the_owners_keys_have_room_when_others_have_filled_the_store) {
     struct store_fixture fixture;
     fixture_init(&fixture, (size_t)1 << 20);
     store_table_own(fixture.table, S("/own/"));
@@ -244,7 +243,7 @@ static void the_owners_keys_have_room_when_others_have_filled_the_store(void **s
 }
 
 /* A reader that never reads must not cost more with each word. */
-static void what_the_host_tells_replaces_what_nobody_has_read(void **state) {
+STORE_TEST(what_the_host_tells_replaces_what_nobody_has_read) {
     struct store_fixture *store = *state;
     store_effects_reset(&store->effects);
     store_table_tell(store->table, S("/q"), S("first"), &store->effects);
@@ -259,8 +258,7 @@ static void what_the_host_tells_replaces_what_nobody_has_read(void **state) {
     assert_true(slice_equals(reply->pop.front, S("later")));
 }
 
-static void what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue(
-    void **state) {
+STORE_TEST(what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
     store_effects_reset(&store->effects);
@@ -282,8 +280,6 @@ static int owned_setup(void **state) {
     return code;
 }
 
-#define owned_test(function) cmocka_unit_test_setup_teardown(function, owned_setup, store_teardown)
-
 static void assert_popped(const struct store_fixture *store, int client, struct slice front) {
     assert_int_equal(store->effects.count, 1);
     const struct store_reply *reply = assert_reply(store, 0, client, STORE_REPLY_POP);
@@ -295,7 +291,7 @@ static void assert_gave_way(const struct store_fixture *store, int client) {
     assert_int_equal(assert_reply(store, 0, client, STORE_REPLY_POP)->pop.length, 0);
 }
 
-static void a_pop_of_an_own_key_is_answered_when_something_is_told(void **state) {
+OWNED_TEST(a_pop_of_an_own_key_is_answered_when_something_is_told) {
     struct store_fixture *store = *state;
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
     assert_silent(store);
@@ -310,14 +306,14 @@ static void a_pop_of_an_own_key_is_answered_when_something_is_told(void **state)
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there(void **state) {
+OWNED_TEST(a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/q"), S("word"));
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
     assert_popped(store, 1, S("word"));
 }
 
-static void those_who_wait_for_an_item_take_one_each_in_their_order(void **state) {
+OWNED_TEST(those_who_wait_for_an_item_take_one_each_in_their_order) {
     struct store_fixture *store = *state;
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
     apply_key(store, 2, STORE_QUEUE_POP, S("/own/q"));
@@ -328,7 +324,7 @@ static void those_who_wait_for_an_item_take_one_each_in_their_order(void **state
 }
 
 /* A value is no item. Who waits is answered once, so it learns that there is none. */
-static void a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel(void **state) {
+OWNED_TEST(a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel) {
     struct store_fixture *store = *state;
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
     apply_value(store, 0, STORE_SET, S("/own/q"), S("value"));
@@ -341,7 +337,7 @@ static void a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel(vo
     assert_silent(store);
 }
 
-static void a_pop_that_waits_takes_the_place_of_the_wait_before(void **state) {
+OWNED_TEST(a_pop_that_waits_takes_the_place_of_the_wait_before) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/own/q")));
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
@@ -354,7 +350,7 @@ static void a_pop_that_waits_takes_the_place_of_the_wait_before(void **state) {
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_pop_that_waits_gives_way_to_each_other_request_of_its_connection(void **state) {
+OWNED_TEST(a_pop_that_waits_gives_way_to_each_other_request_of_its_connection) {
     struct store_fixture *store = *state;
     const enum store_operation operations[] = {STORE_ADD, STORE_CHECK, STORE_DELETE,
         STORE_COUNT_KEYS, STORE_QUEUE_LENGTH, STORE_PING, STORE_COMPARE_SET};
@@ -379,7 +375,7 @@ static void a_pop_that_waits_gives_way_to_each_other_request_of_its_connection(v
 }
 
 /* So does one whose request is refused. */
-static void a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else(void **state) {
+OWNED_TEST(a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else) {
     struct store_fixture *store = *state;
     const struct store_request wanted = {.operation = STORE_DELETE, .key = S("/k")};
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
@@ -393,8 +389,7 @@ static void a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else(voi
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
-static void a_full_store_loses_what_the_host_tells_and_closes_nobody(void **state) {
-    (void)state;
+TEST(a_full_store_loses_what_the_host_tells_and_closes_nobody) {
     static uint8_t much[2 << 10];
     struct store_fixture store;
     fixture_init(&store, 1 << 10);
@@ -403,31 +398,3 @@ static void a_full_store_loses_what_the_host_tells_and_closes_nobody(void **stat
     assert_int_equal(store_table_memory(store.table), 0);
     fixture_clear(&store);
 }
-
-static const struct CMUnitTest tests[] = {
-    store_test(what_the_host_tells_replaces_what_nobody_has_read),
-    store_test(what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue),
-    cmocka_unit_test(a_full_store_loses_what_the_host_tells_and_closes_nobody),
-    owned_test(a_pop_of_an_own_key_is_answered_when_something_is_told),
-    owned_test(a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there),
-    owned_test(those_who_wait_for_an_item_take_one_each_in_their_order),
-    owned_test(a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel),
-    owned_test(a_pop_that_waits_takes_the_place_of_the_wait_before),
-    owned_test(a_pop_that_waits_gives_way_to_each_other_request_of_its_connection),
-    owned_test(a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else),
-    store_test(a_new_table_is_empty),
-    store_test(validate_is_not_answered_and_ping_is),
-    store_test(a_client_that_leaves_is_not_answered),
-    cmocka_unit_test(a_table_may_go_while_clients_wait),
-    store_test(renewing_forgets_everything),
-    store_test(renewing_keeps_what_starts_with_the_prefix),
-    store_test(renewing_closes_those_who_wait_for_a_forgotten_key),
-    cmocka_unit_test(a_request_that_would_pass_the_memory_limit_changes_nothing),
-    cmocka_unit_test(a_full_store_can_still_be_used),
-    store_test(memory_taken_by_others_is_not_given_out),
-    cmocka_unit_test(a_full_store_says_who_has_filled_it),
-    store_test(a_refused_request_changes_nothing_and_gets_a_true_reply),
-    cmocka_unit_test(the_owners_keys_have_room_when_others_have_filled_the_store),
-};
-
-UNIT_TESTS(tests)

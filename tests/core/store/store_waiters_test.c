@@ -38,7 +38,9 @@ static void begin(struct line *line, int client, bool wants_other) {
     }
 }
 
-static void one_leaves_from_the_middle_of_the_line(void **state) {
+#define WAITERS_TEST(function) TEST_WITH(function, setup, teardown)
+
+WAITERS_TEST(one_leaves_from_the_middle_of_the_line) {
     struct line *line = *state;
     for (int i = 0; i < 3; i++) {
         begin(line, i, false);
@@ -54,7 +56,7 @@ static void one_leaves_from_the_middle_of_the_line(void **state) {
     assert_null(line->entry->last_waiter);
 }
 
-static void waking_one_goes_on_to_the_first_who_misses_nothing_else(void **state) {
+WAITERS_TEST(waking_one_goes_on_to_the_first_who_misses_nothing_else) {
     struct line *line = *state;
     begin(line, 0, true);
     begin(line, 1, false);
@@ -71,7 +73,7 @@ static void waking_one_goes_on_to_the_first_who_misses_nothing_else(void **state
     assert_int_equal(line->effects.count, 3);
 }
 
-static void entries_that_existed_for_a_wait_go_with_it(void **state) {
+WAITERS_TEST(entries_that_existed_for_a_wait_go_with_it) {
     struct line *line = *state;
     begin(line, 0, true);
     begin(line, 1, false);
@@ -83,7 +85,7 @@ static void entries_that_existed_for_a_wait_go_with_it(void **state) {
     store_waiters_drop(&line->waiters, &line->clients[1]);
 }
 
-static void expelling_takes_waits_out_of_all_lines(void **state) {
+WAITERS_TEST(expelling_takes_waits_out_of_all_lines) {
     struct line *line = *state;
     begin(line, 0, true);
     begin(line, 1, false);
@@ -96,14 +98,3 @@ static void expelling_takes_waits_out_of_all_lines(void **state) {
     store_waiters_expel(&line->waiters, line->entry, "over", NULL);
     assert_null(line->clients[1].wait);
 }
-
-#define waiters_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-    waiters_test(one_leaves_from_the_middle_of_the_line),
-    waiters_test(waking_one_goes_on_to_the_first_who_misses_nothing_else),
-    waiters_test(entries_that_existed_for_a_wait_go_with_it),
-    waiters_test(expelling_takes_waits_out_of_all_lines),
-};
-
-UNIT_TESTS(tests)

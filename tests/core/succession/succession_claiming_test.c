@@ -2,8 +2,7 @@
 /* Which node claims the place of a host that is lost, and when. */
 #include "succession_hosts.h"
 
-static void the_next_rank_claims_a_host_that_is_refused_when_it_has_read(void **state) {
-    (void)state;
+TEST(the_next_rank_claims_a_host_that_is_refused_when_it_has_read) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -13,8 +12,7 @@ static void the_next_rank_claims_a_host_that_is_refused_when_it_has_read(void **
     scene_clear(&scene);
 }
 
-static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
-    (void)state;
+TEST(the_next_rank_claims_a_host_that_is_refused_at_once) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -31,8 +29,7 @@ static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
 
 /* Whether another node hosts by now, it asks when that can be, and claims itself where none does.
  */
-static void a_later_rank_waits_for_its_turn(void **state) {
-    (void)state;
+TEST(a_later_rank_waits_for_its_turn) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -49,8 +46,7 @@ static void a_later_rank_waits_for_its_turn(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_waits_looks_after_each_turn(void **state) {
-    (void)state;
+TEST(a_node_that_waits_looks_after_each_turn) {
     struct scene scene = scene_of("d");
     struct rendezvous_state record = world(4, "abcd");
     char *commit = commit_of(8, 2, &record);
@@ -70,8 +66,7 @@ static void a_node_that_waits_looks_after_each_turn(void **state) {
 }
 
 /* It has not read since the host has committed a world. */
-static void a_node_claims_in_the_order_of_the_world_that_it_has_seen(void **state) {
-    (void)state;
+TEST(a_node_claims_in_the_order_of_the_world_that_it_has_seen) {
     struct scene scene = scene_of("c");
     struct rendezvous_state none = {0};
     struct rendezvous_state record = world(0, "abc");
@@ -88,9 +83,7 @@ static void a_node_claims_in_the_order_of_the_world_that_it_has_seen(void **stat
     scene_clear(&scene);
 }
 
-static void a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register(
-    void **state) {
-    (void)state;
+TEST(a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register) {
     struct scene scene = following("c");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
@@ -99,8 +92,7 @@ static void a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_reg
     scene_clear(&scene);
 }
 
-static void a_successor_that_dies_is_succeeded(void **state) {
-    (void)state;
+TEST(a_successor_that_dies_is_succeeded) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -118,8 +110,7 @@ static void a_successor_that_dies_is_succeeded(void **state) {
     scene_clear(&scene);
 }
 
-static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state) {
-    (void)state;
+TEST(a_silent_host_is_claimed_when_its_renewal_stands_still) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
@@ -152,8 +143,7 @@ static void doubt(struct scene *scene, bool is_doubted, const char *expected) {
 }
 
 /* By the time the connection is taken for lost, the renewal has stood still. */
-static void a_silent_host_is_looked_at_before_its_connection_is_lost(void **state) {
-    (void)state;
+TEST(a_silent_host_is_looked_at_before_its_connection_is_lost) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     doubt(&scene, true, "look_at_renewal term 1; read_register");
@@ -170,8 +160,7 @@ static void a_silent_host_is_looked_at_before_its_connection_is_lost(void **stat
     scene_clear(&scene);
 }
 
-static void a_host_that_is_heard_again_is_looked_at_no_more(void **state) {
-    (void)state;
+TEST(a_host_that_is_heard_again_is_looked_at_no_more) {
     struct scene scene = following("b");
     doubt(&scene, true, "look_at_renewal term 1; read_register");
     step(&scene, renewal("1"), "");
@@ -187,15 +176,13 @@ static void a_host_that_is_heard_again_is_looked_at_no_more(void **state) {
     scene_clear(&scene);
 }
 
-static void a_host_does_not_doubt_itself(void **state) {
-    (void)state;
+TEST(a_host_does_not_doubt_itself) {
     struct scene scene = hosting();
     doubt(&scene, true, "");
     scene_clear(&scene);
 }
 
-static void a_silent_host_that_commits_is_there(void **state) {
-    (void)state;
+TEST(a_silent_host_that_commits_is_there) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
@@ -212,8 +199,7 @@ static void a_silent_host_that_commits_is_there(void **state) {
     scene_clear(&scene);
 }
 
-static void a_refused_host_that_has_committed_is_claimed_all_the_same(void **state) {
-    (void)state;
+TEST(a_refused_host_that_has_committed_is_claimed_all_the_same) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -225,8 +211,7 @@ static void a_refused_host_that_has_committed_is_claimed_all_the_same(void **sta
     scene_clear(&scene);
 }
 
-static void a_node_that_alone_has_lost_the_host_does_not_depose_it(void **state) {
-    (void)state;
+TEST(a_node_that_alone_has_lost_the_host_does_not_depose_it) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -244,8 +229,7 @@ static void a_node_that_alone_has_lost_the_host_does_not_depose_it(void **state)
     scene_clear(&scene);
 }
 
-static void nobody_claims_while_the_register_is_away(void **state) {
-    (void)state;
+TEST(nobody_claims_while_the_register_is_away) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -258,8 +242,7 @@ static void nobody_claims_while_the_register_is_away(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
-    (void)state;
+TEST(a_node_that_hears_of_nobody_ends_its_workers) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -273,8 +256,7 @@ static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
     scene_clear(&scene);
 }
 
-static void a_silent_node_that_was_left_behind_ends_its_workers(void **state) {
-    (void)state;
+TEST(a_silent_node_that_was_left_behind_ends_its_workers) {
     struct scene scene = following("b");
     struct rendezvous_state others = world(5, "ac");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
@@ -286,25 +268,3 @@ static void a_silent_node_that_was_left_behind_ends_its_workers(void **state) {
     rendezvous_state_clear(&others);
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_when_it_has_read),
-    cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_at_once),
-    cmocka_unit_test(a_later_rank_waits_for_its_turn),
-    cmocka_unit_test(a_node_that_waits_looks_after_each_turn),
-    cmocka_unit_test(a_node_claims_in_the_order_of_the_world_that_it_has_seen),
-    cmocka_unit_test(a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register),
-    cmocka_unit_test(a_successor_that_dies_is_succeeded),
-    cmocka_unit_test(a_silent_host_is_claimed_when_its_renewal_stands_still),
-    cmocka_unit_test(a_silent_host_is_looked_at_before_its_connection_is_lost),
-    cmocka_unit_test(a_host_that_is_heard_again_is_looked_at_no_more),
-    cmocka_unit_test(a_host_does_not_doubt_itself),
-    cmocka_unit_test(a_silent_host_that_commits_is_there),
-    cmocka_unit_test(a_refused_host_that_has_committed_is_claimed_all_the_same),
-    cmocka_unit_test(a_node_that_alone_has_lost_the_host_does_not_depose_it),
-    cmocka_unit_test(nobody_claims_while_the_register_is_away),
-    cmocka_unit_test(a_node_that_hears_of_nobody_ends_its_workers),
-    cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
-};
-
-UNIT_TESTS(tests)

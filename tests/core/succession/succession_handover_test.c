@@ -30,9 +30,7 @@ static void gone(struct scene *scene, const char *address, const char *expected)
 
 /* The host. */
 
-static void the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone(
-    void **state) {
-    (void)state;
+TEST(the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone) {
     struct scene scene = hosting();
     leave_of(&scene, "abc", "");
     rest(&scene, "name b_1_1073741824");
@@ -42,8 +40,7 @@ static void the_first_node_that_stays_is_named_and_the_others_are_told_when_it_h
     scene_clear(&scene);
 }
 
-static void who_is_done_or_only_waits_is_named_last(void **state) {
-    (void)state;
+TEST(who_is_done_or_only_waits_is_named_last) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "bcd");
     record.nodes[0].is_done = true;
@@ -54,15 +51,13 @@ static void who_is_done_or_only_waits_is_named_last(void **state) {
     scene_clear(&scene);
 }
 
-static void where_nobody_stays_nobody_is_named(void **state) {
-    (void)state;
+TEST(where_nobody_stays_nobody_is_named) {
     struct scene scene = hosting();
     leave_of(&scene, "a", "dismiss");
     scene_clear(&scene);
 }
 
-static void a_job_that_is_over_needs_no_other_host(void **state) {
-    (void)state;
+TEST(a_job_that_is_over_needs_no_other_host) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "abc");
     record.is_closed = true;
@@ -72,8 +67,7 @@ static void a_job_that_is_over_needs_no_other_host(void **state) {
 }
 
 /* The register was being asked when the record was closed. */
-static void the_end_of_the_job_becomes_an_entry_all_the_same(void **state) {
-    (void)state;
+TEST(the_end_of_the_job_becomes_an_entry_all_the_same) {
     struct scene scene = hosting();
     struct rendezvous_state open = {.round = 5};
     struct rendezvous_state closed = world(5, "abc");
@@ -90,8 +84,7 @@ static void the_end_of_the_job_becomes_an_entry_all_the_same(void **state) {
     scene_clear(&scene);
 }
 
-static void what_is_being_appended_comes_before_the_name(void **state) {
-    (void)state;
+TEST(what_is_being_appended_comes_before_the_name) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "bc");
     seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
@@ -103,8 +96,7 @@ static void what_is_being_appended_comes_before_the_name(void **state) {
     scene_clear(&scene);
 }
 
-static void who_leaves_meanwhile_is_not_named(void **state) {
-    (void)state;
+TEST(who_leaves_meanwhile_is_not_named) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "c");
     leave_of(&scene, "bc", "");
@@ -119,8 +111,7 @@ static void who_leaves_meanwhile_is_not_named(void **state) {
     scene_clear(&scene);
 }
 
-static void when_all_others_have_left_the_host_goes_at_once(void **state) {
-    (void)state;
+TEST(when_all_others_have_left_the_host_goes_at_once) {
     struct scene scene = hosting();
     struct rendezvous_state record = {.round = 6};
     leave_of(&scene, "bc", "");
@@ -128,8 +119,7 @@ static void when_all_others_have_left_the_host_goes_at_once(void **state) {
     scene_clear(&scene);
 }
 
-static void a_host_that_has_named_its_successor_appends_and_renews_nothing(void **state) {
-    (void)state;
+TEST(a_host_that_has_named_its_successor_appends_and_renews_nothing) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "bc");
     leave(&scene, &record, "");
@@ -140,8 +130,7 @@ static void a_host_that_has_named_its_successor_appends_and_renews_nothing(void 
     scene_clear(&scene);
 }
 
-static void a_successor_that_does_not_come_to_host_is_not_waited_for(void **state) {
-    (void)state;
+TEST(a_successor_that_does_not_come_to_host_is_not_waited_for) {
     struct scene scene = hosting();
     leave_of(&scene, "bc", "");
     rest(&scene, "name b_1_1073741824");
@@ -153,8 +142,7 @@ static void a_successor_that_does_not_come_to_host_is_not_waited_for(void **stat
     scene_clear(&scene);
 }
 
-static void a_host_whose_register_is_away_leaves_all_the_same(void **state) {
-    (void)state;
+TEST(a_host_whose_register_is_away_leaves_all_the_same) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "bc");
     seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
@@ -165,8 +153,7 @@ static void a_host_whose_register_is_away_leaves_all_the_same(void **state) {
     scene_clear(&scene);
 }
 
-static void a_node_that_hosts_no_more_has_nothing_to_hand_over(void **state) {
-    (void)state;
+TEST(a_node_that_hosts_no_more_has_nothing_to_hand_over) {
     struct scene scene = following("b");
     leave_of(&scene, "ac", "dismiss");
     scene_clear(&scene);
@@ -174,8 +161,7 @@ static void a_node_that_hosts_no_more_has_nothing_to_hand_over(void **state) {
 
 /* The others. */
 
-static void who_is_named_asks_the_register_claims_at_once_and_hosts(void **state) {
-    (void)state;
+TEST(who_is_named_asks_the_register_claims_at_once_and_hosts) {
     struct scene scene = following("b");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     struct rendezvous_state record = world(4, "abc");
@@ -187,8 +173,7 @@ static void who_is_named_asks_the_register_claims_at_once_and_hosts(void **state
     scene_clear(&scene);
 }
 
-static void who_is_named_learns_first_what_the_host_has_committed(void **state) {
-    (void)state;
+TEST(who_is_named_learns_first_what_the_host_has_committed) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(5, "bc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
@@ -198,8 +183,7 @@ static void who_is_named_learns_first_what_the_host_has_committed(void **state) 
     scene_clear(&scene);
 }
 
-static void who_is_named_and_loses_to_a_commit_claims_after_it(void **state) {
-    (void)state;
+TEST(who_is_named_and_loses_to_a_commit_claims_after_it) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(5, "bc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
@@ -213,8 +197,7 @@ static void who_is_named_and_loses_to_a_commit_claims_after_it(void **state) {
     scene_clear(&scene);
 }
 
-static void who_is_named_and_loses_to_another_host_follows_it(void **state) {
-    (void)state;
+TEST(who_is_named_and_loses_to_another_host_follows_it) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
@@ -224,8 +207,7 @@ static void who_is_named_and_loses_to_another_host_follows_it(void **state) {
     scene_clear(&scene);
 }
 
-static void who_is_named_asks_again_where_the_register_fails(void **state) {
-    (void)state;
+TEST(who_is_named_asks_again_where_the_register_fails) {
     struct scene scene = following("b");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     step(&scene,
@@ -236,8 +218,7 @@ static void who_is_named_asks_again_where_the_register_fails(void **state) {
     scene_clear(&scene);
 }
 
-static void a_name_is_of_the_connection_over_which_it_came(void **state) {
-    (void)state;
+TEST(a_name_is_of_the_connection_over_which_it_came) {
     struct scene scene = following("c");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -245,8 +226,7 @@ static void a_name_is_of_the_connection_over_which_it_came(void **state) {
     scene_clear(&scene);
 }
 
-static void the_others_find_the_next_host_in_the_register(void **state) {
-    (void)state;
+TEST(the_others_find_the_next_host_in_the_register) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
@@ -257,45 +237,17 @@ static void the_others_find_the_next_host_in_the_register(void **state) {
     scene_clear(&scene);
 }
 
-static void a_host_that_is_not_followed_yet_is_not_left(void **state) {
-    (void)state;
+TEST(a_host_that_is_not_followed_yet_is_not_left) {
     struct scene scene = following("c");
     plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
     find_nothing_new(&scene);
     scene_clear(&scene);
 }
 
-static void who_is_not_connected_is_told_nothing(void **state) {
-    (void)state;
+TEST(who_is_not_connected_is_told_nothing) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     plain(&scene, SUCCESSION_EVENT_NAMED, "");
     plain(&scene, SUCCESSION_EVENT_MOVED, "");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone),
-    cmocka_unit_test(who_is_done_or_only_waits_is_named_last),
-    cmocka_unit_test(where_nobody_stays_nobody_is_named),
-    cmocka_unit_test(a_job_that_is_over_needs_no_other_host),
-    cmocka_unit_test(the_end_of_the_job_becomes_an_entry_all_the_same),
-    cmocka_unit_test(what_is_being_appended_comes_before_the_name),
-    cmocka_unit_test(who_leaves_meanwhile_is_not_named),
-    cmocka_unit_test(when_all_others_have_left_the_host_goes_at_once),
-    cmocka_unit_test(a_host_that_has_named_its_successor_appends_and_renews_nothing),
-    cmocka_unit_test(a_successor_that_does_not_come_to_host_is_not_waited_for),
-    cmocka_unit_test(a_host_whose_register_is_away_leaves_all_the_same),
-    cmocka_unit_test(a_node_that_hosts_no_more_has_nothing_to_hand_over),
-    cmocka_unit_test(who_is_named_asks_the_register_claims_at_once_and_hosts),
-    cmocka_unit_test(who_is_named_learns_first_what_the_host_has_committed),
-    cmocka_unit_test(who_is_named_and_loses_to_a_commit_claims_after_it),
-    cmocka_unit_test(who_is_named_and_loses_to_another_host_follows_it),
-    cmocka_unit_test(who_is_named_asks_again_where_the_register_fails),
-    cmocka_unit_test(a_name_is_of_the_connection_over_which_it_came),
-    cmocka_unit_test(the_others_find_the_next_host_in_the_register),
-    cmocka_unit_test(a_host_that_is_not_followed_yet_is_not_left),
-    cmocka_unit_test(who_is_not_connected_is_told_nothing),
-};
-
-UNIT_TESTS(tests)

@@ -30,8 +30,7 @@ static void see_world(struct scene *scene, const char *names, const char *expect
     rendezvous_state_clear(&record);
 }
 
-static void a_host_whose_other_nodes_are_missing_renews_nothing_and_looks(void **state) {
-    (void)state;
+TEST(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks) {
     struct scene scene = hosting();
     struct rendezvous_state open = {.round = 1};
     miss(&scene, "b");
@@ -43,8 +42,7 @@ static void a_host_whose_other_nodes_are_missing_renews_nothing_and_looks(void *
 }
 
 /* Whoever could be let in would end a world for one that cannot be committed. */
-static void a_host_tells_when_its_register_takes_nothing(void **state) {
-    (void)state;
+TEST(a_host_tells_when_its_register_takes_nothing) {
     struct scene scene = hosting();
     struct succession_event refused = {.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true};
     scene.seconds = RENEWAL;
@@ -59,8 +57,7 @@ static void a_host_tells_when_its_register_takes_nothing(void **state) {
 }
 
 /* They cannot be together and the host alone. */
-static void nodes_of_the_hosts_own_machine_that_are_missing_are_dead(void **state) {
-    (void)state;
+TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
     struct scene scene = hosting();
     struct node_identity here = node("a");
     struct rendezvous_state record = {.round = 1, .is_complete = true};
@@ -87,8 +84,7 @@ static void nodes_of_the_hosts_own_machine_that_are_missing_are_dead(void **stat
     scene_clear(&scene);
 }
 
-static void a_host_that_misses_one_of_three_goes_on(void **state) {
-    (void)state;
+TEST(a_host_that_misses_one_of_three_goes_on) {
     struct scene scene = hosting();
     miss(&scene, "b");
     scene.seconds = RENEWAL;
@@ -100,8 +96,7 @@ static void a_host_that_misses_one_of_three_goes_on(void **state) {
     scene_clear(&scene);
 }
 
-static void a_world_without_most_of_the_former_one_waits_for_their_claim(void **state) {
-    (void)state;
+TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(0, "abc");
     scene.seconds = NOBODY_SINCE;
@@ -124,8 +119,7 @@ static void a_world_without_most_of_the_former_one_waits_for_their_claim(void **
     scene_clear(&scene);
 }
 
-static void nodes_that_come_back_are_not_waited_for(void **state) {
-    (void)state;
+TEST(nodes_that_come_back_are_not_waited_for) {
     struct scene scene = hosting();
     miss(&scene, "b");
     miss(&scene, "c");
@@ -137,8 +131,7 @@ static void nodes_that_come_back_are_not_waited_for(void **state) {
 }
 
 /* The store's next host waits for neither. */
-static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state) {
-    (void)state;
+TEST(hosts_that_have_committed_nothing_are_known_to_be_gone) {
     struct scene scene = scene_of("c");
     struct rendezvous_state record = world(0, "abc");
     seek(&scene, 60, "read_register");
@@ -160,8 +153,7 @@ static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state)
 
 /* An append of which nothing is known may take effect after it was tried again in vain. What this
  * node would append by then is another round. */
-static void an_entry_of_this_node_commits_what_it_says(void **state) {
-    (void)state;
+TEST(an_entry_of_this_node_commits_what_it_says) {
     struct scene scene = hosting();
     struct rendezvous_state first = world(0, "abc");
     struct rendezvous_state second = world(1, "abc");
@@ -192,16 +184,3 @@ static void an_entry_of_this_node_commits_what_it_says(void **state) {
     rendezvous_state_clear(&third);
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_entry_of_this_node_commits_what_it_says),
-    cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
-    cmocka_unit_test(a_host_tells_when_its_register_takes_nothing),
-    cmocka_unit_test(nodes_of_the_hosts_own_machine_that_are_missing_are_dead),
-    cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
-    cmocka_unit_test(hosts_that_have_committed_nothing_are_known_to_be_gone),
-    cmocka_unit_test(a_world_without_most_of_the_former_one_waits_for_their_claim),
-    cmocka_unit_test(nodes_that_come_back_are_not_waited_for),
-};
-
-UNIT_TESTS(tests)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "succession_hosts.h"
 
-static void the_first_node_claims_the_first_term(void **state) {
-    (void)state;
+TEST(the_first_node_claims_the_first_term) {
     struct scene scene = hosting();
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_HOST);
     scene_clear(&scene);
 }
 
-static void a_node_that_comes_second_follows_who_was_first(void **state) {
-    (void)state;
+TEST(a_node_that_comes_second_follows_who_was_first) {
     struct scene scene = scene_of("b");
     struct rendezvous_state none = {0};
     seek(&scene, 60, "read_register");
@@ -19,8 +17,7 @@ static void a_node_that_comes_second_follows_who_was_first(void **state) {
     scene_clear(&scene);
 }
 
-static void a_round_is_told_after_it_is_an_entry(void **state) {
-    (void)state;
+TEST(a_round_is_told_after_it_is_an_entry) {
     struct scene scene = hosting();
     struct rendezvous_state open = {0};
     struct rendezvous_state whole = world(0, "abc");
@@ -35,8 +32,7 @@ static void a_round_is_told_after_it_is_an_entry(void **state) {
     scene_clear(&scene);
 }
 
-static void a_closed_record_is_an_entry_too(void **state) {
-    (void)state;
+TEST(a_closed_record_is_an_entry_too) {
     struct scene scene = hosting();
     struct rendezvous_state closed = {.is_closed = true};
     char *expected = commit_of(2, 1, &closed);
@@ -46,8 +42,7 @@ static void a_closed_record_is_an_entry_too(void **state) {
     scene_clear(&scene);
 }
 
-static void a_round_that_comes_while_another_is_appended_is_appended_next(void **state) {
-    (void)state;
+TEST(a_round_that_comes_while_another_is_appended_is_appended_next) {
     struct scene scene = hosting();
     struct rendezvous_state first = world(0, "abc");
     struct rendezvous_state second = world(1, "ab");
@@ -66,8 +61,7 @@ static void a_round_that_comes_while_another_is_appended_is_appended_next(void *
     scene_clear(&scene);
 }
 
-static void an_append_that_loses_deposes_the_host(void **state) {
-    (void)state;
+TEST(an_append_that_loses_deposes_the_host) {
     struct scene scene = hosting();
     struct rendezvous_state alone = world(1, "a");
     struct rendezvous_state others = world(1, "bc");
@@ -82,8 +76,7 @@ static void an_append_that_loses_deposes_the_host(void **state) {
     scene_clear(&scene);
 }
 
-static void an_append_whose_reply_was_lost_is_found_to_be_won(void **state) {
-    (void)state;
+TEST(an_append_whose_reply_was_lost_is_found_to_be_won) {
     struct scene scene = hosting();
     struct rendezvous_state whole = world(0, "abc");
     char *expected = commit_of(2, 1, &whole);
@@ -97,8 +90,7 @@ static void an_append_whose_reply_was_lost_is_found_to_be_won(void **state) {
     scene_clear(&scene);
 }
 
-static void an_append_that_may_still_happen_is_made_again(void **state) {
-    (void)state;
+TEST(an_append_that_may_still_happen_is_made_again) {
     struct scene scene = hosting();
     struct rendezvous_state none = {0};
     struct rendezvous_state whole = world(0, "abc");
@@ -113,8 +105,7 @@ static void an_append_that_may_still_happen_is_made_again(void **state) {
     scene_clear(&scene);
 }
 
-static void a_host_renews_its_term_and_reads_when_it_has_stood_still(void **state) {
-    (void)state;
+TEST(a_host_renews_its_term_and_reads_when_it_has_stood_still) {
     struct scene scene = hosting();
     struct rendezvous_state others = world(1, "bc");
     struct rendezvous_state whole = world(0, "abc");
@@ -134,8 +125,7 @@ static void a_host_renews_its_term_and_reads_when_it_has_stood_still(void **stat
     scene_clear(&scene);
 }
 
-static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **state) {
-    (void)state;
+TEST(a_host_whose_round_stays_open_looks_whether_it_is_deposed) {
     struct scene scene = hosting();
     struct rendezvous_state open = {.round = 1};
     seen(&scene, &open, "");
@@ -145,8 +135,7 @@ static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **sta
 }
 
 /* A dial that has no time left ends at once: another one after it would have none either. */
-static void a_dial_that_ends_at_the_deadline_is_the_last_one(void **state) {
-    (void)state;
+TEST(a_dial_that_ends_at_the_deadline_is_the_last_one) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 2, "dial at=2.000; read_register");
@@ -157,8 +146,7 @@ static void a_dial_that_ends_at_the_deadline_is_the_last_one(void **state) {
 }
 
 /* Any event may come just before the timer, which is armed anew after each of them. */
-static void an_event_at_the_moment_of_the_timer_does_not_lose_it(void **state) {
-    (void)state;
+TEST(an_event_at_the_moment_of_the_timer_does_not_lose_it) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -171,8 +159,7 @@ static void an_event_at_the_moment_of_the_timer_does_not_lose_it(void **state) {
 }
 
 /* The host has ended, and another process was started at its address. */
-static void an_address_at_which_somebody_else_listens_is_suspicious(void **state) {
-    (void)state;
+TEST(an_address_at_which_somebody_else_listens_is_suspicious) {
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000; read_register");
@@ -181,8 +168,7 @@ static void an_address_at_which_somebody_else_listens_is_suspicious(void **state
     scene_clear(&scene);
 }
 
-static void a_host_looks_now_and_then_whether_its_term_is_over(void **state) {
-    (void)state;
+TEST(a_host_looks_now_and_then_whether_its_term_is_over) {
     struct scene scene = hosting();
     struct rendezvous_state whole = world(0, "abc");
     char *expected = commit_of(2, 1, &whole);
@@ -200,8 +186,7 @@ static void a_host_looks_now_and_then_whether_its_term_is_over(void **state) {
     scene_clear(&scene);
 }
 
-static void a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed(void **state) {
-    (void)state;
+TEST(a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed) {
     struct scene scene = hosting();
     struct rendezvous_state whole = world(0, "abc");
     char *expected = commit_of(2, 1, &whole);
@@ -216,8 +201,7 @@ static void a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed(voi
     scene_clear(&scene);
 }
 
-static void a_node_named_by_an_entry_hosts(void **state) {
-    (void)state;
+TEST(a_node_named_by_an_entry_hosts) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(5, "bc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
@@ -228,8 +212,7 @@ static void a_node_named_by_an_entry_hosts(void **state) {
     scene_clear(&scene);
 }
 
-static void all_nodes_started_again_go_on_from_the_last_entry(void **state) {
-    (void)state;
+TEST(all_nodes_started_again_go_on_from_the_last_entry) {
     struct scene scene = scene_of("d");
     struct rendezvous_state record = world(4, "abc");
     seek(&scene, 60, "read_register");
@@ -247,8 +230,7 @@ static void all_nodes_started_again_go_on_from_the_last_entry(void **state) {
 }
 
 /* Whether its last host is there does not matter. */
-static void a_job_that_is_over_is_not_entered(void **state) {
-    (void)state;
+TEST(a_job_that_is_over_is_not_entered) {
     struct scene scene = scene_of("d");
     struct rendezvous_state record = world(7, "abc");
     record.is_closed = true;
@@ -259,8 +241,7 @@ static void a_job_that_is_over_is_not_entered(void **state) {
     scene_clear(&scene);
 }
 
-static void a_register_that_cannot_be_used_is_given_up(void **state) {
-    (void)state;
+TEST(a_register_that_cannot_be_used_is_given_up) {
     struct scene scene = scene_of("b");
     seek(&scene, 60, "read_register");
     step(&scene,
@@ -270,8 +251,7 @@ static void a_register_that_cannot_be_used_is_given_up(void **state) {
     scene_clear(&scene);
 }
 
-static void a_register_that_is_away_is_asked_again(void **state) {
-    (void)state;
+TEST(a_register_that_is_away_is_asked_again) {
     struct scene scene = scene_of("b");
     seek(&scene, 60, "read_register");
     step(&scene,
@@ -281,28 +261,3 @@ static void a_register_that_is_away_is_asked_again(void **state) {
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_node_claims_the_first_term),
-    cmocka_unit_test(a_node_that_comes_second_follows_who_was_first),
-    cmocka_unit_test(a_round_is_told_after_it_is_an_entry),
-    cmocka_unit_test(a_closed_record_is_an_entry_too),
-    cmocka_unit_test(a_round_that_comes_while_another_is_appended_is_appended_next),
-    cmocka_unit_test(an_append_that_loses_deposes_the_host),
-    cmocka_unit_test(an_append_whose_reply_was_lost_is_found_to_be_won),
-    cmocka_unit_test(an_append_that_may_still_happen_is_made_again),
-    cmocka_unit_test(a_host_renews_its_term_and_reads_when_it_has_stood_still),
-    cmocka_unit_test(a_host_whose_round_stays_open_looks_whether_it_is_deposed),
-    cmocka_unit_test(a_dial_that_ends_at_the_deadline_is_the_last_one),
-    cmocka_unit_test(an_event_at_the_moment_of_the_timer_does_not_lose_it),
-    cmocka_unit_test(an_address_at_which_somebody_else_listens_is_suspicious),
-    cmocka_unit_test(a_host_looks_now_and_then_whether_its_term_is_over),
-    cmocka_unit_test(a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed),
-    cmocka_unit_test(a_node_named_by_an_entry_hosts),
-    cmocka_unit_test(all_nodes_started_again_go_on_from_the_last_entry),
-    cmocka_unit_test(a_job_that_is_over_is_not_entered),
-    cmocka_unit_test(a_register_that_cannot_be_used_is_given_up),
-    cmocka_unit_test(a_register_that_is_away_is_asked_again),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static bool is_missing(const char *committed, const char *silent, const char *le
     return is;
 }
 
-static void more_than_half_of_the_committed_world_is_the_majority(void **state) {
-    (void)state;
+TEST(more_than_half_of_the_committed_world_is_the_majority) {
     assert_true(is_missing("abc", "bc", "a"));
     assert_false(is_missing("abc", "b", "a"));
     assert_false(is_missing("abcd", "bc", "ad"));
@@ -33,18 +32,15 @@ static void more_than_half_of_the_committed_world_is_the_majority(void **state) 
     assert_false(is_missing("abc", "", "a"));
 }
 
-static void only_nodes_of_the_committed_world_count(void **state) {
-    (void)state;
+TEST(only_nodes_of_the_committed_world_count) {
     assert_false(is_missing("abc", "xyz", "abc"));
 }
 
-static void a_node_that_is_seen_again_is_not_missing(void **state) {
-    (void)state;
+TEST(a_node_that_is_seen_again_is_not_missing) {
     assert_false(is_missing("abc", "bc", "ab"));
 }
 
-static void a_host_that_was_not_in_the_world_waits_for_none_of_it(void **state) {
-    (void)state;
+TEST(a_host_that_was_not_in_the_world_waits_for_none_of_it) {
     assert_false(is_missing("xyz", "xyz", "a"));
 }
 
@@ -61,8 +57,7 @@ static bool is_missing_of(struct succession_majority *majority, const char *comm
     return is;
 }
 
-static void nodes_that_a_smaller_world_has_lost_to_silence_count_too(void **state) {
-    (void)state;
+TEST(nodes_that_a_smaller_world_has_lost_to_silence_count_too) {
     struct succession_majority majority = {0};
     miss(&majority, "e", 1);
     assert_false(is_missing_of(&majority, "abcde"));
@@ -73,8 +68,7 @@ static void nodes_that_a_smaller_world_has_lost_to_silence_count_too(void **stat
     succession_majority_clear(&majority);
 }
 
-static void nodes_that_were_lost_long_ago_count_only_while_the_world_has_them(void **state) {
-    (void)state;
+TEST(nodes_that_were_lost_long_ago_count_only_while_the_world_has_them) {
     struct succession_majority majority = {0};
     struct rendezvous_state record = world(4, "abc");
     miss(&majority, "e", 1);
@@ -92,8 +86,7 @@ static void nodes_that_were_lost_long_ago_count_only_while_the_world_has_them(vo
 }
 
 /* Else the end of the job would wait for fence_timeout before it is an entry, and never be one. */
-static void nodes_that_are_done_are_missed_by_nobody(void **state) {
-    (void)state;
+TEST(nodes_that_are_done_are_missed_by_nobody) {
     struct succession_majority majority = {0};
     struct rendezvous_state record = world(4, "abcde");
     struct node_identity self = node("a");
@@ -111,15 +104,3 @@ static void nodes_that_are_done_are_missed_by_nobody(void **state) {
     rendezvous_state_clear(&record);
     succession_majority_clear(&majority);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(more_than_half_of_the_committed_world_is_the_majority),
-    cmocka_unit_test(only_nodes_of_the_committed_world_count),
-    cmocka_unit_test(a_node_that_is_seen_again_is_not_missing),
-    cmocka_unit_test(a_host_that_was_not_in_the_world_waits_for_none_of_it),
-    cmocka_unit_test(nodes_that_a_smaller_world_has_lost_to_silence_count_too),
-    cmocka_unit_test(nodes_that_were_lost_long_ago_count_only_while_the_world_has_them),
-    cmocka_unit_test(nodes_that_are_done_are_missed_by_nobody),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static bool look(struct succession_silence *silence, double seconds, const char 
     return succession_silence_has_lasted(silence, timeout);
 }
 
-static void a_host_that_renews_nothing_for_long_enough_is_silent(void **state) {
-    (void)state;
+TEST(a_host_that_renews_nothing_for_long_enough_is_silent) {
     struct succession_silence silence = {0};
     succession_silence_begin(&silence, at(1));
     assert_false(look(&silence, 1, "7"));
@@ -33,8 +32,7 @@ static void a_host_that_renews_nothing_for_long_enough_is_silent(void **state) {
     assert_false(silence.is_watched);
 }
 
-static void a_renewal_begins_the_silence_anew(void **state) {
-    (void)state;
+TEST(a_renewal_begins_the_silence_anew) {
     struct succession_silence silence = {0};
     succession_silence_begin(&silence, at(1));
     assert_false(look(&silence, 1, "7"));
@@ -46,8 +44,7 @@ static void a_renewal_begins_the_silence_anew(void **state) {
     succession_silence_end(&silence);
 }
 
-static void a_register_that_is_away_shows_nothing(void **state) {
-    (void)state;
+TEST(a_register_that_is_away_shows_nothing) {
     struct succession_silence silence = {0};
     succession_silence_begin(&silence, at(1));
     assert_false(look(&silence, 1, "7"));
@@ -58,8 +55,7 @@ static void a_register_that_is_away_shows_nothing(void **state) {
 }
 
 /* What stood still in between may have been this node. */
-static void only_an_answer_that_was_asked_for_late_enough_counts(void **state) {
-    (void)state;
+TEST(only_an_answer_that_was_asked_for_late_enough_counts) {
     struct succession_silence silence = {0};
     struct duration timeout = duration_from_seconds(3);
     succession_silence_begin(&silence, at(1));
@@ -70,8 +66,7 @@ static void only_an_answer_that_was_asked_for_late_enough_counts(void **state) {
     succession_silence_end(&silence);
 }
 
-static void an_answer_of_an_earlier_doubt_is_nothing(void **state) {
-    (void)state;
+TEST(an_answer_of_an_earlier_doubt_is_nothing) {
     struct succession_silence silence = {0};
     succession_silence_begin(&silence, at(1));
     succession_silence_ask(&silence, at(1));
@@ -81,8 +76,7 @@ static void an_answer_of_an_earlier_doubt_is_nothing(void **state) {
     assert_false(succession_silence_is_due(&silence, at(9)));
 }
 
-static void a_short_timeout_still_waits_for_two_renewals(void **state) {
-    (void)state;
+TEST(a_short_timeout_still_waits_for_two_renewals) {
     struct succession_silence silence = {0};
     struct duration timeout = duration_from_milliseconds(100);
     succession_silence_begin(&silence, at(0));
@@ -96,14 +90,3 @@ static void a_short_timeout_still_waits_for_two_renewals(void **state) {
     assert_true(succession_silence_has_lasted(&silence, timeout));
     succession_silence_end(&silence);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_host_that_renews_nothing_for_long_enough_is_silent),
-    cmocka_unit_test(a_renewal_begins_the_silence_anew),
-    cmocka_unit_test(a_register_that_is_away_shows_nothing),
-    cmocka_unit_test(only_an_answer_that_was_asked_for_late_enough_counts),
-    cmocka_unit_test(an_answer_of_an_earlier_doubt_is_nothing),
-    cmocka_unit_test(a_short_timeout_still_waits_for_two_renewals),
-};
-
-UNIT_TESTS(tests)

@@ -13,16 +13,14 @@ static int turn_of(const char *me, const char *host) {
     return turn;
 }
 
-static void nodes_claim_in_the_order_of_their_ranks_without_the_host(void **state) {
-    (void)state;
+TEST(nodes_claim_in_the_order_of_their_ranks_without_the_host) {
     assert_int_equal(turn_of("b", "a"), 0);
     assert_int_equal(turn_of("c", "a"), 1);
     assert_int_equal(turn_of("a", "c"), 0);
     assert_int_equal(turn_of("d", "c"), 2);
 }
 
-static void a_node_outside_the_world_claims_after_all_of_it(void **state) {
-    (void)state;
+TEST(a_node_outside_the_world_claims_after_all_of_it) {
     assert_int_equal(turn_of("x", "a"), 3);
     assert_int_equal(turn_of("x", "y"), SUCCESSION_TURNS_MAXIMUM);
 }
@@ -49,8 +47,7 @@ static void take_renewal(struct scene *scene, const char *text, const char *expe
 }
 
 /* It tells nothing of other terms. */
-static void a_renewal_does_not_put_the_fence_off(void **state) {
-    (void)state;
+TEST(a_renewal_does_not_put_the_fence_off) {
     struct scene scene = alone();
     for (int second = 1; second < 5; second++) {
         scene.seconds = second;
@@ -63,8 +60,7 @@ static void a_renewal_does_not_put_the_fence_off(void **state) {
 }
 
 /* What takes long to find out is not given as much time again. */
-static void the_fence_counts_from_the_last_sign_of_a_host_that_is_silent(void **state) {
-    (void)state;
+TEST(the_fence_counts_from_the_last_sign_of_a_host_that_is_silent) {
     struct scene scene = scene_of("b");
     struct rendezvous_state record = world(4, "abc");
     seek(&scene, 60, "read_register");
@@ -83,8 +79,7 @@ static void the_fence_counts_from_the_last_sign_of_a_host_that_is_silent(void **
 }
 
 /* What was committed after it was asked for, it need not tell. */
-static void a_late_answer_puts_the_fence_off_from_the_moment_of_the_question(void **state) {
-    (void)state;
+TEST(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question) {
     struct scene scene = alone();
     struct rendezvous_state record = world(4, "abc");
     scene.seconds = 3;
@@ -100,13 +95,3 @@ static void a_late_answer_puts_the_fence_off_from_the_moment_of_the_question(voi
     rendezvous_state_clear(&record);
     scene_clear(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_claim_in_the_order_of_their_ranks_without_the_host),
-    cmocka_unit_test(a_node_outside_the_world_claims_after_all_of_it),
-    cmocka_unit_test(a_renewal_does_not_put_the_fence_off),
-    cmocka_unit_test(the_fence_counts_from_the_last_sign_of_a_host_that_is_silent),
-    cmocka_unit_test(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question),
-};
-
-UNIT_TESTS(tests)

@@ -8,8 +8,7 @@ static void expect(struct succession_event event, const char *expected) {
     text_clear(&text);
 }
 
-static void events_are_told_with_what_they_bring(void **state) {
-    (void)state;
+TEST(events_are_told_with_what_they_bring) {
     struct rendezvous_state none = {0};
     expect((struct succession_event){.kind = SUCCESSION_EVENT_SEEK, .deadline = scene_at(2)},
         "seek at=2.000");
@@ -26,8 +25,7 @@ static void events_are_told_with_what_they_bring(void **state) {
         "register_failed no quorum");
 }
 
-static void every_event_has_a_name(void **state) {
-    (void)state;
+TEST(every_event_has_a_name) {
     struct rendezvous_state none = {0};
     for (int kind = 0; kind < SUCCESSION_EVENT_KIND_COUNT; kind++) {
         struct text text = {0};
@@ -45,10 +43,3 @@ static void every_event_has_a_name(void **state) {
         text_clear(&text);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(events_are_told_with_what_they_bring),
-    cmocka_unit_test(every_event_has_a_name),
-};
-
-UNIT_TESTS(tests)

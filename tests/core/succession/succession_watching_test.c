@@ -10,8 +10,7 @@ static void refuse(struct scene *scene, const char *expected) {
     lose(scene, SUCCESSION_LOSS_REFUSED, expected);
 }
 
-static void whoever_has_claimed_is_followed_at_once(void **state) {
-    (void)state;
+TEST(whoever_has_claimed_is_followed_at_once) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
@@ -23,8 +22,7 @@ static void whoever_has_claimed_is_followed_at_once(void **state) {
 }
 
 /* It has not read since the host has committed, of which the watch tells it at once. */
-static void a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for(void **state) {
-    (void)state;
+TEST(a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(5, "abc");
     refuse(&scene, "watch_register after 7");
@@ -34,8 +32,7 @@ static void a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for(vo
     scene_clear(&scene);
 }
 
-static void a_node_that_has_asked_meanwhile_watches_on(void **state) {
-    (void)state;
+TEST(a_node_that_has_asked_meanwhile_watches_on) {
     struct scene scene = scene_of("d");
     struct rendezvous_state record = world(4, "abcd");
     seek(&scene, 60, "read_register");
@@ -48,8 +45,7 @@ static void a_node_that_has_asked_meanwhile_watches_on(void **state) {
     scene_clear(&scene);
 }
 
-static void what_is_known_is_no_news(void **state) {
-    (void)state;
+TEST(what_is_known_is_no_news) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
@@ -61,8 +57,7 @@ static void what_is_known_is_no_news(void **state) {
 }
 
 /* The answer tells it as well, and what became of the append. */
-static void news_beside_a_question_is_left_to_the_answer(void **state) {
-    (void)state;
+TEST(news_beside_a_question_is_left_to_the_answer) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
@@ -77,8 +72,7 @@ static void news_beside_a_question_is_left_to_the_answer(void **state) {
     scene_clear(&scene);
 }
 
-static void a_world_that_has_gone_on_without_a_node_is_news_to_it(void **state) {
-    (void)state;
+TEST(a_world_that_has_gone_on_without_a_node_is_news_to_it) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(5, "b");
     refuse(&scene, "watch_register after 7");
@@ -87,8 +81,7 @@ static void a_world_that_has_gone_on_without_a_node_is_news_to_it(void **state) 
     scene_clear(&scene);
 }
 
-static void a_host_hears_no_news(void **state) {
-    (void)state;
+TEST(a_host_hears_no_news) {
     struct scene scene = hosting();
     struct rendezvous_state record = world(5, "b");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, "");
@@ -97,8 +90,7 @@ static void a_host_hears_no_news(void **state) {
 }
 
 /* More watches would delay the node that claims. */
-static void of_many_nodes_only_the_next_ones_watch(void **state) {
-    (void)state;
+TEST(of_many_nodes_only_the_next_ones_watch) {
     static const struct {
         int index;
         bool watches;
@@ -121,16 +113,3 @@ static void of_many_nodes_only_the_next_ones_watch(void **state) {
         scene_clear(&scene);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(whoever_has_claimed_is_followed_at_once),
-    cmocka_unit_test(a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for),
-    cmocka_unit_test(a_node_that_has_asked_meanwhile_watches_on),
-    cmocka_unit_test(what_is_known_is_no_news),
-    cmocka_unit_test(news_beside_a_question_is_left_to_the_answer),
-    cmocka_unit_test(a_world_that_has_gone_on_without_a_node_is_news_to_it),
-    cmocka_unit_test(a_host_hears_no_news),
-    cmocka_unit_test(of_many_nodes_only_the_next_ones_watch),
-};
-
-UNIT_TESTS(tests)

@@ -24,8 +24,7 @@ static struct event_plan plan(enum agent_phase before, enum agent_phase after) {
     return event_plan_step(before, &machine);
 }
 
-static void joining_and_starting_are_recorded_once(void **state) {
-    (void)state;
+TEST(joining_and_starting_are_recorded_once) {
     assert_true(plan(AGENT_IDLE, AGENT_JOINING).has_begun_rendezvous);
     assert_false(plan(AGENT_JOINING, AGENT_JOINING).has_begun_rendezvous);
     assert_false(plan(AGENT_JOINING, AGENT_STARTING).has_begun_rendezvous);
@@ -38,14 +37,12 @@ static void joining_and_starting_are_recorded_once(void **state) {
     assert_false(plan(AGENT_STARTING, AGENT_STOPPING).has_started);
 }
 
-static void a_rendezvous_that_failed_is_recorded_too(void **state) {
-    (void)state;
+TEST(a_rendezvous_that_failed_is_recorded_too) {
     assert_true(plan(AGENT_JOINING, AGENT_DONE).has_left_rendezvous);
     assert_false(plan(AGENT_JOINING, AGENT_DONE).has_joined);
 }
 
-static void every_worker_has_its_own_end(void **state) {
-    (void)state;
+TEST(every_worker_has_its_own_end) {
     struct agent_outcome failed = {.kind = AGENT_OUTCOME_FAILED};
     struct worker_group group = three_workers();
     assert_true(worker_group_record_exit(&group, 0, exit_code(0), then, false));
@@ -61,8 +58,7 @@ static void every_worker_has_its_own_end(void **state) {
     worker_group_clear(&group);
 }
 
-static void an_agent_that_could_not_start_its_workers_has_failed(void **state) {
-    (void)state;
+TEST(an_agent_that_could_not_start_its_workers_has_failed) {
     struct agent_outcome failed = {.kind = AGENT_OUTCOME_FAILED};
     struct worker_group group = three_workers();
     assert_true(worker_group_record_start_failure(&group, 0, "exec failed", then));
@@ -71,8 +67,7 @@ static void an_agent_that_could_not_start_its_workers_has_failed(void **state) {
     worker_group_clear(&group);
 }
 
-static void agents_that_did_not_run_to_the_end_have_failed(void **state) {
-    (void)state;
+TEST(agents_that_did_not_run_to_the_end_have_failed) {
     const enum agent_outcome_kind kinds[] = {
         AGENT_OUTCOME_SIGNALLED, AGENT_OUTCOME_JOIN_FAILED, AGENT_OUTCOME_PEER_FAILED};
     struct worker_group group = three_workers();
@@ -84,8 +79,7 @@ static void agents_that_did_not_run_to_the_end_have_failed(void **state) {
     worker_group_clear(&group);
 }
 
-static void a_job_that_never_needed_this_node_has_no_worker_ends(void **state) {
-    (void)state;
+TEST(a_job_that_never_needed_this_node_has_no_worker_ends) {
     struct agent_outcome outcome = {.kind = AGENT_OUTCOME_SUCCEEDED};
     struct worker_group group = three_workers();
     assert_false(event_plan_has_worker_ends(&outcome, &group));
@@ -93,8 +87,7 @@ static void a_job_that_never_needed_this_node_has_no_worker_ends(void **state) {
     worker_group_clear(&group);
 }
 
-static void a_watchdog_that_stops_after_a_success_is_told_of_after_the_workers(void **state) {
-    (void)state;
+TEST(a_watchdog_that_stops_after_a_success_is_told_of_after_the_workers) {
     struct agent_machine machine = {.phase = AGENT_STOPPING, .stop_reason = AGENT_STOP_CLEAN_UP};
     assert_true(event_plan_holds_watchdog_stop(&machine));
     machine.stop_reason = AGENT_STOP_RESTART;
@@ -104,15 +97,3 @@ static void a_watchdog_that_stops_after_a_success_is_told_of_after_the_workers(v
     machine.stop_reason = AGENT_STOP_SIGNAL;
     assert_false(event_plan_holds_watchdog_stop(&machine));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(joining_and_starting_are_recorded_once),
-    cmocka_unit_test(a_rendezvous_that_failed_is_recorded_too),
-    cmocka_unit_test(every_worker_has_its_own_end),
-    cmocka_unit_test(an_agent_that_could_not_start_its_workers_has_failed),
-    cmocka_unit_test(agents_that_did_not_run_to_the_end_have_failed),
-    cmocka_unit_test(a_job_that_never_needed_this_node_has_no_worker_ends),
-    cmocka_unit_test(a_watchdog_that_stops_after_a_success_is_told_of_after_the_workers),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static struct health_verdict judge(enum agent_phase phase, enum agent_stop_reaso
     return health_judge(&facts);
 }
 
-static void no_phase_is_dead(void **state) {
-    (void)state;
+TEST(no_phase_is_dead) {
     for (int phase = AGENT_IDLE; phase <= AGENT_DONE; phase++) {
         for (int reason = AGENT_STOP_NONE; reason <= AGENT_STOP_SIGNAL; reason++) {
             assert_true(
@@ -28,8 +27,7 @@ static void no_phase_is_dead(void **state) {
     }
 }
 
-static void the_first_start_is_joining_and_a_later_one_restarting(void **state) {
-    (void)state;
+TEST(the_first_start_is_joining_and_a_later_one_restarting) {
     const enum agent_phase phases[] = {AGENT_IDLE, AGENT_JOINING, AGENT_STARTING};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(judge(phases[i], AGENT_STOP_NONE, false, 0).phase, HEALTH_JOINING);
@@ -38,8 +36,7 @@ static void the_first_start_is_joining_and_a_later_one_restarting(void **state) 
     assert_int_equal(judge(AGENT_RUNNING, AGENT_STOP_NONE, true, 0).phase, HEALTH_RUNNING);
 }
 
-static void stopping_for_good_and_leaving_is_draining(void **state) {
-    (void)state;
+TEST(stopping_for_good_and_leaving_is_draining) {
     assert_int_equal(judge(AGENT_STOPPING, AGENT_STOP_RESTART, false, 0).phase, HEALTH_RESTARTING);
     const enum agent_stop_reason reasons[] = {
         AGENT_STOP_CLEAN_UP, AGENT_STOP_FAILURE, AGENT_STOP_PEER_FAILURE, AGENT_STOP_SIGNAL};
@@ -50,35 +47,21 @@ static void stopping_for_good_and_leaving_is_draining(void **state) {
     assert_int_equal(judge(AGENT_DONE, AGENT_STOP_CLEAN_UP, true, 0).phase, HEALTH_DRAINING);
 }
 
-static void no_progress_is_allowed_as_long_as_it_was_said_and_no_more(void **state) {
-    (void)state;
+TEST(no_progress_is_allowed_as_long_as_it_was_said_and_no_more) {
     assert_true(judge(AGENT_RUNNING, AGENT_STOP_NONE, true, 60).is_alive);
     struct health_verdict verdict = judge(AGENT_RUNNING, AGENT_STOP_NONE, true, 61);
     assert_false(verdict.is_alive);
     assert_int_equal(verdict.silence.nanoseconds, 61 * SECOND);
 }
 
-static void progress_in_the_future_is_progress(void **state) {
-    (void)state;
+TEST(progress_in_the_future_is_progress) {
     struct health_verdict verdict = judge(AGENT_RUNNING, AGENT_STOP_NONE, true, -500);
     assert_true(verdict.is_alive);
     assert_int_equal(verdict.silence.nanoseconds, 0);
 }
 
-static void phases_have_names_and_meanings(void **state) {
-    (void)state;
+TEST(phases_have_names_and_meanings) {
     assert_string_equal(health_phase_name(HEALTH_JOINING), "joining");
     assert_string_equal(health_phase_name(HEALTH_DRAINING), "draining");
     assert_string_equal(health_phase_meaning(HEALTH_RUNNING), "the workers run");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(no_phase_is_dead),
-    cmocka_unit_test(the_first_start_is_joining_and_a_later_one_restarting),
-    cmocka_unit_test(stopping_for_good_and_leaving_is_draining),
-    cmocka_unit_test(no_progress_is_allowed_as_long_as_it_was_said_and_no_more),
-    cmocka_unit_test(progress_in_the_future_is_progress),
-    cmocka_unit_test(phases_have_names_and_meanings),
-};
-
-UNIT_TESTS(tests)

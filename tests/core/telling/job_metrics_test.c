@@ -58,8 +58,7 @@ static void assert_restarts(const struct fixture *fixture, int failures, int pee
     assert_int_equal(fixture->metrics.restarts[JOB_RESTART_MEMBERSHIP_CHANGE], changes);
 }
 
-static void every_activity_is_timed_once(void **state) {
-    (void)state;
+TEST(every_activity_is_timed_once) {
     struct fixture fixture;
     set_up(&fixture);
     run_workers(&fixture);
@@ -75,8 +74,7 @@ static void every_activity_is_timed_once(void **state) {
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_restart_is_counted_by_its_cause(void **state) {
-    (void)state;
+TEST(a_restart_is_counted_by_its_cause) {
     struct fixture fixture;
     set_up(&fixture);
     run_workers(&fixture);
@@ -103,9 +101,7 @@ static void a_restart_is_counted_by_its_cause(void **state) {
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_itself(
-    void **state) {
-    (void)state;
+TEST(a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_itself) {
     struct fixture fixture;
     set_up(&fixture);
     run_workers(&fixture);
@@ -121,8 +117,7 @@ static void a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_i
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure(void **state) {
-    (void)state;
+TEST(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure) {
     struct fixture fixture;
     set_up(&fixture);
     for (int restarts = 0; restarts < 3; restarts++) {
@@ -141,8 +136,7 @@ static void a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure(v
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_node_that_is_done_and_called_back_has_restarted(void **state) {
-    (void)state;
+TEST(a_node_that_is_done_and_called_back_has_restarted) {
     struct fixture fixture;
     set_up(&fixture);
     run_workers(&fixture);
@@ -155,8 +149,7 @@ static void a_node_that_is_done_and_called_back_has_restarted(void **state) {
     agent_machine_clear(&fixture.machine);
 }
 
-static void a_restart_that_a_signal_prevents_is_none(void **state) {
-    (void)state;
+TEST(a_restart_that_a_signal_prevents_is_none) {
     struct fixture fixture;
     set_up(&fixture);
     run_workers(&fixture);
@@ -168,8 +161,7 @@ static void a_restart_that_a_signal_prevents_is_none(void **state) {
     agent_machine_clear(&fixture.machine);
 }
 
-static void failed_joins_and_starts_are_told_apart(void **state) {
-    (void)state;
+TEST(failed_joins_and_starts_are_told_apart) {
     struct fixture fixture;
     set_up(&fixture);
     take_kind(&fixture, AGENT_EVENT_START);
@@ -179,8 +171,7 @@ static void failed_joins_and_starts_are_told_apart(void **state) {
     agent_machine_clear(&fixture.machine);
 }
 
-static void the_watchdogs_kills_are_timed_from_the_deadline(void **state) {
-    (void)state;
+TEST(the_watchdogs_kills_are_timed_from_the_deadline) {
     struct job_metrics metrics = {0};
     struct event_timer_record timer = {.expiration = {1000}};
     job_metrics_watchdog(&metrics, EVENT_WATCHDOG_TIMER_EXPIRED, &timer, (struct wall_time){1500});
@@ -191,16 +182,3 @@ static void the_watchdogs_kills_are_timed_from_the_deadline(void **state) {
     assert_int_equal(metrics.kills.count, 2);
     assert_int_equal(metrics.kills.sum.nanoseconds, 500);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_activity_is_timed_once),
-    cmocka_unit_test(a_restart_is_counted_by_its_cause),
-    cmocka_unit_test(a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_itself),
-    cmocka_unit_test(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure),
-    cmocka_unit_test(a_node_that_is_done_and_called_back_has_restarted),
-    cmocka_unit_test(a_restart_that_a_signal_prevents_is_none),
-    cmocka_unit_test(failed_joins_and_starts_are_told_apart),
-    cmocka_unit_test(the_watchdogs_kills_are_timed_from_the_deadline),
-};
-
-UNIT_TESTS(tests)

@@ -24,8 +24,7 @@ static void check_launch(const struct launch_config *config, const char *expecte
     text_clear(&lines);
 }
 
-static void what_was_asked_for_has_torchruns_names(void **state) {
-    (void)state;
+TEST(what_was_asked_for_has_torchruns_names) {
     struct launch_config config = sample();
     config.dynamic.host = memory_duplicate_string("node1");
     config.dynamic.port = 29400;
@@ -52,8 +51,7 @@ static void what_was_asked_for_has_torchruns_names(void **state) {
     launch_config_clear(&config);
 }
 
-static void endpoint_is_where_the_nodes_meet(void **state) {
-    (void)state;
+TEST(endpoint_is_where_the_nodes_meet) {
     struct launch_config config = sample();
     check_launch(&config, "  rdzv_endpoint            : \n");
     check_launch(&config, "  log_dir                  : None\n");
@@ -69,8 +67,7 @@ static void endpoint_is_where_the_nodes_meet(void **state) {
     launch_config_clear(&config);
 }
 
-static void place_in_a_world_has_all_ranks(void **state) {
-    (void)state;
+TEST(place_in_a_world_has_all_ranks) {
     const struct node_placement placement = {
         .master_address = "node1",
         .master_port = 34417,
@@ -117,8 +114,7 @@ static void check_phase(enum agent_phase before, enum agent_phase after, const c
     check_step(before, &machine, AGENT_EVENT_START, expected);
 }
 
-static void phases_are_told_once(void **state) {
-    (void)state;
+TEST(phases_are_told_once) {
     check_phase(AGENT_IDLE, AGENT_JOINING, "[trainer] Rendezvous'ing worker group");
     check_phase(AGENT_JOINING, AGENT_JOINING, NULL);
     check_phase(AGENT_JOINING, AGENT_STARTING, "[trainer] Starting worker group");
@@ -138,8 +134,7 @@ static void check_reason(
     free(line);
 }
 
-static void stop_has_its_reason(void **state) {
-    (void)state;
+TEST(stop_has_its_reason) {
     check_reason(AGENT_STOP_CLEAN_UP, AGENT_EVENT_WORKER_EXITED, "all workers have succeeded");
     check_reason(AGENT_STOP_RESTART, AGENT_EVENT_WORKER_EXITED, "a worker of this node has failed");
     check_reason(
@@ -150,13 +145,3 @@ static void stop_has_its_reason(void **state) {
     check_reason(AGENT_STOP_PEER_FAILURE, AGENT_EVENT_PEER_FAILED, "another node has failed");
     check_reason(AGENT_STOP_SIGNAL, AGENT_EVENT_SIGNAL_RECEIVED, "a signal has come");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_asked_for_has_torchruns_names),
-    cmocka_unit_test(endpoint_is_where_the_nodes_meet),
-    cmocka_unit_test(place_in_a_world_has_all_ranks),
-    cmocka_unit_test(phases_are_told_once),
-    cmocka_unit_test(stop_has_its_reason),
-};
-
-UNIT_TESTS(tests)

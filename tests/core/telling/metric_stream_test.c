@@ -76,7 +76,7 @@ static void tear_down(struct fixture *fixture) {
     TAKEN("LocalElasticAgent._monitor_workers", "0")                                               \
     "workers.r.remaining_restarts=" remaining " workers.r." state "=1 "
 
-static void start_is_told_by_the_functions_it_takes(void **state) {
+TEST(start_is_told_by_the_functions_it_takes) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2);
@@ -85,7 +85,7 @@ static void start_is_told_by_the_functions_it_takes(void **state) {
     tear_down(&fixture);
 }
 
-static void restart_takes_the_stop_and_the_start(void **state) {
+TEST(restart_takes_the_stop_and_the_start) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2);
@@ -100,7 +100,7 @@ static void restart_takes_the_stop_and_the_start(void **state) {
     tear_down(&fixture);
 }
 
-static void success_stops_no_workers(void **state) {
+TEST(success_stops_no_workers) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2);
@@ -112,7 +112,7 @@ static void success_stops_no_workers(void **state) {
     tear_down(&fixture);
 }
 
-static void failure_without_restarts_stops_the_workers(void **state) {
+TEST(failure_without_restarts_stops_the_workers) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 0);
@@ -137,7 +137,7 @@ static void end(struct fixture *fixture, enum agent_outcome_kind kind) {
     "workers.r.run_failed_with_retries=" failed_with " "                                           \
     "workers.r.run_failed_no_retries=" failed_without " "
 
-static void end_tells_whether_restarts_were_needed(void **state) {
+TEST(end_tells_whether_restarts_were_needed) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 2);
@@ -153,7 +153,7 @@ static void end_tells_whether_restarts_were_needed(void **state) {
     tear_down(&fixture);
 }
 
-static void agent_without_a_result_fails_to_run(void **state) {
+TEST(agent_without_a_result_fails_to_run) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, 0);
@@ -169,14 +169,3 @@ static void agent_without_a_result_fails_to_run(void **state) {
         &fixture, "SimpleElasticAgent.run.failure=1 SimpleElasticAgent.run.duration.ms=2000 ");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(start_is_told_by_the_functions_it_takes),
-    cmocka_unit_test(restart_takes_the_stop_and_the_start),
-    cmocka_unit_test(success_stops_no_workers),
-    cmocka_unit_test(failure_without_restarts_stops_the_workers),
-    cmocka_unit_test(end_tells_whether_restarts_were_needed),
-    cmocka_unit_test(agent_without_a_result_fails_to_run),
-};
-
-UNIT_TESTS(tests)

@@ -4,22 +4,19 @@
 #include "base/memory.h"
 #include "core/telling/run_result.h"
 
-static void each_state_is_found_by_its_name(void **state) {
-    (void)state;
+TEST(each_state_is_found_by_its_name) {
     for (int i = 0; i < RUN_STATE_COUNT; i++) {
         assert_int_equal(run_state_from_name(run_state_name((enum run_state)i)), i);
     }
 }
 
-static void what_is_no_state_has_no_name(void **state) {
-    (void)state;
+TEST(what_is_no_state_has_no_name) {
     assert_null(run_state_name(RUN_STATE_COUNT));
     assert_int_equal(run_state_from_name("HEALTHY"), RUN_STATE_COUNT);
     assert_int_equal(run_state_from_name(""), RUN_STATE_COUNT);
 }
 
-static void cleared_result_is_empty_and_can_be_cleared_again(void **state) {
-    (void)state;
+TEST(cleared_result_is_empty_and_can_be_cleared_again) {
     struct run_result result = {.state = RUN_STATE_FAILED,
         .message = memory_duplicate_string("why"),
         .failures = memory_allocate(sizeof(struct failure_account)),
@@ -30,11 +27,3 @@ static void cleared_result_is_empty_and_can_be_cleared_again(void **state) {
     assert_int_equal(result.failure_count, 0);
     run_result_clear(&result);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_state_is_found_by_its_name),
-    cmocka_unit_test(what_is_no_state_has_no_name),
-    cmocka_unit_test(cleared_result_is_empty_and_can_be_cleared_again),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static bool is_due(const struct joint_ending *ending, int64_t now, int64_t next)
     return !instant_is_before(at(now), due);
 }
 
-static void one_is_ended_when_it_has_been_looked_at(void **state) {
-    (void)state;
+TEST(one_is_ended_when_it_has_been_looked_at) {
     struct joint_ending ending = {0};
     assert_false(is_due(&ending, 1000000, -1));
     assert_int_equal(begin_look(&ending, 1000), 2000);
@@ -28,8 +27,7 @@ static void one_is_ended_when_it_has_been_looked_at(void **state) {
     assert_true(is_due(&ending, 1005, -1));
 }
 
-static void all_are_looked_at_before_one_is_ended(void **state) {
-    (void)state;
+TEST(all_are_looked_at_before_one_is_ended) {
     struct joint_ending ending = {0};
     assert_int_equal(begin_look(&ending, 1000), 2000);
     assert_int_equal(begin_look(&ending, 1100), 1900);
@@ -39,8 +37,7 @@ static void all_are_looked_at_before_one_is_ended(void **state) {
     assert_true(is_due(&ending, 1200, -1));
 }
 
-static void a_timer_that_expires_a_moment_later_is_waited_for(void **state) {
-    (void)state;
+TEST(a_timer_that_expires_a_moment_later_is_waited_for) {
     struct joint_ending ending = {0};
     begin_look(&ending, 1000);
     joint_ending_end_look(&ending);
@@ -55,8 +52,7 @@ static void a_timer_that_expires_a_moment_later_is_waited_for(void **state) {
 }
 
 /* The next timer may be released, or be acquired again and again. */
-static void nobody_is_waited_for_longer_than_the_window(void **state) {
-    (void)state;
+TEST(nobody_is_waited_for_longer_than_the_window) {
     struct joint_ending ending = {0};
     begin_look(&ending, 1000);
     joint_ending_end_look(&ending);
@@ -64,8 +60,7 @@ static void nobody_is_waited_for_longer_than_the_window(void **state) {
     assert_true(is_due(&ending, 1250, 1249));
 }
 
-static void a_short_bound_leaves_no_time_for_others(void **state) {
-    (void)state;
+TEST(a_short_bound_leaves_no_time_for_others) {
     struct joint_ending ending = {0};
     assert_int_equal(
         joint_ending_begin_look(&ending, at(1000), duration_from_milliseconds(100)).nanoseconds,
@@ -74,13 +69,3 @@ static void a_short_bound_leaves_no_time_for_others(void **state) {
     assert_true(is_due(&ending, 1100, 1099));
     assert_int_equal(begin_look(&ending, 1200), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_is_ended_when_it_has_been_looked_at),
-    cmocka_unit_test(all_are_looked_at_before_one_is_ended),
-    cmocka_unit_test(a_timer_that_expires_a_moment_later_is_waited_for),
-    cmocka_unit_test(nobody_is_waited_for_longer_than_the_window),
-    cmocka_unit_test(a_short_bound_leaves_no_time_for_others),
-};
-
-UNIT_TESTS(tests)

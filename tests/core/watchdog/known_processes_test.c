@@ -7,8 +7,7 @@ static struct instant at(int64_t milliseconds) {
     return (struct instant){milliseconds * 1000000};
 }
 
-static void who_was_added_is_known_for_a_moment(void **state) {
-    (void)state;
+TEST(who_was_added_is_known_for_a_moment) {
     struct known_processes known = {0};
     uint64_t start_time;
     assert_false(known_processes_find(&known, 7, at(100), &start_time));
@@ -18,8 +17,7 @@ static void who_was_added_is_known_for_a_moment(void **state) {
     assert_false(known_processes_find(&known, 7, at(110), &start_time));
 }
 
-static void who_is_forgotten_is_not_known(void **state) {
-    (void)state;
+TEST(who_is_forgotten_is_not_known) {
     struct known_processes known = {0};
     uint64_t start_time;
     known_processes_add(&known, 7, 70, at(100));
@@ -29,8 +27,7 @@ static void who_is_forgotten_is_not_known(void **state) {
     assert_false(known_processes_find(&known, 7, at(100), &start_time));
 }
 
-static void two_processes_in_one_place_are_not_mixed_up(void **state) {
-    (void)state;
+TEST(two_processes_in_one_place_are_not_mixed_up) {
     struct known_processes known = {0};
     uint64_t start_time;
     known_processes_add(&known, 7, 70, at(100));
@@ -42,11 +39,3 @@ static void two_processes_in_one_place_are_not_mixed_up(void **state) {
     assert_true(known_processes_find(&known, 7 + KNOWN_PROCESSES_PLACES, at(100), &start_time));
     assert_int_equal(start_time, 71);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_was_added_is_known_for_a_moment),
-    cmocka_unit_test(who_is_forgotten_is_not_known),
-    cmocka_unit_test(two_processes_in_one_place_are_not_mixed_up),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,7 @@ static int64_t last_progress(const struct watchdog_fixture *fixture) {
     return watchdog_machine_last_progress(fixture->machine, now).nanoseconds / 1000000;
 }
 
-static void who_runs_out_of_time_is_signalled(void **state) {
-    (void)state;
+TEST(who_runs_out_of_time_is_signalled) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -33,8 +32,7 @@ static void who_runs_out_of_time_is_signalled(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void all_that_have_expired_are_seen_to_one_after_the_other(void **state) {
-    (void)state;
+TEST(all_that_have_expired_are_seen_to_one_after_the_other) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -48,8 +46,7 @@ static void all_that_have_expired_are_seen_to_one_after_the_other(void **state) 
     watchdog_fixture_clear(&fixture);
 }
 
-static void another_process_with_the_same_pid_is_left_alone(void **state) {
-    (void)state;
+TEST(another_process_with_the_same_pid_is_left_alone) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -64,8 +61,7 @@ static void another_process_with_the_same_pid_is_left_alone(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void a_timer_without_a_signal_is_only_told(void **state) {
-    (void)state;
+TEST(a_timer_without_a_signal_is_only_told) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, looking);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 0);
@@ -74,8 +70,7 @@ static void a_timer_without_a_signal_is_only_told(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void the_agent_ends_with_the_process_where_that_is_wanted(void **state) {
-    (void)state;
+TEST(the_agent_ends_with_the_process_where_that_is_wanted) {
     struct watchdog_fixture fixture;
     struct watchdog_settings settings = plain;
     settings.ends_agent = true;
@@ -92,8 +87,7 @@ static void the_agent_ends_with_the_process_where_that_is_wanted(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_must_not_be_signalled_is_tried_again_in_a_second(void **state) {
-    (void)state;
+TEST(who_must_not_be_signalled_is_tried_again_in_a_second) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -114,8 +108,7 @@ static void who_must_not_be_signalled_is_tried_again_in_a_second(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_goes_on_is_overdue_no_more(void **state) {
-    (void)state;
+TEST(who_goes_on_is_overdue_no_more) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -128,8 +121,7 @@ static void who_goes_on_is_overdue_no_more(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void a_timer_that_nobody_has_seen_to_is_no_progress(void **state) {
-    (void)state;
+TEST(a_timer_that_nobody_has_seen_to_is_no_progress) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -152,8 +144,7 @@ static void look_at_two(struct watchdog_fixture *fixture, struct watchdog_settin
         watchdog_fixture_see(fixture, 101, 1), "no_timer, look 101:step rank=1 bound=1900");
 }
 
-static void all_are_looked_at_before_one_is_ended(void **state) {
-    (void)state;
+TEST(all_are_looked_at_before_one_is_ended) {
     struct watchdog_fixture fixture;
     look_at_two(&fixture, looking);
     assert_int_equal(last_progress(&fixture), 5000);
@@ -170,8 +161,7 @@ static void all_are_looked_at_before_one_is_ended(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void the_agent_is_told_once_of_all_who_are_ended_together(void **state) {
-    (void)state;
+TEST(the_agent_is_told_once_of_all_who_are_ended_together) {
     struct watchdog_fixture fixture;
     struct watchdog_settings settings = looking;
     settings.ends_agent = true;
@@ -188,8 +178,7 @@ static void the_agent_is_told_once_of_all_who_are_ended_together(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void whoever_expires_a_moment_later_is_waited_for(void **state) {
-    (void)state;
+TEST(whoever_expires_a_moment_later_is_waited_for) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, looking);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -204,8 +193,7 @@ static void whoever_expires_a_moment_later_is_waited_for(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone(void **state) {
-    (void)state;
+TEST(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone) {
     struct watchdog_fixture fixture;
     look_at_two(&fixture, looking);
     watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
@@ -226,8 +214,7 @@ static void who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone(voi
     watchdog_fixture_clear(&fixture);
 }
 
-static void nobody_is_ended_once_the_group_is_stopped(void **state) {
-    (void)state;
+TEST(nobody_is_ended_once_the_group_is_stopped) {
     struct watchdog_fixture fixture;
     look_at_two(&fixture, looking);
     watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END);
@@ -238,8 +225,7 @@ static void nobody_is_ended_once_the_group_is_stopped(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_was_looked_at_before_another_beginning_is_forgotten(void **state) {
-    (void)state;
+TEST(who_was_looked_at_before_another_beginning_is_forgotten) {
     struct watchdog_fixture fixture;
     look_at_two(&fixture, looking);
     watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
@@ -249,22 +235,3 @@ static void who_was_looked_at_before_another_beginning_is_forgotten(void **state
     assert_string_equal(fire(&fixture, 5101), "no_timer");
     watchdog_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_runs_out_of_time_is_signalled),
-    cmocka_unit_test(all_that_have_expired_are_seen_to_one_after_the_other),
-    cmocka_unit_test(another_process_with_the_same_pid_is_left_alone),
-    cmocka_unit_test(a_timer_without_a_signal_is_only_told),
-    cmocka_unit_test(the_agent_ends_with_the_process_where_that_is_wanted),
-    cmocka_unit_test(who_must_not_be_signalled_is_tried_again_in_a_second),
-    cmocka_unit_test(who_goes_on_is_overdue_no_more),
-    cmocka_unit_test(a_timer_that_nobody_has_seen_to_is_no_progress),
-    cmocka_unit_test(all_are_looked_at_before_one_is_ended),
-    cmocka_unit_test(the_agent_is_told_once_of_all_who_are_ended_together),
-    cmocka_unit_test(whoever_expires_a_moment_later_is_waited_for),
-    cmocka_unit_test(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone),
-    cmocka_unit_test(nobody_is_ended_once_the_group_is_stopped),
-    cmocka_unit_test(who_was_looked_at_before_another_beginning_is_forgotten),
-};
-
-UNIT_TESTS(tests)

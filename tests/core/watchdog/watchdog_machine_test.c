@@ -10,8 +10,7 @@ static size_t timer_count(const struct watchdog_fixture *fixture) {
     return watchdog_timer_count(watchdog_machine_timers(fixture->machine));
 }
 
-static void a_timer_is_held_once_its_process_is_known_and_watched(void **state) {
-    (void)state;
+TEST(a_timer_is_held_once_its_process_is_known_and_watched) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     assert_string_equal(watchdog_fixture_ask(&fixture, 100, "step", 5000, 9), "look_up 100 asking");
@@ -23,8 +22,7 @@ static void a_timer_is_held_once_its_process_is_known_and_watched(void **state) 
     watchdog_fixture_clear(&fixture);
 }
 
-static void a_burst_of_requests_costs_one_look(void **state) {
-    (void)state;
+TEST(a_burst_of_requests_costs_one_look) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -36,8 +34,7 @@ static void a_burst_of_requests_costs_one_look(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_is_nobodys_gets_no_timer(void **state) {
-    (void)state;
+TEST(who_is_nobodys_gets_no_timer) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
@@ -47,8 +44,7 @@ static void who_is_nobodys_gets_no_timer(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void who_has_ended_needs_no_timer(void **state) {
-    (void)state;
+TEST(who_has_ended_needs_no_timer) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
@@ -60,8 +56,7 @@ static void who_has_ended_needs_no_timer(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void a_release_asks_nobody(void **state) {
-    (void)state;
+TEST(a_release_asks_nobody) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -75,8 +70,7 @@ static void a_release_asks_nobody(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void the_timers_of_a_process_end_with_it(void **state) {
-    (void)state;
+TEST(the_timers_of_a_process_end_with_it) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -92,8 +86,7 @@ static void the_timers_of_a_process_end_with_it(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void nobody_is_served_before_the_beginning_or_after_the_end(void **state) {
-    (void)state;
+TEST(nobody_is_served_before_the_beginning_or_after_the_end) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
@@ -110,8 +103,7 @@ static void nobody_is_served_before_the_beginning_or_after_the_end(void **state)
     watchdog_fixture_clear(&fixture);
 }
 
-static void whose_look_comes_after_the_end_gets_no_timer(void **state) {
-    (void)state;
+TEST(whose_look_comes_after_the_end_gets_no_timer) {
     struct watchdog_fixture fixture;
     watchdog_fixture_init(&fixture, plain);
     watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
@@ -122,8 +114,7 @@ static void whose_look_comes_after_the_end_gets_no_timer(void **state) {
     watchdog_fixture_clear(&fixture);
 }
 
-static void a_mistake_in_a_loop_is_told_a_few_times(void **state) {
-    (void)state;
+TEST(a_mistake_in_a_loop_is_told_a_few_times) {
     struct watchdog_fixture fixture;
     const struct watchdog_event bad = {.kind = WATCHDOG_EVENT_BAD_LINE, .reason = "odd"};
     watchdog_fixture_init(&fixture, plain);
@@ -138,17 +129,3 @@ static void a_mistake_in_a_loop_is_told_a_few_times(void **state) {
     assert_string_equal(watchdog_fixture_step(&fixture, bad), "bad_line odd held_back=2");
     watchdog_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_timer_is_held_once_its_process_is_known_and_watched),
-    cmocka_unit_test(a_burst_of_requests_costs_one_look),
-    cmocka_unit_test(who_is_nobodys_gets_no_timer),
-    cmocka_unit_test(who_has_ended_needs_no_timer),
-    cmocka_unit_test(a_release_asks_nobody),
-    cmocka_unit_test(the_timers_of_a_process_end_with_it),
-    cmocka_unit_test(nobody_is_served_before_the_beginning_or_after_the_end),
-    cmocka_unit_test(whose_look_comes_after_the_end_gets_no_timer),
-    cmocka_unit_test(a_mistake_in_a_loop_is_told_a_few_times),
-};
-
-UNIT_TESTS(tests)

@@ -26,8 +26,7 @@ static void begin(struct watchdog_machine *machine, int64_t pid) {
     assert_true(effects.items[0].look_up.is_asking);
 }
 
-static void a_process_of_a_worker_has_its_rank(void **state) {
-    (void)state;
+TEST(a_process_of_a_worker_has_its_rank) {
     struct watchdog_machine machine = machine_that_climbs(64);
     begin(&machine, 50);
     assert_int_equal(see(&machine, 5, 40, 3), 0);
@@ -36,8 +35,7 @@ static void a_process_of_a_worker_has_its_rank(void **state) {
     assert_int_equal(machine.search.owner, 3);
 }
 
-static void a_descendant_of_a_worker_has_its_rank_and_its_own_start_time(void **state) {
-    (void)state;
+TEST(a_descendant_of_a_worker_has_its_rank_and_its_own_start_time) {
     struct watchdog_machine machine = machine_that_climbs(64);
     begin(&machine, 50);
     assert_int_equal(see(&machine, 5, 40, -1), 40);
@@ -48,8 +46,7 @@ static void a_descendant_of_a_worker_has_its_rank_and_its_own_start_time(void **
     assert_int_equal(machine.search.owner, 2);
 }
 
-static void nobody_is_looked_for_above_the_first_process(void **state) {
-    (void)state;
+TEST(nobody_is_looked_for_above_the_first_process) {
     struct watchdog_machine machine = machine_that_climbs(64);
     begin(&machine, 50);
     assert_int_equal(see(&machine, 5, 40, -1), 40);
@@ -58,8 +55,7 @@ static void nobody_is_looked_for_above_the_first_process(void **state) {
     assert_int_equal(machine.search.owner, -1);
 }
 
-static void ancestors_are_looked_at_up_to_a_limit(void **state) {
-    (void)state;
+TEST(ancestors_are_looked_at_up_to_a_limit) {
     struct watchdog_machine machine = machine_that_climbs(2);
     begin(&machine, 50);
     assert_int_equal(see(&machine, 5, 40, -1), 40);
@@ -71,8 +67,7 @@ static void ancestors_are_looked_at_up_to_a_limit(void **state) {
     assert_int_equal(see(&machine, 5, 40, -1), 0);
 }
 
-static void an_ancestor_that_has_ended_leaves_a_process_without_an_owner(void **state) {
-    (void)state;
+TEST(an_ancestor_that_has_ended_leaves_a_process_without_an_owner) {
     struct watchdog_machine machine = machine_that_climbs(64);
     struct watchdog_effects effects = {0};
     const struct watchdog_sight nobody = {0};
@@ -85,13 +80,3 @@ static void an_ancestor_that_has_ended_leaves_a_process_without_an_owner(void **
     assert_true(watchdog_step_take_sight(&machine, &nobody, &effects));
     assert_false(machine.search.is_there);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_process_of_a_worker_has_its_rank),
-    cmocka_unit_test(a_descendant_of_a_worker_has_its_rank_and_its_own_start_time),
-    cmocka_unit_test(nobody_is_looked_for_above_the_first_process),
-    cmocka_unit_test(ancestors_are_looked_at_up_to_a_limit),
-    cmocka_unit_test(an_ancestor_that_has_ended_leaves_a_process_without_an_owner),
-};
-
-UNIT_TESTS(tests)

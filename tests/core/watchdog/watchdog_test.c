@@ -65,8 +65,7 @@ static void expect_none(struct watchdog *watchdog, int64_t now) {
     assert_false(watchdog_take_expired(watchdog, at(now), &expiry));
 }
 
-static void a_timer_expires_at_its_moment_and_not_before(void **state) {
-    (void)state;
+TEST(a_timer_expires_at_its_moment_and_not_before) {
     struct watchdog *watchdog = watchdog_new(&limits);
     struct wall_time deadline;
     assert_false(watchdog_next_deadline(watchdog, &deadline));
@@ -79,8 +78,7 @@ static void a_timer_expires_at_its_moment_and_not_before(void **state) {
     watchdog_free(watchdog);
 }
 
-static void expired_timer_ends_only_its_process(void **state) {
-    (void)state;
+TEST(expired_timer_ends_only_its_process) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 50, 9);
     acquire(watchdog, 8, "step", 60, 15);
@@ -90,8 +88,7 @@ static void expired_timer_ends_only_its_process(void **state) {
     watchdog_free(watchdog);
 }
 
-static void processes_expire_in_the_order_of_their_timers(void **state) {
-    (void)state;
+TEST(processes_expire_in_the_order_of_their_timers) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 60, 9);
     acquire(watchdog, 8, "step", 50, 15);
@@ -101,8 +98,7 @@ static void processes_expire_in_the_order_of_their_timers(void **state) {
     watchdog_free(watchdog);
 }
 
-static void acquiring_again_replaces_the_timer(void **state) {
-    (void)state;
+TEST(acquiring_again_replaces_the_timer) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 50, 9);
     acquire(watchdog, 7, "other", 70, 9);
@@ -115,8 +111,7 @@ static void acquiring_again_replaces_the_timer(void **state) {
     watchdog_free(watchdog);
 }
 
-static void a_released_timer_never_expires(void **state) {
-    (void)state;
+TEST(a_released_timer_never_expires) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 50, 9);
     acquire(watchdog, 7, "other", 60, 9);
@@ -128,8 +123,7 @@ static void a_released_timer_never_expires(void **state) {
     watchdog_free(watchdog);
 }
 
-static void releasing_what_nobody_holds_is_fine(void **state) {
-    (void)state;
+TEST(releasing_what_nobody_holds_is_fine) {
     struct watchdog *watchdog = watchdog_new(&limits);
     release(watchdog, 7, "step");
     acquire(watchdog, 7, "step", 50, 9);
@@ -139,8 +133,7 @@ static void releasing_what_nobody_holds_is_fine(void **state) {
     watchdog_free(watchdog);
 }
 
-static void the_first_expired_timer_with_a_signal_counts(void **state) {
-    (void)state;
+TEST(the_first_expired_timer_with_a_signal_counts) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "k", 53, 9);
     acquire(watchdog, 7, "later", 90, 9);
@@ -151,8 +144,7 @@ static void the_first_expired_timer_with_a_signal_counts(void **state) {
     watchdog_free(watchdog);
 }
 
-static void without_a_signal_expired_timers_are_only_dropped(void **state) {
-    (void)state;
+TEST(without_a_signal_expired_timers_are_only_dropped) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "i", 51, 0);
     acquire(watchdog, 7, "j", 52, -1);
@@ -163,8 +155,7 @@ static void without_a_signal_expired_timers_are_only_dropped(void **state) {
     watchdog_free(watchdog);
 }
 
-static void a_process_that_could_not_be_signalled_expires_again(void **state) {
-    (void)state;
+TEST(a_process_that_could_not_be_signalled_expires_again) {
     struct watchdog *watchdog = watchdog_new(&limits);
     struct watchdog_expiry expiry;
     acquire(watchdog, 7, "quiet", 40, 0);
@@ -180,8 +171,7 @@ static void a_process_that_could_not_be_signalled_expires_again(void **state) {
     watchdog_free(watchdog);
 }
 
-static void an_exited_process_has_no_timers(void **state) {
-    (void)state;
+TEST(an_exited_process_has_no_timers) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 50, 9);
     acquire(watchdog, 7, "other", 50, 9);
@@ -196,8 +186,7 @@ static void an_exited_process_has_no_timers(void **state) {
     watchdog_free(watchdog);
 }
 
-static void a_later_process_of_the_same_pid_inherits_no_timer(void **state) {
-    (void)state;
+TEST(a_later_process_of_the_same_pid_inherits_no_timer) {
     struct watchdog *watchdog = watchdog_new(&limits);
     const struct watchdog_process later = {.is_ours = true, .start_time = 200};
     struct watchdog_expiry expiry;
@@ -210,16 +199,14 @@ static void a_later_process_of_the_same_pid_inherits_no_timer(void **state) {
     watchdog_free(watchdog);
 }
 
-static void strangers_get_no_timer(void **state) {
-    (void)state;
+TEST(strangers_get_no_timer) {
     struct watchdog *watchdog = watchdog_new(&limits);
     assert_int_equal(take(watchdog, timer(1, 50, 9), "step", &foreign), FAILURE_INVALID);
     assert_int_equal(watchdog_timer_count(watchdog), 0);
     watchdog_free(watchdog);
 }
 
-static void a_process_can_hold_only_so_many_timers(void **state) {
-    (void)state;
+TEST(a_process_can_hold_only_so_many_timers) {
     struct watchdog *watchdog = watchdog_new(&limits);
     char scope[16];
     for (int i = 0; i < (int)limits.timers_per_process; i++) {
@@ -234,8 +221,7 @@ static void a_process_can_hold_only_so_many_timers(void **state) {
     watchdog_free(watchdog);
 }
 
-static void all_together_can_hold_only_so_many_timers(void **state) {
-    (void)state;
+TEST(all_together_can_hold_only_so_many_timers) {
     struct watchdog *watchdog = watchdog_new(&limits);
     for (int64_t pid = 1; pid <= (int)limits.timers; pid++) {
         acquire(watchdog, pid, "step", 50, 9);
@@ -247,8 +233,7 @@ static void all_together_can_hold_only_so_many_timers(void **state) {
     watchdog_free(watchdog);
 }
 
-static void scopes_together_can_be_only_so_long(void **state) {
-    (void)state;
+TEST(scopes_together_can_be_only_so_long) {
     const struct watchdog_limits few_bytes = {
         .timers = 10, .timers_per_process = 10, .scope_bytes = 10};
     struct watchdog *watchdog = watchdog_new(&few_bytes);
@@ -265,8 +250,7 @@ static void add_up(void *context, const struct watchdog_request *timer) {
     *sum += timer->pid * 1000 + timer->expiration.nanoseconds / 1000000000;
 }
 
-static void every_timer_is_shown(void **state) {
-    (void)state;
+TEST(every_timer_is_shown) {
     struct watchdog *watchdog = watchdog_new(&limits);
     int64_t sum = 0;
     uint64_t start_time = 0;
@@ -280,24 +264,3 @@ static void every_timer_is_shown(void **state) {
     assert_int_equal(start_time, 100);
     watchdog_free(watchdog);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_timer_expires_at_its_moment_and_not_before),
-    cmocka_unit_test(expired_timer_ends_only_its_process),
-    cmocka_unit_test(processes_expire_in_the_order_of_their_timers),
-    cmocka_unit_test(acquiring_again_replaces_the_timer),
-    cmocka_unit_test(a_released_timer_never_expires),
-    cmocka_unit_test(releasing_what_nobody_holds_is_fine),
-    cmocka_unit_test(the_first_expired_timer_with_a_signal_counts),
-    cmocka_unit_test(without_a_signal_expired_timers_are_only_dropped),
-    cmocka_unit_test(a_process_that_could_not_be_signalled_expires_again),
-    cmocka_unit_test(an_exited_process_has_no_timers),
-    cmocka_unit_test(a_later_process_of_the_same_pid_inherits_no_timer),
-    cmocka_unit_test(strangers_get_no_timer),
-    cmocka_unit_test(a_process_can_hold_only_so_many_timers),
-    cmocka_unit_test(all_together_can_hold_only_so_many_timers),
-    cmocka_unit_test(scopes_together_can_be_only_so_long),
-    cmocka_unit_test(every_timer_is_shown),
-};
-
-UNIT_TESTS(tests)

@@ -151,8 +151,7 @@ static const struct {
     {BYTES("\237\364\237"), BYTES("\357\277\275\357\277\275\357\277\275\012")},
 };
 
-static void lines_are_as_python_reads_them_whatever_the_chunks(void **state) {
-    (void)state;
+TEST(lines_are_as_python_reads_them_whatever_the_chunks) {
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         for (size_t chunk = 1; chunk <= 4; chunk++) {
             struct collected collected = split(vectors[i].input, chunk);
@@ -165,8 +164,7 @@ static void lines_are_as_python_reads_them_whatever_the_chunks(void **state) {
     }
 }
 
-static void an_unfinished_line_waits_for_its_end(void **state) {
-    (void)state;
+TEST(an_unfinished_line_waits_for_its_end) {
     struct line_splitter splitter = {0};
     struct collected collected = {0};
     line_splitter_feed(&splitter, slice_from_string("abc"), collect, &collected);
@@ -178,8 +176,7 @@ static void an_unfinished_line_waits_for_its_end(void **state) {
     text_clear(&collected.lines);
 }
 
-static void a_return_at_the_end_of_a_chunk_waits_for_its_newline(void **state) {
-    (void)state;
+TEST(a_return_at_the_end_of_a_chunk_waits_for_its_newline) {
     struct line_splitter splitter = {0};
     struct collected collected = {0};
     line_splitter_feed(&splitter, slice_from_string("50%\r"), collect, &collected);
@@ -200,8 +197,7 @@ static char *long_line(size_t length, const char *end) {
     return line;
 }
 
-static void a_line_of_exactly_the_ceiling_stays_whole(void **state) {
-    (void)state;
+TEST(a_line_of_exactly_the_ceiling_stays_whole) {
     char *line = long_line(LINE_SPLITTER_CEILING, "\r\n");
     struct collected collected = split_string(line, 1000);
     assert_int_equal(collected.count, 1);
@@ -210,8 +206,7 @@ static void a_line_of_exactly_the_ceiling_stays_whole(void **state) {
     free(line);
 }
 
-static void a_longer_line_comes_in_pieces(void **state) {
-    (void)state;
+TEST(a_longer_line_comes_in_pieces) {
     char *line = long_line(2 * LINE_SPLITTER_CEILING + 5, "\nnext\n");
     for (size_t chunk = 999; chunk < 1000000; chunk *= 50) {
         struct collected collected = split_string(line, chunk);
@@ -222,8 +217,7 @@ static void a_longer_line_comes_in_pieces(void **state) {
     free(line);
 }
 
-static void a_piece_never_cuts_a_character(void **state) {
-    (void)state;
+TEST(a_piece_never_cuts_a_character) {
     char *line = long_line(LINE_SPLITTER_CEILING - 1, "\xE2\x82\xAC\n");
     struct collected collected = split_string(line, 7);
     assert_int_equal(collected.count, 2);
@@ -233,8 +227,7 @@ static void a_piece_never_cuts_a_character(void **state) {
     free(line);
 }
 
-static void binary_rubbish_stays_below_the_ceiling(void **state) {
-    (void)state;
+TEST(binary_rubbish_stays_below_the_ceiling) {
     size_t length = 5 * LINE_SPLITTER_CEILING;
     uint8_t *rubbish = malloc(length);
     assert_non_null(rubbish);
@@ -245,8 +238,7 @@ static void binary_rubbish_stays_below_the_ceiling(void **state) {
     free(rubbish);
 }
 
-static void a_splitter_is_as_new_after_the_end(void **state) {
-    (void)state;
+TEST(a_splitter_is_as_new_after_the_end) {
     struct line_splitter splitter = {0};
     struct collected collected = {0};
     line_splitter_feed(&splitter, slice_from_string("a\r"), collect, &collected);
@@ -258,8 +250,7 @@ static void a_splitter_is_as_new_after_the_end(void **state) {
     text_clear(&collected.lines);
 }
 
-static void any_needle_makes_a_match(void **state) {
-    (void)state;
+TEST(any_needle_makes_a_match) {
     struct text_list needles = {0};
     assert_false(line_matches(slice_from_string("loss=1\n"), &needles));
     text_list_add(&needles, "NaN");
@@ -274,17 +265,3 @@ static void any_needle_makes_a_match(void **state) {
     assert_true(line_matches(slice_from_string("\n"), &needles));
     text_list_clear(&needles);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lines_are_as_python_reads_them_whatever_the_chunks),
-    cmocka_unit_test(an_unfinished_line_waits_for_its_end),
-    cmocka_unit_test(a_return_at_the_end_of_a_chunk_waits_for_its_newline),
-    cmocka_unit_test(a_line_of_exactly_the_ceiling_stays_whole),
-    cmocka_unit_test(a_longer_line_comes_in_pieces),
-    cmocka_unit_test(a_piece_never_cuts_a_character),
-    cmocka_unit_test(binary_rubbish_stays_below_the_ceiling),
-    cmocka_unit_test(a_splitter_is_as_new_after_the_end),
-    cmocka_unit_test(any_needle_makes_a_match),
-};
-
-UNIT_TESTS(tests)

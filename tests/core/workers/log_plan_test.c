@@ -19,16 +19,14 @@ static enum log_destination error_of(const struct launch_config *config, int loc
     return log_plan_stream(config, local_rank, LAUNCH_STREAM_STDERR).destination;
 }
 
-static void without_settings_streams_are_inherited(void **state) {
-    (void)state;
+TEST(without_settings_streams_are_inherited) {
     struct launch_config config = config_with(0, 0);
     assert_int_equal(out_of(&config, 0), LOG_DESTINATION_INHERIT);
     assert_int_equal(error_of(&config, 0), LOG_DESTINATION_INHERIT);
     assert_true(log_plan_has_directory(&config));
 }
 
-static void each_bit_redirects_its_own_stream(void **state) {
-    (void)state;
+TEST(each_bit_redirects_its_own_stream) {
     struct launch_config config = config_with(LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR);
     assert_int_equal(out_of(&config, 5), LOG_DESTINATION_FILE);
     assert_int_equal(error_of(&config, 5), LOG_DESTINATION_FILE_AND_CONSOLE);
@@ -36,8 +34,7 @@ static void each_bit_redirects_its_own_stream(void **state) {
     assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE_AND_CONSOLE);
 }
 
-static void ranks_have_settings_of_their_own(void **state) {
-    (void)state;
+TEST(ranks_have_settings_of_their_own) {
     int redirects[] = {-1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2};
     int tee[] = {3};
     struct launch_config config = {
@@ -52,8 +49,7 @@ static void ranks_have_settings_of_their_own(void **state) {
     assert_int_equal(out_of(&config, 13), LOG_DESTINATION_INHERIT);
 }
 
-static void ranks_outside_the_filter_are_kept_off_the_console(void **state) {
-    (void)state;
+TEST(ranks_outside_the_filter_are_kept_off_the_console) {
     int ranks[] = {1, 12};
     struct launch_config config = config_with(0, 0);
     config.has_local_ranks_filter = true;
@@ -69,8 +65,7 @@ static void ranks_outside_the_filter_are_kept_off_the_console(void **state) {
     assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE);
 }
 
-static void only_shown_streams_feed_the_filtered_file(void **state) {
-    (void)state;
+TEST(only_shown_streams_feed_the_filtered_file) {
     int ranks[] = {0};
     struct launch_config config = config_with(LAUNCH_STREAM_STDERR, LAUNCH_STREAM_STDOUT);
     text_list_add(&config.duplicate_stdout_filters, "loss");
@@ -86,8 +81,7 @@ static void only_shown_streams_feed_the_filtered_file(void **state) {
     text_list_clear(&config.duplicate_stderr_filters);
 }
 
-static void without_a_directory_nothing_is_redirected(void **state) {
-    (void)state;
+TEST(without_a_directory_nothing_is_redirected) {
     char discarded[] = "/dev/null";
     int ranks[] = {0};
     struct launch_config config = config_with(3, 3);
@@ -107,8 +101,7 @@ static void assert_header(char *template, const char *expected) {
     free(header);
 }
 
-static void headers_follow_the_template(void **state) {
-    (void)state;
+TEST(headers_follow_the_template) {
     char empty[] = "";
     char all[] = "${hostname}/$host/$rank/$local_rank/${role_name} $$ ${other}> ";
     assert_header(NULL, "[trainer3]:");
@@ -116,8 +109,7 @@ static void headers_follow_the_template(void **state) {
     assert_header(all, "node7/node7/11/3/trainer $ ${other}> ");
 }
 
-static void where_one_console_shows_several_nodes_headers_name_the_node(void **state) {
-    (void)state;
+TEST(where_one_console_shows_several_nodes_headers_name_the_node) {
     char template[] = "$rank> ";
     struct launch_config config = {0};
     struct log_worker named = worker;
@@ -137,8 +129,7 @@ static void assert_run_name(struct launch_config config, const char *expected) {
     free(name);
 }
 
-static void where_nodes_may_share_a_directory_the_name_below_it_has_the_host(void **state) {
-    (void)state;
+TEST(where_nodes_may_share_a_directory_the_name_below_it_has_the_host) {
     char given[] = "logs";
     char own[] = "logs/${host}";
     char slurms[] = "n3";
@@ -151,8 +142,7 @@ static void where_nodes_may_share_a_directory_the_name_below_it_has_the_host(voi
         "job_n3");
 }
 
-static void names_that_mean_nothing_are_listed(void **state) {
-    (void)state;
+TEST(names_that_mean_nothing_are_listed) {
     char template[] = "$rank ${RANK} $role";
     struct launch_config config = {.log_line_prefix_template = template};
     struct text_list names = {0};
@@ -170,8 +160,7 @@ static void assert_directory(char *given, const char *expected) {
     free(directory);
 }
 
-static void directory_may_have_the_name_of_the_host(void **state) {
-    (void)state;
+TEST(directory_may_have_the_name_of_the_host) {
     char by_name[] = "/shared/${hostname}/logs";
     char by_short_name[] = "logs-${host}";
     char nothing[] = "/shared/$hostname/$$/${rank}";
@@ -181,19 +170,3 @@ static void directory_may_have_the_name_of_the_host(void **state) {
     struct launch_config config = {0};
     assert_null(log_plan_directory(&config, "node7"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(directory_may_have_the_name_of_the_host),
-    cmocka_unit_test(without_settings_streams_are_inherited),
-    cmocka_unit_test(each_bit_redirects_its_own_stream),
-    cmocka_unit_test(ranks_have_settings_of_their_own),
-    cmocka_unit_test(ranks_outside_the_filter_are_kept_off_the_console),
-    cmocka_unit_test(only_shown_streams_feed_the_filtered_file),
-    cmocka_unit_test(without_a_directory_nothing_is_redirected),
-    cmocka_unit_test(headers_follow_the_template),
-    cmocka_unit_test(where_one_console_shows_several_nodes_headers_name_the_node),
-    cmocka_unit_test(where_nodes_may_share_a_directory_the_name_below_it_has_the_host),
-    cmocka_unit_test(names_that_mean_nothing_are_listed),
-};
-
-UNIT_TESTS(tests)

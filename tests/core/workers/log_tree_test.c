@@ -10,8 +10,7 @@ static void assert_absolute(const char *path, const char *expected) {
     text_clear(&text);
 }
 
-static void paths_become_absolute(void **state) {
-    (void)state;
+TEST(paths_become_absolute) {
     assert_absolute("logs", "/home/me/logs");
     assert_absolute("./logs/", "/home/me/logs");
     assert_absolute("/var//log/./x", "/var/log/x");
@@ -29,8 +28,7 @@ static void assert_run_name(const char *run_id, const char *expected) {
     text_clear(&text);
 }
 
-static void run_names_are_one_directory_entry(void **state) {
-    (void)state;
+TEST(run_names_are_one_directory_entry) {
     assert_run_name("none", "none_abcd1234");
     assert_run_name("team/job", "team_job_abcd1234");
     assert_run_name("../../etc", ".._.._etc_abcd1234");
@@ -39,8 +37,7 @@ static void run_names_are_one_directory_entry(void **state) {
     assert_run_name("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f_abcd1234");
 }
 
-static void over_long_run_ids_are_cut_between_characters(void **state) {
-    (void)state;
+TEST(over_long_run_ids_are_cut_between_characters) {
     char run_id[401];
     for (size_t i = 0; i < 400; i += 2) {
         memcpy(&run_id[i], "\xc3\xa4", 2);
@@ -57,8 +54,7 @@ static void over_long_run_ids_are_cut_between_characters(void **state) {
     text_clear(&text);
 }
 
-static void bytes_that_are_no_text_are_cut_anywhere(void **state) {
-    (void)state;
+TEST(bytes_that_are_no_text_are_cut_anywhere) {
     char run_id[301];
     memset(run_id, 0x80, 300);
     run_id[300] = '\0';
@@ -68,8 +64,7 @@ static void bytes_that_are_no_text_are_cut_anywhere(void **state) {
     text_clear(&text);
 }
 
-static void later_incarnations_are_named_after_their_round(void **state) {
-    (void)state;
+TEST(later_incarnations_are_named_after_their_round) {
     struct text text = {0};
     static const char *const names[] = {"attempt_3", "attempt_3_round_7", "attempt_3_round_7.2"};
     struct log_tree_attempt attempt = {.restart_count = 3, .round = 7};
@@ -80,8 +75,7 @@ static void later_incarnations_are_named_after_their_round(void **state) {
     }
 }
 
-static void files_are_where_torchelastic_has_them(void **state) {
-    (void)state;
+TEST(files_are_where_torchelastic_has_them) {
     static const struct {
         enum log_tree_file file;
         const char *path;
@@ -100,22 +94,9 @@ static void files_are_where_torchelastic_has_them(void **state) {
     }
 }
 
-static void only_the_text_dev_null_discards(void **state) {
-    (void)state;
+TEST(only_the_text_dev_null_discards) {
     assert_true(log_tree_is_discarded("/dev/null"));
     assert_false(log_tree_is_discarded("/dev/./null"));
     assert_false(log_tree_is_discarded("/tmp"));
     assert_false(log_tree_is_discarded(NULL));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(paths_become_absolute),
-    cmocka_unit_test(run_names_are_one_directory_entry),
-    cmocka_unit_test(over_long_run_ids_are_cut_between_characters),
-    cmocka_unit_test(bytes_that_are_no_text_are_cut_anywhere),
-    cmocka_unit_test(later_incarnations_are_named_after_their_round),
-    cmocka_unit_test(files_are_where_torchelastic_has_them),
-    cmocka_unit_test(only_the_text_dev_null_discards),
-};
-
-UNIT_TESTS(tests)

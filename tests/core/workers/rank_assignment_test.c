@@ -12,8 +12,7 @@ static void check(struct rank_assignment actual, int base, int world, int role_b
     assert_int_equal(actual.role_world_size, role);
 }
 
-static void nodes_count_in_order_and_roles_by_themselves(void **state) {
-    (void)state;
+TEST(nodes_count_in_order_and_roles_by_themselves) {
     static const struct node_role nodes[] = {
         {"trainer", 2}, {"reader", 1}, {"trainer", 4}, {"reader", 3}};
     struct rank_assignment ranks[4];
@@ -24,8 +23,7 @@ static void nodes_count_in_order_and_roles_by_themselves(void **state) {
     check(ranks[3], 7, 10, 1, 4);
 }
 
-static void torchrun_gives_the_same_ranks(void **state) {
-    (void)state;
+TEST(torchrun_gives_the_same_ranks) {
     /* The ranks that torchrun gives to two nodes: one with 1 worker, and one of another role with 2
      * workers. */
     static const struct node_role nodes[] = {{"trainer", 1}, {"reader", 2}};
@@ -35,26 +33,15 @@ static void torchrun_gives_the_same_ranks(void **state) {
     check(ranks[1], 1, 3, 0, 2);
 }
 
-static void a_node_without_workers_is_refused(void **state) {
-    (void)state;
+TEST(a_node_without_workers_is_refused) {
     static const struct node_role nodes[] = {{"trainer", 1}, {"trainer", 0}};
     struct rank_assignment ranks[2] = {{.base_rank = 77}};
     assert_int_equal(rank_assignment_compute(nodes, 2, ranks), FAILURE_INVALID);
     assert_int_equal(ranks[0].base_rank, 77);
 }
 
-static void a_world_too_large_for_int_is_refused(void **state) {
-    (void)state;
+TEST(a_world_too_large_for_int_is_refused) {
     static const struct node_role nodes[] = {{"trainer", INT_MAX}, {"trainer", 1}};
     struct rank_assignment ranks[2];
     assert_int_equal(rank_assignment_compute(nodes, 2, ranks), FAILURE_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_count_in_order_and_roles_by_themselves),
-    cmocka_unit_test(torchrun_gives_the_same_ranks),
-    cmocka_unit_test(a_node_without_workers_is_refused),
-    cmocka_unit_test(a_world_too_large_for_int_is_refused),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 #include "core/workers/signal_name.h"
 
-static void numbers_are_those_of_this_system(void **state) {
-    (void)state;
+TEST(numbers_are_those_of_this_system) {
     static const struct {
         const char *name;
         int number;
@@ -23,8 +22,7 @@ static void numbers_are_those_of_this_system(void **state) {
     assert_int_equal(signal_number_from_name("SIGRTMAX"), SIGRTMAX);
 }
 
-static void every_name_leads_back_to_its_number(void **state) {
-    (void)state;
+TEST(every_name_leads_back_to_its_number) {
     for (int number = 1; number <= SIGNAL_NUMBER_REAL_TIME_LAST; number++) {
         const char *name = signal_name_from_number(number);
         if (number == 32 || number == 33) { /* used by the C library itself */
@@ -36,16 +34,14 @@ static void every_name_leads_back_to_its_number(void **state) {
     }
 }
 
-static void real_time_signals_count_from_either_end(void **state) {
-    (void)state;
+TEST(real_time_signals_count_from_either_end) {
     assert_int_equal(signal_number_from_name("SIGRTMIN+30"), SIGNAL_NUMBER_REAL_TIME_LAST);
     assert_int_equal(signal_number_from_name("SIGRTMAX-30"), SIGNAL_NUMBER_REAL_TIME_FIRST);
     assert_int_equal(signal_number_from_name("SIGRTMIN+0"), SIGNAL_NUMBER_REAL_TIME_FIRST);
     assert_string_equal(signal_name_from_number(35), "SIGRTMIN+1");
 }
 
-static void other_texts_are_no_signals(void **state) {
-    (void)state;
+TEST(other_texts_are_no_signals) {
     static const char *const wrong[] = {"", "TERM", "sigterm", "15", "SIGTERM ", "SIGNOPE",
         "SIGRTMIN+31", "SIGRTMIN+", "SIGRTMIN+1x", "SIGRTMAX-100", "SIGRTMIN-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -55,12 +51,3 @@ static void other_texts_are_no_signals(void **state) {
     assert_null(signal_name_from_number(-9));
     assert_null(signal_name_from_number(65));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(numbers_are_those_of_this_system),
-    cmocka_unit_test(every_name_leads_back_to_its_number),
-    cmocka_unit_test(real_time_signals_count_from_either_end),
-    cmocka_unit_test(other_texts_are_no_signals),
-};
-
-UNIT_TESTS(tests)

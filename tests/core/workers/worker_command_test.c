@@ -23,35 +23,30 @@ static void check(struct launch_config config, size_t count, const char *const *
     launch_config_clear(&config);
 }
 
-static void a_script_runs_unbuffered_under_the_interpreter(void **state) {
-    (void)state;
+TEST(a_script_runs_unbuffered_under_the_interpreter) {
     static const char *const expected[] = {
         "/bin/python3", "-u", "train_3.py", "--rank=3", "$x $other"};
     check(config_of(LAUNCH_ENTRY_SCRIPT, "train_$local_rank.py"), 5, expected);
 }
 
-static void a_name_is_not_cut_short_by_a_macro(void **state) {
-    (void)state;
+TEST(a_name_is_not_cut_short_by_a_macro) {
     static const char *const expected[] = {
         "/bin/python3", "-u", "$local_rank_.py", "--rank=3", "$x $other"};
     check(config_of(LAUNCH_ENTRY_SCRIPT, "$local_rank_.py"), 5, expected);
 }
 
-static void a_module_is_named_with_m(void **state) {
-    (void)state;
+TEST(a_module_is_named_with_m) {
     static const char *const expected[] = {
         "/bin/python3", "-u", "-m", "pkg.train", "--rank=3", "$x $other"};
     check(config_of(LAUNCH_ENTRY_MODULE, "pkg.train"), 6, expected);
 }
 
-static void a_program_runs_as_it_is_named(void **state) {
-    (void)state;
+TEST(a_program_runs_as_it_is_named) {
     static const char *const expected[] = {"./$local_rank", "--rank=3", "$x $other"};
     check(config_of(LAUNCH_ENTRY_PROGRAM, "./$local_rank"), 3, expected);
 }
 
-static void run_path_starts_a_fresh_interpreter(void **state) {
-    (void)state;
+TEST(run_path_starts_a_fresh_interpreter) {
     struct launch_config config = config_of(LAUNCH_ENTRY_RUN_PATH, "train.py");
     struct text_list arguments = {0};
     worker_command_build(&config, "python3", 0, &arguments);
@@ -65,8 +60,7 @@ static void run_path_starts_a_fresh_interpreter(void **state) {
     launch_config_clear(&config);
 }
 
-static void the_report_names_what_the_user_named(void **state) {
-    (void)state;
+TEST(the_report_names_what_the_user_named) {
     struct launch_config config = config_of(LAUNCH_ENTRY_MODULE, "pkg.train");
     assert_string_equal(worker_command_display_name(&config), "pkg.train");
     config.entry = LAUNCH_ENTRY_RUN_PATH;
@@ -74,8 +68,7 @@ static void the_report_names_what_the_user_named(void **state) {
     launch_config_clear(&config);
 }
 
-static void python_is_known_by_the_entry_or_by_the_name_of_the_program(void **state) {
-    (void)state;
+TEST(python_is_known_by_the_entry_or_by_the_name_of_the_program) {
     struct launch_config config = config_of(LAUNCH_ENTRY_MODULE, "pkg.train");
     assert_true(worker_command_is_python(&config));
     launch_config_clear(&config);
@@ -86,15 +79,3 @@ static void python_is_known_by_the_entry_or_by_the_name_of_the_program(void **st
     assert_true(worker_command_is_python(&config));
     launch_config_clear(&config);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(python_is_known_by_the_entry_or_by_the_name_of_the_program),
-    cmocka_unit_test(a_script_runs_unbuffered_under_the_interpreter),
-    cmocka_unit_test(a_name_is_not_cut_short_by_a_macro),
-    cmocka_unit_test(a_module_is_named_with_m),
-    cmocka_unit_test(a_program_runs_as_it_is_named),
-    cmocka_unit_test(run_path_starts_a_fresh_interpreter),
-    cmocka_unit_test(the_report_names_what_the_user_named),
-};
-
-UNIT_TESTS(tests)

@@ -39,8 +39,7 @@ static struct text_list build(const struct launch_config *config, struct text_li
     return environment;
 }
 
-static void a_worker_learns_its_place_as_under_torchrun(void **state) {
-    (void)state;
+TEST(a_worker_learns_its_place_as_under_torchrun) {
     struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment = build(&config, &inherited);
@@ -60,8 +59,7 @@ static void a_worker_learns_its_place_as_under_torchrun(void **state) {
     launch_config_clear(&config);
 }
 
-static void a_new_round_changes_the_place_but_not_the_restart_count(void **state) {
-    (void)state;
+TEST(a_new_round_changes_the_place_but_not_the_restart_count) {
     struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment;
@@ -81,8 +79,7 @@ static void a_new_round_changes_the_place_but_not_the_restart_count(void **state
     launch_config_clear(&config);
 }
 
-static void a_job_may_have_used_more_restarts_than_this_node_allows(void **state) {
-    (void)state;
+TEST(a_job_may_have_used_more_restarts_than_this_node_allows) {
     struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment;
@@ -97,8 +94,7 @@ static void a_job_may_have_used_more_restarts_than_this_node_allows(void **state
     launch_config_clear(&config);
 }
 
-static void the_agents_environment_shows_through_but_loses_to_ours(void **state) {
-    (void)state;
+TEST(the_agents_environment_shows_through_but_loses_to_ours) {
     struct launch_config config = plain_config();
     struct text_list inherited = {0};
     text_list_add(&inherited, "PATH=/bin");
@@ -117,8 +113,7 @@ static void the_agents_environment_shows_through_but_loses_to_ours(void **state)
     launch_config_clear(&config);
 }
 
-static void several_workers_get_one_openmp_thread_each(void **state) {
-    (void)state;
+TEST(several_workers_get_one_openmp_thread_each) {
     struct launch_config config = plain_config();
     config.sets_omp_num_threads = true;
     struct text_list inherited = {0};
@@ -135,8 +130,7 @@ static void several_workers_get_one_openmp_thread_each(void **state) {
     launch_config_clear(&config);
 }
 
-static void without_an_error_file_the_variable_is_empty(void **state) {
-    (void)state;
+TEST(without_an_error_file_the_variable_is_empty) {
     struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment;
@@ -150,8 +144,7 @@ static void without_an_error_file_the_variable_is_empty(void **state) {
     launch_config_clear(&config);
 }
 
-static void a_virtual_local_rank_sees_one_device(void **state) {
-    (void)state;
+TEST(a_virtual_local_rank_sees_one_device) {
     struct launch_config config = plain_config();
     config.is_virtual_local_rank = true;
     struct text_list inherited = {0};
@@ -167,8 +160,7 @@ static void a_virtual_local_rank_sees_one_device(void **state) {
     launch_config_clear(&config);
 }
 
-static void too_few_devices_for_a_virtual_local_rank_are_refused(void **state) {
-    (void)state;
+TEST(too_few_devices_for_a_virtual_local_rank_are_refused) {
     struct launch_config config = plain_config();
     config.is_virtual_local_rank = true;
     struct text_list inherited = {0};
@@ -181,16 +173,3 @@ static void too_few_devices_for_a_virtual_local_rank_are_refused(void **state) {
     text_list_clear(&inherited);
     launch_config_clear(&config);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_worker_learns_its_place_as_under_torchrun),
-    cmocka_unit_test(a_new_round_changes_the_place_but_not_the_restart_count),
-    cmocka_unit_test(a_job_may_have_used_more_restarts_than_this_node_allows),
-    cmocka_unit_test(the_agents_environment_shows_through_but_loses_to_ours),
-    cmocka_unit_test(several_workers_get_one_openmp_thread_each),
-    cmocka_unit_test(without_an_error_file_the_variable_is_empty),
-    cmocka_unit_test(a_virtual_local_rank_sees_one_device),
-    cmocka_unit_test(too_few_devices_for_a_virtual_local_rank_are_refused),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static struct wall_time at(double seconds) {
     return (struct wall_time){.nanoseconds = (int64_t)(seconds * 1e9)};
 }
 
-static void success_needs_every_worker(void **state) {
-    (void)state;
+TEST(success_needs_every_worker) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_exit(&group, 1, succeeded, at(1), false));
@@ -23,8 +22,7 @@ static void success_needs_every_worker(void **state) {
     worker_group_clear(&group);
 }
 
-static void ranks_that_do_not_run_are_refused(void **state) {
-    (void)state;
+TEST(ranks_that_do_not_run_are_refused) {
     struct worker_group group;
     worker_group_init(&group, 1);
     assert_false(worker_group_record_exit(&group, -1, failed, at(1), false));
@@ -36,8 +34,7 @@ static void ranks_that_do_not_run_are_refused(void **state) {
     worker_group_clear(&group);
 }
 
-static void a_worker_that_is_ending_fails_once(void **state) {
-    (void)state;
+TEST(a_worker_that_is_ending_fails_once) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_false(worker_group_record_ending(&group, 0, succeeded, at(1)));
@@ -60,8 +57,7 @@ static void a_worker_that_is_ending_fails_once(void **state) {
     worker_group_clear(&group);
 }
 
-static void a_failure_that_was_announced_stays_one(void **state) {
-    (void)state;
+TEST(a_failure_that_was_announced_stays_one) {
     struct worker_group group;
     worker_group_init(&group, 1);
     assert_true(worker_group_record_ending(&group, 0, failed, at(1)));
@@ -71,8 +67,7 @@ static void a_failure_that_was_announced_stays_one(void **state) {
     worker_group_clear(&group);
 }
 
-static void failures_keep_the_order_in_which_they_were_observed(void **state) {
-    (void)state;
+TEST(failures_keep_the_order_in_which_they_were_observed) {
     struct worker_group group;
     worker_group_init(&group, 3);
     assert_true(worker_group_record_exit(&group, 2, failed, at(5.9), false));
@@ -84,8 +79,7 @@ static void failures_keep_the_order_in_which_they_were_observed(void **state) {
     worker_group_clear(&group);
 }
 
-static void the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties(void **state) {
-    (void)state;
+TEST(the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties) {
     struct worker_group group;
     worker_group_init(&group, 3);
     assert_true(worker_group_record_exit(&group, 2, failed, at(5.9), false));
@@ -96,8 +90,7 @@ static void the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties(v
     worker_group_clear(&group);
 }
 
-static void an_error_file_tells_the_time_better_than_the_observation(void **state) {
-    (void)state;
+TEST(an_error_file_tells_the_time_better_than_the_observation) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_exit(&group, 0, failed, at(7), false));
@@ -111,8 +104,7 @@ static void an_error_file_tells_the_time_better_than_the_observation(void **stat
     worker_group_clear(&group);
 }
 
-static void a_worker_we_stopped_is_to_blame_only_when_nobody_else_is(void **state) {
-    (void)state;
+TEST(a_worker_we_stopped_is_to_blame_only_when_nobody_else_is) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_exit(&group, 0, terminated, at(3), true));
@@ -122,8 +114,7 @@ static void a_worker_we_stopped_is_to_blame_only_when_nobody_else_is(void **stat
     worker_group_clear(&group);
 }
 
-static void a_worker_that_could_not_start_is_to_blame_before_all_others(void **state) {
-    (void)state;
+TEST(a_worker_that_could_not_start_is_to_blame_before_all_others) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_exit(&group, 0, failed, at(3), false));
@@ -134,8 +125,7 @@ static void a_worker_that_could_not_start_is_to_blame_before_all_others(void **s
     worker_group_clear(&group);
 }
 
-static void a_stuck_worker_is_given_up(void **state) {
-    (void)state;
+TEST(a_stuck_worker_is_given_up) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_stuck(&group, 1, duration_from_seconds(5), at(3)));
@@ -149,8 +139,7 @@ static void a_stuck_worker_is_given_up(void **state) {
     worker_group_clear(&group);
 }
 
-static void a_new_attempt_forgets_the_failures(void **state) {
-    (void)state;
+TEST(a_new_attempt_forgets_the_failures) {
     struct worker_group group;
     worker_group_init(&group, 2);
     assert_true(worker_group_record_start_failure(&group, 1, "exec failed", at(4)));
@@ -160,19 +149,3 @@ static void a_new_attempt_forgets_the_failures(void **state) {
     assert_int_equal(group.states[1], WORKER_RUNNING);
     worker_group_clear(&group);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(success_needs_every_worker),
-    cmocka_unit_test(ranks_that_do_not_run_are_refused),
-    cmocka_unit_test(a_worker_that_is_ending_fails_once),
-    cmocka_unit_test(a_failure_that_was_announced_stays_one),
-    cmocka_unit_test(failures_keep_the_order_in_which_they_were_observed),
-    cmocka_unit_test(the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties),
-    cmocka_unit_test(an_error_file_tells_the_time_better_than_the_observation),
-    cmocka_unit_test(a_worker_we_stopped_is_to_blame_only_when_nobody_else_is),
-    cmocka_unit_test(a_worker_that_could_not_start_is_to_blame_before_all_others),
-    cmocka_unit_test(a_stuck_worker_is_given_up),
-    cmocka_unit_test(a_new_attempt_forgets_the_failures),
-};
-
-UNIT_TESTS(tests)

@@ -42,8 +42,7 @@ static size_t count_entries(const struct temporary_tree *tree) {
     return count;
 }
 
-static void workers_file_is_read(void **state) {
-    (void)state;
+TEST(workers_file_is_read) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "error.json", "{\"message\": \"\"}");
@@ -51,8 +50,7 @@ static void workers_file_is_read(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void gigabyte_is_refused_with_its_size(void **state) {
-    (void)state;
+TEST(gigabyte_is_refused_with_its_size) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "error.json", "");
@@ -67,8 +65,7 @@ static void gigabyte_is_refused_with_its_size(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void symlink_loop_fifo_and_absence_are_told_apart(void **state) {
-    (void)state;
+TEST(symlink_loop_fifo_and_absence_are_told_apart) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_link(&tree, "loop", "loop");
@@ -85,8 +82,7 @@ static void symlink_loop_fifo_and_absence_are_told_apart(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void written_file_replaces_the_old_one_and_leaves_nothing_else(void **state) {
-    (void)state;
+TEST(written_file_replaces_the_old_one_and_leaves_nothing_else) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     assert_int_equal(write_named(&tree, "mine.json", "first, and longer", NULL), FAILURE_NONE);
@@ -97,8 +93,7 @@ static void written_file_replaces_the_old_one_and_leaves_nothing_else(void **sta
     temporary_tree_clear(&tree);
 }
 
-static void symbolic_link_keeps_pointing_at_what_is_written(void **state) {
-    (void)state;
+TEST(symbolic_link_keeps_pointing_at_what_is_written) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "real.json", "old");
@@ -110,8 +105,7 @@ static void symbolic_link_keeps_pointing_at_what_is_written(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void device_is_written_and_not_replaced(void **state) {
-    (void)state;
+TEST(device_is_written_and_not_replaced) {
     struct stat before;
     assert_int_equal(stat("/dev/null", &before), 0);
     assert_int_equal(error_file_write("/dev/null", slice_from_string("x"), NULL), FAILURE_NONE);
@@ -121,8 +115,7 @@ static void device_is_written_and_not_replaced(void **state) {
     assert_true(before.st_ino == after.st_ino);
 }
 
-static void too_long_name_for_a_second_file_is_written_in_place(void **state) {
-    (void)state;
+TEST(too_long_name_for_a_second_file_is_written_in_place) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char name[256];
@@ -134,8 +127,7 @@ static void too_long_name_for_a_second_file_is_written_in_place(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void what_cannot_be_written_is_named(void **state) {
-    (void)state;
+TEST(what_cannot_be_written_is_named) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct failure failure;
@@ -152,16 +144,3 @@ static void what_cannot_be_written_is_named(void **state) {
     assert_int_equal(failure.system_error, EISDIR);
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(workers_file_is_read),
-    cmocka_unit_test(gigabyte_is_refused_with_its_size),
-    cmocka_unit_test(symlink_loop_fifo_and_absence_are_told_apart),
-    cmocka_unit_test(written_file_replaces_the_old_one_and_leaves_nothing_else),
-    cmocka_unit_test(symbolic_link_keeps_pointing_at_what_is_written),
-    cmocka_unit_test(device_is_written_and_not_replaced),
-    cmocka_unit_test(too_long_name_for_a_second_file_is_written_in_place),
-    cmocka_unit_test(what_cannot_be_written_is_named),
-};
-
-UNIT_TESTS(tests)

@@ -54,8 +54,7 @@ static void end(struct outcome *outcome) {
     hang_fixture_clear(&outcome->fixture);
 }
 
-static void all_are_looked_at_though_there_are_more_than_threads(void **state) {
-    (void)state;
+TEST(all_are_looked_at_though_there_are_more_than_threads) {
     enum { COUNT = 5 * HANG_EVIDENCE_MAXIMUM_COLLECTORS };
     struct outcome outcome;
     begin(&outcome);
@@ -71,8 +70,7 @@ static void all_are_looked_at_though_there_are_more_than_threads(void **state) {
 }
 
 /* The debugger prints nothing and does not end, so the thread is busy until the time is up. */
-static void when_time_is_up_what_is_known_is_told(void **state) {
-    (void)state;
+TEST(when_time_is_up_what_is_known_is_told) {
     struct outcome outcome;
     begin(&outcome);
     char *search = text_format("%s:/usr/bin:/bin", outcome.fixture.tree.root);
@@ -99,8 +97,7 @@ static void when_time_is_up_what_is_known_is_told(void **state) {
     end(&outcome);
 }
 
-static void what_is_dropped_is_not_answered(void **state) {
-    (void)state;
+TEST(what_is_dropped_is_not_answered) {
     struct outcome outcome;
     begin(&outcome);
     for (int i = 0; i < 100; i++) {
@@ -118,8 +115,7 @@ static void what_is_dropped_is_not_answered(void **state) {
     hang_evidence_collector_free(NULL);
 }
 
-static void looks_may_be_under_way_when_the_collector_is_freed(void **state) {
-    (void)state;
+TEST(looks_may_be_under_way_when_the_collector_is_freed) {
     struct outcome outcome;
     begin(&outcome);
     for (int i = 0; i < 100; i++) {
@@ -128,12 +124,3 @@ static void looks_may_be_under_way_when_the_collector_is_freed(void **state) {
     end(&outcome);
     assert_int_equal(outcome.count, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(all_are_looked_at_though_there_are_more_than_threads),
-    cmocka_unit_test(when_time_is_up_what_is_known_is_told),
-    cmocka_unit_test(what_is_dropped_is_not_answered),
-    cmocka_unit_test(looks_may_be_under_way_when_the_collector_is_freed),
-};
-
-UNIT_TESTS(tests)

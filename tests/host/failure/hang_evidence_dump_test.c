@@ -49,8 +49,7 @@ static void asked_clear(struct asked *asked) {
     close(asked->dump.fd);
 }
 
-static void a_python_that_listens_tells_its_stacks(void **state) {
-    (void)state;
+TEST(a_python_that_listens_tells_its_stacks) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     assert_true(asked_write(&asked));
@@ -62,8 +61,7 @@ static void a_python_that_listens_tells_its_stacks(void **state) {
     asked_clear(&asked);
 }
 
-static void it_lives_on_and_can_be_asked_again(void **state) {
-    (void)state;
+TEST(it_lives_on_and_can_be_asked_again) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     for (int i = 0; i < 3; i++) {
@@ -75,8 +73,7 @@ static void it_lives_on_and_can_be_asked_again(void **state) {
     asked_clear(&asked);
 }
 
-static void another_thread_answers_when_the_first_one_takes_no_signal(void **state) {
-    (void)state;
+TEST(another_thread_answers_when_the_first_one_takes_no_signal) {
     struct asked asked;
     asked_init(&asked, "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
                        "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
@@ -99,8 +96,7 @@ static char state_of(pid_t pid) {
 
 /* Whoever starts a process with vfork sleeps like that until the process runs its program, which
  * this one never does: it waits for the other end of a FIFO. */
-static void another_thread_answers_when_the_first_one_is_stuck_in_the_kernel(void **state) {
-    (void)state;
+TEST(another_thread_answers_when_the_first_one_is_stuck_in_the_kernel) {
     struct asked asked;
     struct temporary_tree tree;
     temporary_tree_init(&tree);
@@ -132,8 +128,7 @@ static void expect_refusal(struct asked *asked, const char *words) {
     assert_int_equal(kill(asked->fixture.process.pid, 0), 0);
 }
 
-static void who_blocks_the_signal_is_not_asked(void **state) {
-    (void)state;
+TEST(who_blocks_the_signal_is_not_asked) {
     struct asked asked;
     asked_init(&asked, "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
     expect_refusal(&asked, "not asked for its stacks: none of its threads takes a signal now\n");
@@ -141,8 +136,7 @@ static void who_blocks_the_signal_is_not_asked(void **state) {
 }
 
 /* What it had in the file before is no answer. */
-static void what_the_file_had_before_is_not_shown(void **state) {
-    (void)state;
+TEST(what_the_file_had_before_is_not_shown) {
     struct asked asked;
     asked_init(&asked, "os.write(fd, b\"json\\tjson.py\\n\")\nhang()\n");
     assert_true(asked_write(&asked));
@@ -151,8 +145,7 @@ static void what_the_file_had_before_is_not_shown(void **state) {
 }
 
 /* The number may belong to another file by now. */
-static void who_has_closed_the_file_is_not_asked(void **state) {
-    (void)state;
+TEST(who_has_closed_the_file_is_not_asked) {
     struct asked asked;
     asked_init(&asked, "os.close(fd)\nhang()\n");
     expect_refusal(&asked, "not asked for its stacks: it has closed the file for them\n");
@@ -160,8 +153,7 @@ static void who_has_closed_the_file_is_not_asked(void **state) {
 }
 
 /* The signal would kill it. */
-static void who_has_become_another_program_is_not_asked(void **state) {
-    (void)state;
+TEST(who_has_become_another_program_is_not_asked) {
     struct asked asked;
     asked_init(
         &asked, "os.execvp(\"sh\", [\"sh\", \"-c\", \"echo; while :; do sleep 1; done\"])\n");
@@ -170,8 +162,7 @@ static void who_has_become_another_program_is_not_asked(void **state) {
     asked_clear(&asked);
 }
 
-static void who_is_stopped_is_not_asked(void **state) {
-    (void)state;
+TEST(who_is_stopped_is_not_asked) {
     struct asked asked;
     asked_init(&asked, "print(flush=True); os.kill(os.getpid(), signal.SIGSTOP)\n");
     siginfo_t info;
@@ -180,16 +171,14 @@ static void who_is_stopped_is_not_asked(void **state) {
     asked_clear(&asked);
 }
 
-static void a_handler_of_another_kind_does_not_answer(void **state) {
-    (void)state;
+TEST(a_handler_of_another_kind_does_not_answer) {
     struct asked asked;
     asked_init(&asked, "signal.signal(50, lambda *_: None)\nhang()\n");
     expect_refusal(&asked, "was asked for its stacks and did not answer in time\n");
     asked_clear(&asked);
 }
 
-static void nobody_is_asked_without_an_agreement(void **state) {
-    (void)state;
+TEST(nobody_is_asked_without_an_agreement) {
     struct hang_fixture fixture;
     const struct hang_evidence_dump none = {0};
     char *place;
@@ -200,8 +189,7 @@ static void nobody_is_asked_without_an_agreement(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void who_is_no_child_of_ours_is_not_asked(void **state) {
-    (void)state;
+TEST(who_is_no_child_of_ours_is_not_asked) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     assert_false(
@@ -209,20 +197,3 @@ static void who_is_no_child_of_ours_is_not_asked(void **state) {
     hang_fixture_expect(&asked.fixture, "not asked for its stacks: it is no child of the agent\n");
     asked_clear(&asked);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_python_that_listens_tells_its_stacks),
-    cmocka_unit_test(it_lives_on_and_can_be_asked_again),
-    cmocka_unit_test(another_thread_answers_when_the_first_one_takes_no_signal),
-    cmocka_unit_test(another_thread_answers_when_the_first_one_is_stuck_in_the_kernel),
-    cmocka_unit_test(who_blocks_the_signal_is_not_asked),
-    cmocka_unit_test(what_the_file_had_before_is_not_shown),
-    cmocka_unit_test(who_has_closed_the_file_is_not_asked),
-    cmocka_unit_test(who_has_become_another_program_is_not_asked),
-    cmocka_unit_test(who_is_stopped_is_not_asked),
-    cmocka_unit_test(a_handler_of_another_kind_does_not_answer),
-    cmocka_unit_test(nobody_is_asked_without_an_agreement),
-    cmocka_unit_test(who_is_no_child_of_ours_is_not_asked),
-};
-
-UNIT_TESTS(tests)

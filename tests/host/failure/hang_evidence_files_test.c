@@ -14,8 +14,7 @@ static void expect_of_this_process(struct hang_fixture *fixture, const char *par
     hang_fixture_expect(fixture, part);
 }
 
-static void connections_are_told_with_their_peer(void **state) {
-    (void)state;
+TEST(connections_are_told_with_their_peer) {
     struct hang_fixture fixture;
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
@@ -36,8 +35,7 @@ static void connections_are_told_with_their_peer(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void unix_sockets_and_files_are_told(void **state) {
-    (void)state;
+TEST(unix_sockets_and_files_are_told) {
     struct hang_fixture fixture;
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -48,8 +46,7 @@ static void unix_sockets_and_files_are_told(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void another_process_is_told_of_too(void **state) {
-    (void)state;
+TEST(another_process_is_told_of_too) {
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "exec 7</dev/zero; echo; kill -STOP $$");
     hang_evidence_write_files(&fixture.report, fixture.process.pid);
@@ -57,8 +54,7 @@ static void another_process_is_told_of_too(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void more_files_than_are_told_are_counted(void **state) {
-    (void)state;
+TEST(more_files_than_are_told_are_counted) {
     struct hang_fixture fixture;
     int fds[HANG_EVIDENCE_MAXIMUM_FILES];
     for (int i = 0; i < HANG_EVIDENCE_MAXIMUM_FILES; i++) {
@@ -73,12 +69,3 @@ static void more_files_than_are_told_are_counted(void **state) {
     }
     hang_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(connections_are_told_with_their_peer),
-    cmocka_unit_test(unix_sockets_and_files_are_told),
-    cmocka_unit_test(another_process_is_told_of_too),
-    cmocka_unit_test(more_files_than_are_told_are_counted),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@
     "    print(flush=True); signal.pause()\n"                                                      \
     "wait()\n"
 
-static void python_is_read_or_said_to_be_unreadable(void **state) {
-    (void)state;
+TEST(python_is_read_or_said_to_be_unreadable) {
     struct hang_fixture fixture;
     char *place;
     if (system("python3 -c '' 2>/dev/null") != 0) {
@@ -32,8 +31,7 @@ static void python_is_read_or_said_to_be_unreadable(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void other_programs_have_no_python_stack(void **state) {
-    (void)state;
+TEST(other_programs_have_no_python_stack) {
     struct hang_fixture fixture;
     char *place;
     hang_fixture_init(&fixture, "echo; kill -STOP $$");
@@ -43,10 +41,3 @@ static void other_programs_have_no_python_stack(void **state) {
     assert_string_equal(hang_fixture_read(&fixture), "");
     hang_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(python_is_read_or_said_to_be_unreadable),
-    cmocka_unit_test(other_programs_have_no_python_stack),
-};
-
-UNIT_TESTS(tests)

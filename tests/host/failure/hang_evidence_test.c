@@ -27,8 +27,7 @@ static void collect(
     hang_evidence_collect(&request);
 }
 
-static void the_report_has_all_sections(void **state) {
-    (void)state;
+TEST(the_report_has_all_sections) {
     struct hang_fixture fixture;
     struct hang_summary summary;
     hang_fixture_init(&fixture, "exec 7</dev/zero; sh -c 'echo; kill -STOP $$' & wait");
@@ -48,8 +47,7 @@ static void the_report_has_all_sections(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void the_last_lines_of_the_output_are_kept(void **state) {
-    (void)state;
+TEST(the_last_lines_of_the_output_are_kept) {
     struct hang_fixture fixture;
     struct hang_summary summary;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
@@ -67,8 +65,7 @@ static void the_last_lines_of_the_output_are_kept(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void a_dead_process_leaves_a_report_that_says_so(void **state) {
-    (void)state;
+TEST(a_dead_process_leaves_a_report_that_says_so) {
     struct hang_fixture fixture;
     struct hang_summary summary;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
@@ -86,8 +83,7 @@ static void a_dead_process_leaves_a_report_that_says_so(void **state) {
 }
 
 /* Whatever Python is on the PATH: when its memory cannot be read, it is asked. */
-static void a_python_is_told_of_by_its_line(void **state) {
-    (void)state;
+TEST(a_python_is_told_of_by_its_line) {
     struct hang_fixture fixture;
     struct hang_summary summary = {0};
     struct failure failure;
@@ -116,12 +112,3 @@ static void a_python_is_told_of_by_its_line(void **state) {
     close(request.dump.fd);
     free(script);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_report_has_all_sections),
-    cmocka_unit_test(the_last_lines_of_the_output_are_kept),
-    cmocka_unit_test(a_python_is_told_of_by_its_line),
-    cmocka_unit_test(a_dead_process_leaves_a_report_that_says_so),
-};
-
-UNIT_TESTS(tests)

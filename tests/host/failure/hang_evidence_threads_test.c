@@ -22,8 +22,7 @@ static void look_until(
     }
 }
 
-static void a_reader_of_a_pipe_is_seen_in_its_call(void **state) {
-    (void)state;
+TEST(a_reader_of_a_pipe_is_seen_in_its_call) {
     struct hang_fixture fixture;
     struct hang_summary summary = {0};
     hang_fixture_init(&fixture, "mkfifo $$.fifo; exec 3<>$$.fifo; rm $$.fifo; echo; read line <&3");
@@ -37,8 +36,7 @@ static void a_reader_of_a_pipe_is_seen_in_its_call(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void a_stopped_process_is_seen_as_that(void **state) {
-    (void)state;
+TEST(a_stopped_process_is_seen_as_that) {
     struct hang_fixture fixture;
     struct hang_summary summary = {0};
     hang_fixture_init(&fixture, "echo; kill -STOP $$");
@@ -54,8 +52,7 @@ static void *wait_for_ever(void *context) {
 }
 
 /* Threads are found by their names, because a sanitizer may have threads of its own. */
-static void every_thread_is_told(void **state) {
-    (void)state;
+TEST(every_thread_is_told) {
     enum { COUNT = 20 };
     pthread_t threads[COUNT];
     sem_t never;
@@ -87,8 +84,7 @@ static void every_thread_is_told(void **state) {
     hang_summary_clear(&summary);
 }
 
-static void a_process_that_is_gone_is_said_to_be(void **state) {
-    (void)state;
+TEST(a_process_that_is_gone_is_said_to_be) {
     struct hang_fixture fixture;
     struct hang_summary summary = {0};
     hang_fixture_init(&fixture, "echo");
@@ -100,12 +96,3 @@ static void a_process_that_is_gone_is_said_to_be(void **state) {
     hang_summary_clear(&summary);
     hang_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_reader_of_a_pipe_is_seen_in_its_call),
-    cmocka_unit_test(a_stopped_process_is_seen_as_that),
-    cmocka_unit_test(every_thread_is_told),
-    cmocka_unit_test(a_process_that_is_gone_is_said_to_be),
-};
-
-UNIT_TESTS(tests)

@@ -24,8 +24,7 @@ static void reap(void) {
     assert_true(waitpid(-1, NULL, 0) > 0);
 }
 
-static void what_the_program_says_is_in_the_report(void **state) {
-    (void)state;
+TEST(what_the_program_says_is_in_the_report) {
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
     install(&fixture, "py-spy",
@@ -41,8 +40,7 @@ static void what_the_program_says_is_in_the_report(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void a_program_that_takes_too_long_is_killed(void **state) {
-    (void)state;
+TEST(a_program_that_takes_too_long_is_killed) {
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
     install(&fixture, "gdb", "echo some; exec sleep 1000");
@@ -53,8 +51,7 @@ static void a_program_that_takes_too_long_is_killed(void **state) {
     hang_fixture_clear(&fixture);
 }
 
-static void a_program_that_is_not_installed_is_missed(void **state) {
-    (void)state;
+TEST(a_program_that_is_not_installed_is_missed) {
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
     setenv("PATH", fixture.tree.root, 1);
@@ -66,11 +63,3 @@ static void a_program_that_is_not_installed_is_missed(void **state) {
     setenv("PATH", "/usr/bin:/bin", 1);
     hang_fixture_clear(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_the_program_says_is_in_the_report),
-    cmocka_unit_test(a_program_that_takes_too_long_is_killed),
-    cmocka_unit_test(a_program_that_is_not_installed_is_missed),
-};
-
-UNIT_TESTS(tests)

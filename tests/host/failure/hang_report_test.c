@@ -17,8 +17,7 @@ static void expect_file(const char *path, const char *expected) {
     bytes_clear(&bytes);
 }
 
-static void what_is_flushed_is_in_the_file_at_once(void **state) {
-    (void)state;
+TEST(what_is_flushed_is_in_the_file_at_once) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *path = temporary_tree_path(&tree, "report");
@@ -37,8 +36,7 @@ static void what_is_flushed_is_in_the_file_at_once(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void a_report_without_a_file_is_dropped(void **state) {
-    (void)state;
+TEST(a_report_without_a_file_is_dropped) {
     struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
     assert_false(hang_report_open(&report, NULL));
     assert_int_equal(report.error, 0);
@@ -49,8 +47,7 @@ static void a_report_without_a_file_is_dropped(void **state) {
     assert_int_equal(report.text.length, 0);
 }
 
-static void what_the_disk_does_not_take_is_told_by_its_errno(void **state) {
-    (void)state;
+TEST(what_the_disk_does_not_take_is_told_by_its_errno) {
     struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
     assert_true(hang_report_open(&report, "/dev/full"));
     text_append(&report.text, "one\n");
@@ -58,8 +55,7 @@ static void what_the_disk_does_not_take_is_told_by_its_errno(void **state) {
     assert_int_equal(report.error, ENOSPC);
 }
 
-static void a_report_is_over_when_its_time_is_up_or_nobody_waits(void **state) {
-    (void)state;
+TEST(a_report_is_over_when_its_time_is_up_or_nobody_waits) {
     atomic_bool is_abandoned = false;
     struct hang_report report = {.is_abandoned = &is_abandoned, .end = clock_now()};
     assert_true(hang_report_is_over(&report));
@@ -69,8 +65,7 @@ static void a_report_is_over_when_its_time_is_up_or_nobody_waits(void **state) {
     assert_true(hang_report_is_over(&report));
 }
 
-static void files_are_read_up_to_a_ceiling(void **state) {
-    (void)state;
+TEST(files_are_read_up_to_a_ceiling) {
     struct bytes bytes = {0};
     assert_false(hang_report_read("/proc/self/no such file", 10, &bytes));
     assert_true(hang_report_read("/proc/self/stat", 4096, &bytes));
@@ -78,21 +73,9 @@ static void files_are_read_up_to_a_ceiling(void **state) {
     bytes_clear(&bytes);
 }
 
-static void text_from_outside_cannot_control_a_terminal(void **state) {
-    (void)state;
+TEST(text_from_outside_cannot_control_a_terminal) {
     struct text text = {0};
     hang_report_append_safely(&text, "a\x1b[1m\tb\n\0\x7f", 10);
     assert_string_equal(text_string(&text), "a\tb\n??");
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_flushed_is_in_the_file_at_once),
-    cmocka_unit_test(a_report_without_a_file_is_dropped),
-    cmocka_unit_test(what_the_disk_does_not_take_is_told_by_its_errno),
-    cmocka_unit_test(a_report_is_over_when_its_time_is_up_or_nobody_waits),
-    cmocka_unit_test(files_are_read_up_to_a_ceiling),
-    cmocka_unit_test(text_from_outside_cannot_control_a_terminal),
-};
-
-UNIT_TESTS(tests)

@@ -26,8 +26,7 @@ static void describe_shell(
     processes_wait(&process);
 }
 
-static void ordinary_ends_leave_no_evidence(void **state) {
-    (void)state;
+TEST(ordinary_ends_leave_no_evidence) {
     struct process_evidence *evidence = process_evidence_new();
     struct text text = {0};
     process_evidence_begin(evidence);
@@ -38,8 +37,7 @@ static void ordinary_ends_leave_no_evidence(void **state) {
     process_evidence_free(evidence);
 }
 
-static void signal_is_explained(void **state) {
-    (void)state;
+TEST(signal_is_explained) {
     struct process_evidence *evidence = process_evidence_new();
     struct text text = {0};
     describe_shell(evidence, "ulimit -c 0; kill -SEGV $$", &text);
@@ -48,8 +46,7 @@ static void signal_is_explained(void **state) {
     process_evidence_free(evidence);
 }
 
-static void core_dump_is_mentioned(void **state) {
-    (void)state;
+TEST(core_dump_is_mentioned) {
     struct process_evidence *evidence = process_evidence_new();
     struct process_exit how = {.is_signal = true, .value = SIGSEGV, .has_dumped_core = true};
     struct text text = {0};
@@ -59,8 +56,7 @@ static void core_dump_is_mentioned(void **state) {
     process_evidence_free(evidence);
 }
 
-static void nothing_is_described_without_evidence(void **state) {
-    (void)state;
+TEST(nothing_is_described_without_evidence) {
     process_evidence_free(NULL);
 }
 
@@ -123,8 +119,7 @@ static _Noreturn void play_agent(const char *directory, int output) {
     _exit(written == (ssize_t)text.length ? 0 : 1);
 }
 
-static void victim_of_the_oom_killer_is_recognised(void **state) {
-    (void)state;
+TEST(victim_of_the_oom_killer_is_recognised) {
     char *directory = make_limited_group();
     if (directory == NULL) {
         SKIP_BECAUSE("no control group with a memory limit can be made here");
@@ -152,13 +147,3 @@ static void victim_of_the_oom_killer_is_recognised(void **state) {
     print_message("%s\n", line);
     assert_true(is_certain || is_likely);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ordinary_ends_leave_no_evidence),
-    cmocka_unit_test(signal_is_explained),
-    cmocka_unit_test(core_dump_is_mentioned),
-    cmocka_unit_test(nothing_is_described_without_evidence),
-    cmocka_unit_test(victim_of_the_oom_killer_is_recognised),
-};
-
-UNIT_TESTS(tests)

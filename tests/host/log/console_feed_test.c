@@ -88,8 +88,9 @@ static void assert_no_loss(struct scene *scene) {
     assert_int_equal(loss.lines + loss.records + loss.bytes, 0);
 }
 
-static void a_console_that_keeps_up_needs_no_file(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(a_console_that_keeps_up_needs_no_file) {
     struct scene *scene = open_scene();
     unlink(scene->path);
     give(scene, "one\n");
@@ -100,8 +101,7 @@ static void a_console_that_keeps_up_needs_no_file(void **state) {
     close_scene(scene);
 }
 
-static void a_stream_that_fell_behind_catches_up_from_its_file(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_stream_that_fell_behind_catches_up_from_its_file) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     let_console_move(scene);
@@ -113,8 +113,7 @@ static void a_stream_that_fell_behind_catches_up_from_its_file(void **state) {
     close_scene(scene);
 }
 
-static void a_stream_that_ended_behind_is_shown_to_its_end(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_stream_that_ended_behind_is_shown_to_its_end) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     const struct line last = {slice_from_string("unfinished\n"), strlen("unfinished")};
@@ -130,8 +129,7 @@ static void a_stream_that_ended_behind_is_shown_to_its_end(void **state) {
     close_scene(scene);
 }
 
-static void a_record_does_not_wait_for_a_stream_that_goes_on(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_record_does_not_wait_for_a_stream_that_goes_on) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     console_feed_record(scene->feed, "a record\n");
@@ -142,8 +140,7 @@ static void a_record_does_not_wait_for_a_stream_that_goes_on(void **state) {
     close_scene(scene);
 }
 
-static void a_file_that_is_gone_is_counted_as_lost(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_file_that_is_gone_is_counted_as_lost) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     unlink(scene->path);
@@ -155,8 +152,7 @@ static void a_file_that_is_gone_is_counted_as_lost(void **state) {
     close_scene(scene);
 }
 
-static void a_file_that_was_shortened_does_not_keep_us(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_file_that_was_shortened_does_not_keep_us) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     assert_int_equal(truncate(scene->path, (off_t)scene->length - 10), 0);
@@ -165,8 +161,7 @@ static void a_file_that_was_shortened_does_not_keep_us(void **state) {
     close_scene(scene);
 }
 
-static void what_is_dropped_is_counted(void **state) {
-    (void)state;
+WITH_DIRECTORY(what_is_dropped_is_counted) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     console_feed_end(scene->feed, &scene->source);
@@ -181,8 +176,7 @@ static void what_is_dropped_is_counted(void **state) {
     close_scene(scene);
 }
 
-static void lines_that_are_nowhere_else_are_counted(void **state) {
-    (void)state;
+WITH_DIRECTORY(lines_that_are_nowhere_else_are_counted) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     struct console_feed_source other = {.path = "/nonexistent", .header = ""};
@@ -195,8 +189,7 @@ static void lines_that_are_nowhere_else_are_counted(void **state) {
     close_scene(scene);
 }
 
-static void a_closed_console_forgets_what_waits(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_closed_console_forgets_what_waits) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     close(scene->pipe.read_fd);
@@ -210,8 +203,7 @@ static void a_closed_console_forgets_what_waits(void **state) {
     close_scene(scene);
 }
 
-static void what_waits_for_a_stuck_console_is_bounded(void **state) {
-    (void)state;
+WITH_DIRECTORY(what_waits_for_a_stuck_console_is_bounded) {
     struct scene *scene = open_scene();
     fall_behind(scene);
     console_feed_end(scene->feed, &scene->source);
@@ -228,20 +220,3 @@ static void what_waits_for_a_stuck_console_is_bounded(void **state) {
     let_console_move(scene);
     close_scene(scene);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(a_console_that_keeps_up_needs_no_file),
-    WITH_DIRECTORY(a_stream_that_fell_behind_catches_up_from_its_file),
-    WITH_DIRECTORY(a_stream_that_ended_behind_is_shown_to_its_end),
-    WITH_DIRECTORY(a_record_does_not_wait_for_a_stream_that_goes_on),
-    WITH_DIRECTORY(a_file_that_is_gone_is_counted_as_lost),
-    WITH_DIRECTORY(a_file_that_was_shortened_does_not_keep_us),
-    WITH_DIRECTORY(what_is_dropped_is_counted),
-    WITH_DIRECTORY(lines_that_are_nowhere_else_are_counted),
-    WITH_DIRECTORY(a_closed_console_forgets_what_waits),
-    WITH_DIRECTORY(what_waits_for_a_stuck_console_is_bounded),
-};
-
-UNIT_TESTS(tests)

@@ -68,8 +68,7 @@ static int fill(struct scene *scene) {
     return count - 1;
 }
 
-static void lines_come_out_whole_and_in_order(void **state) {
-    (void)state;
+TEST(lines_come_out_whole_and_in_order) {
     struct scene *scene = open_scene();
     assert_true(add(scene, "[0]:", "one\n"));
     assert_true(add(scene, "[1]:", "two\n"));
@@ -80,8 +79,7 @@ static void lines_come_out_whole_and_in_order(void **state) {
     close_scene(scene);
 }
 
-static void a_stalled_console_refuses_when_its_queue_is_full(void **state) {
-    (void)state;
+TEST(a_stalled_console_refuses_when_its_queue_is_full) {
     struct scene *scene = open_scene();
     fill(scene);
     assert_true(console_is_stalled(scene->console));
@@ -90,8 +88,7 @@ static void a_stalled_console_refuses_when_its_queue_is_full(void **state) {
     close_scene(scene);
 }
 
-static void a_console_that_moves_gets_everything(void **state) {
-    (void)state;
+TEST(a_console_that_moves_gets_everything) {
     struct scene *scene = open_scene();
     int count = fill(scene);
     while (console_queued(scene->console) > 0) {
@@ -110,8 +107,7 @@ static void a_console_that_moves_gets_everything(void **state) {
     close_scene(scene);
 }
 
-static void the_flags_of_the_descriptor_stay(void **state) {
-    (void)state;
+TEST(the_flags_of_the_descriptor_stay) {
     struct scene *scene = open_scene();
     int before = fcntl(scene->pipe.write_fd, F_GETFL);
     fill(scene);
@@ -121,8 +117,7 @@ static void the_flags_of_the_descriptor_stay(void **state) {
     close_scene(scene);
 }
 
-static void a_closed_console_is_said_once_and_takes_everything(void **state) {
-    (void)state;
+TEST(a_closed_console_is_said_once_and_takes_everything) {
     struct scene *scene = open_scene();
     close(scene->pipe.read_fd);
     scene->pipe.read_fd = -1;
@@ -137,8 +132,7 @@ static void a_closed_console_is_said_once_and_takes_everything(void **state) {
     close_scene(scene);
 }
 
-static void a_console_that_closes_while_stalled_is_noticed(void **state) {
-    (void)state;
+TEST(a_console_that_closes_while_stalled_is_noticed) {
     struct scene *scene = open_scene();
     fill(scene);
     close(scene->pipe.read_fd);
@@ -149,8 +143,7 @@ static void a_console_that_closes_while_stalled_is_noticed(void **state) {
     close_scene(scene);
 }
 
-static void a_full_disk_loses_what_waits_and_goes_on(void **state) {
-    (void)state;
+TEST(a_full_disk_loses_what_waits_and_goes_on) {
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     struct scene scene = {0};
@@ -168,8 +161,7 @@ static void a_full_disk_loses_what_waits_and_goes_on(void **state) {
     close(fd);
 }
 
-static void a_socket_never_makes_us_wait(void **state) {
-    (void)state;
+TEST(a_socket_never_makes_us_wait) {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
@@ -188,8 +180,7 @@ static void a_socket_never_makes_us_wait(void **state) {
 
 /* Another process writes to the same pipe. A line that fits into one write must stay in one
  * piece. */
-static void lines_of_others_do_not_come_between(void **state) {
-    (void)state;
+TEST(lines_of_others_do_not_come_between) {
     struct scene *scene = open_scene();
     char line[1024];
     memset(line, 'a', sizeof line - 2);
@@ -224,8 +215,7 @@ static void lines_of_others_do_not_come_between(void **state) {
     close_scene(scene);
 }
 
-static void two_descriptors_of_one_place_are_recognised(void **state) {
-    (void)state;
+TEST(two_descriptors_of_one_place_are_recognised) {
     struct scene *scene = open_scene();
     int copy = dup(scene->pipe.write_fd);
     assert_true(console_is_same(scene->console, copy));
@@ -235,18 +225,3 @@ static void two_descriptors_of_one_place_are_recognised(void **state) {
     close(copy);
     close_scene(scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lines_come_out_whole_and_in_order),
-    cmocka_unit_test(a_stalled_console_refuses_when_its_queue_is_full),
-    cmocka_unit_test(a_console_that_moves_gets_everything),
-    cmocka_unit_test(the_flags_of_the_descriptor_stay),
-    cmocka_unit_test(a_closed_console_is_said_once_and_takes_everything),
-    cmocka_unit_test(a_console_that_closes_while_stalled_is_noticed),
-    cmocka_unit_test(a_full_disk_loses_what_waits_and_goes_on),
-    cmocka_unit_test(a_socket_never_makes_us_wait),
-    cmocka_unit_test(lines_of_others_do_not_come_between),
-    cmocka_unit_test(two_descriptors_of_one_place_are_recognised),
-};
-
-UNIT_TESTS(tests)

@@ -40,8 +40,7 @@ static bool has_name_like(const char *path, const char *start, size_t random_len
     return text_starts_with(name, start) && strlen(name) == strlen(start) + random_length;
 }
 
-static void given_directory_is_made_with_its_parents(void **state) {
-    (void)state;
+TEST(given_directory_is_made_with_its_parents) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *log_dir = temporary_tree_path(&tree, "a/./b//c");
@@ -66,8 +65,7 @@ static void given_directory_is_made_with_its_parents(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void relative_directory_becomes_absolute(void **state) {
-    (void)state;
+TEST(relative_directory_becomes_absolute) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *before = getcwd(NULL, 0);
@@ -83,8 +81,7 @@ static void relative_directory_becomes_absolute(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void two_jobs_share_a_base_and_nothing_else(void **state) {
-    (void)state;
+TEST(two_jobs_share_a_base_and_nothing_else) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct log_directory first = opened(tree.root, "none");
@@ -96,8 +93,7 @@ static void two_jobs_share_a_base_and_nothing_else(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void unusable_run_ids_become_usable(void **state) {
-    (void)state;
+TEST(unusable_run_ids_become_usable) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct log_directory directory = opened(tree.root, "team/job");
@@ -113,8 +109,7 @@ static void unusable_run_ids_become_usable(void **state) {
 }
 
 /* Defect 20 of torchrun: a group started anew without using up a restart lost its earlier logs. */
-static void logs_of_an_earlier_incarnation_are_kept(void **state) {
-    (void)state;
+TEST(logs_of_an_earlier_incarnation_are_kept) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct log_directory directory = opened(tree.root, "job");
@@ -140,8 +135,7 @@ static void logs_of_an_earlier_incarnation_are_kept(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void dev_null_makes_nothing(void **state) {
-    (void)state;
+TEST(dev_null_makes_nothing) {
     struct log_directory directory = opened("/dev/null", "job");
     assert_null(directory.base_path);
     assert_null(begun(&directory, 0, 4));
@@ -149,8 +143,7 @@ static void dev_null_makes_nothing(void **state) {
     log_directory_clear(&directory);
 }
 
-static void default_directory_is_private_and_temporary(void **state) {
-    (void)state;
+TEST(default_directory_is_private_and_temporary) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
@@ -164,8 +157,7 @@ static void default_directory_is_private_and_temporary(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void unusable_temporary_places_are_passed_over(void **state) {
-    (void)state;
+TEST(unusable_temporary_places_are_passed_over) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "");
@@ -183,8 +175,7 @@ static void unusable_temporary_places_are_passed_over(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void empty_default_directory_disappears(void **state) {
-    (void)state;
+TEST(empty_default_directory_disappears) {
     struct log_directory directory = opened(NULL, "job");
     free(begun(&directory, 0, 3));
     free(begun(&directory, 0, 3));
@@ -194,8 +185,7 @@ static void empty_default_directory_disappears(void **state) {
     log_directory_clear(&directory);
 }
 
-static void one_file_keeps_the_whole_default_directory(void **state) {
-    (void)state;
+TEST(one_file_keeps_the_whole_default_directory) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
@@ -215,8 +205,7 @@ static void one_file_keeps_the_whole_default_directory(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void given_directory_stays_when_empty(void **state) {
-    (void)state;
+TEST(given_directory_stays_when_empty) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct log_directory directory = opened(tree.root, "job");
@@ -235,8 +224,7 @@ static void assert_refused(
     assert_true(directory.is_temporary); /* untouched */
 }
 
-static void refusals_name_the_path(void **state) {
-    (void)state;
+TEST(refusals_name_the_path) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "");
@@ -257,8 +245,7 @@ static void refusals_name_the_path(void **state) {
 }
 
 /* The kernel's own refusal of a new directory, without a file system to fill. */
-static void attempt_that_cannot_be_made_is_named(void **state) {
-    (void)state;
+TEST(attempt_that_cannot_be_made_is_named) {
     struct log_tree_attempt attempt = {.restart_count = 2};
     char run_path[] = "/proc/self";
     struct log_directory directory = {.run_path = run_path};
@@ -277,8 +264,7 @@ static void remove_all(const struct temporary_tree *tree) {
     free(command);
 }
 
-static void a_directory_that_was_removed_is_made_anew_at_its_path(void **state) {
-    (void)state;
+TEST(a_directory_that_was_removed_is_made_anew_at_its_path) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *given = temporary_tree_path(&tree, "a/b");
@@ -309,8 +295,7 @@ static void a_directory_that_was_removed_is_made_anew_at_its_path(void **state) 
     temporary_tree_clear(&tree);
 }
 
-static void what_others_may_write_to_is_not_taken_for_a_removed_directory(void **state) {
-    (void)state;
+TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {
     struct temporary_tree tree;
     struct failure failure;
     bool is_renewed;
@@ -333,8 +318,7 @@ static void what_others_may_write_to_is_not_taken_for_a_removed_directory(void *
 }
 
 /* The same by another thread. */
-static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
-    (void)state;
+TEST(a_bounded_wait_gives_what_an_unbounded_one_does) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct duration patience = duration_from_seconds(60);
@@ -355,24 +339,3 @@ static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
     assert_non_null(strstr(failure.message, "/proc/self/x"));
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(given_directory_is_made_with_its_parents),
-    cmocka_unit_test(relative_directory_becomes_absolute),
-    cmocka_unit_test(two_jobs_share_a_base_and_nothing_else),
-    cmocka_unit_test(unusable_run_ids_become_usable),
-    cmocka_unit_test(logs_of_an_earlier_incarnation_are_kept),
-    cmocka_unit_test(dev_null_makes_nothing),
-    cmocka_unit_test(default_directory_is_private_and_temporary),
-    cmocka_unit_test(unusable_temporary_places_are_passed_over),
-    cmocka_unit_test(empty_default_directory_disappears),
-    cmocka_unit_test(one_file_keeps_the_whole_default_directory),
-    cmocka_unit_test(given_directory_stays_when_empty),
-    cmocka_unit_test(refusals_name_the_path),
-    cmocka_unit_test(attempt_that_cannot_be_made_is_named),
-    cmocka_unit_test(a_directory_that_was_removed_is_made_anew_at_its_path),
-    cmocka_unit_test(what_others_may_write_to_is_not_taken_for_a_removed_directory),
-    cmocka_unit_test(a_bounded_wait_gives_what_an_unbounded_one_does),
-};
-
-UNIT_TESTS(tests)

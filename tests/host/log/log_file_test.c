@@ -12,8 +12,9 @@ static struct log_file open_file(const char *path) {
     return file;
 }
 
-static void bytes_arrive_untouched(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(bytes_arrive_untouched) {
     char path[128];
     struct log_file file = open_file(path_in(path, "log"));
     log_file_append(&file, (struct slice){(const uint8_t *)"a\0\r\n\xff", 5}, start);
@@ -26,8 +27,7 @@ static void bytes_arrive_untouched(void **state) {
     log_file_close(&file);
 }
 
-static void an_old_file_is_emptied(void **state) {
-    (void)state;
+WITH_DIRECTORY(an_old_file_is_emptied) {
     char path[128];
     struct log_file file = open_file(path_in(path, "log"));
     log_file_append(&file, slice_from_string("old"), start);
@@ -38,8 +38,7 @@ static void an_old_file_is_emptied(void **state) {
     assert_file(path, "new");
 }
 
-static void a_file_that_was_truncated_goes_on_at_its_new_end(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_file_that_was_truncated_goes_on_at_its_new_end) {
     char path[128];
     struct log_file file = open_file(path_in(path, "log"));
     log_file_append(&file, slice_from_string("0123456789"), start);
@@ -49,8 +48,7 @@ static void a_file_that_was_truncated_goes_on_at_its_new_end(void **state) {
     log_file_close(&file);
 }
 
-static void a_path_that_cannot_be_opened_is_named(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_path_that_cannot_be_opened_is_named) {
     char path[128];
     struct log_file file;
     struct failure failure;
@@ -59,8 +57,7 @@ static void a_path_that_cannot_be_opened_is_named(void **state) {
     assert_non_null(strstr(failure.message, path));
 }
 
-static void a_full_disk_costs_what_it_does_not_take(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_full_disk_costs_what_it_does_not_take) {
     struct log_file file = open_file("/dev/full");
     log_file_append(&file, slice_from_string("12345"), start);
     assert_true(file.is_failing);
@@ -73,8 +70,7 @@ static void a_full_disk_costs_what_it_does_not_take(void **state) {
 }
 
 /* A file size limit acts as a disk that is full at first and not later. */
-static void a_file_is_tried_again_after_a_second(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_file_is_tried_again_after_a_second) {
     char path[128];
     struct log_file file = open_file(path_in(path, "log"));
     signal(SIGXFSZ, SIG_IGN);
@@ -97,16 +93,3 @@ static void a_file_is_tried_again_after_a_second(void **state) {
     assert_file(path, "abcdij");
     log_file_close(&file);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(bytes_arrive_untouched),
-    WITH_DIRECTORY(an_old_file_is_emptied),
-    WITH_DIRECTORY(a_file_that_was_truncated_goes_on_at_its_new_end),
-    WITH_DIRECTORY(a_path_that_cannot_be_opened_is_named),
-    WITH_DIRECTORY(a_full_disk_costs_what_it_does_not_take),
-    WITH_DIRECTORY(a_file_is_tried_again_after_a_second),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,9 @@
 
 static const struct instant start = {.nanoseconds = 1000000000};
 
-static void matching_lines_arrive_with_their_headers(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(matching_lines_arrive_with_their_headers) {
     char path[128];
     struct text_list needles = {0};
     text_list_add(&needles, "loss");
@@ -24,8 +25,7 @@ static void matching_lines_arrive_with_their_headers(void **state) {
     log_filter_free(filter);
 }
 
-static void many_lines_do_not_pile_up(void **state) {
-    (void)state;
+WITH_DIRECTORY(many_lines_do_not_pile_up) {
     char path[128];
     struct text_list needles = {0};
     text_list_add(&needles, "");
@@ -42,12 +42,3 @@ static void many_lines_do_not_pile_up(void **state) {
     assert_int_equal(filter->file.length, 100000 * strlen("[default0]:line\n"));
     log_filter_free(filter);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(matching_lines_arrive_with_their_headers),
-    WITH_DIRECTORY(many_lines_do_not_pile_up),
-};
-
-UNIT_TESTS(tests)

@@ -74,8 +74,9 @@ static void assert_log(const char *name, const char *expected) {
     assert_file(path_in(path, name), expected);
 }
 
-static void a_stream_goes_to_its_file_and_lines_to_its_console(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(a_stream_goes_to_its_file_and_lines_to_its_console) {
     struct scene *scene = open_scene(false);
     int out = add_stream(scene, "out", "[0]:", LOG_CONSOLE_STDOUT, NULL);
     int error = add_stream(scene, "error", "[0]:", LOG_CONSOLE_STDERR, NULL);
@@ -96,8 +97,7 @@ static void a_stream_goes_to_its_file_and_lines_to_its_console(void **state) {
     close_scene(scene);
 }
 
-static void tail_does_not_split_partial_lines(void **state) {
-    (void)state;
+WITH_DIRECTORY(tail_does_not_split_partial_lines) {
     struct scene *scene = open_scene(false);
     int fd = add_stream(scene, "out", "[default0]:", LOG_CONSOLE_STDOUT, NULL);
     write_all(fd, "abc");
@@ -110,8 +110,7 @@ static void tail_does_not_split_partial_lines(void **state) {
     close_scene(scene);
 }
 
-static void finishing_an_attempt_takes_and_closes_everything(void **state) {
-    (void)state;
+WITH_DIRECTORY(finishing_an_attempt_takes_and_closes_everything) {
     size_t before = count_open_descriptors();
     struct scene *scene = open_scene(false);
     size_t idle = count_open_descriptors();
@@ -132,8 +131,7 @@ static void finishing_an_attempt_takes_and_closes_everything(void **state) {
     assert_int_equal(count_open_descriptors(), before);
 }
 
-static void a_stray_writer_does_not_hold_up_the_end(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_stray_writer_does_not_hold_up_the_end) {
     struct scene *scene = open_scene(false);
     int fd = add_stream(scene, "out", "[0]:", LOG_CONSOLE_STDOUT, NULL);
     pid_t stray = fork();
@@ -158,8 +156,7 @@ static void a_stray_writer_does_not_hold_up_the_end(void **state) {
     close_scene(scene);
 }
 
-static void filters_collect_from_all_streams(void **state) {
-    (void)state;
+WITH_DIRECTORY(filters_collect_from_all_streams) {
     char path[128];
     struct scene *scene = open_scene(false);
     struct text_list needles = {0};
@@ -184,8 +181,7 @@ static void filters_collect_from_all_streams(void **state) {
     close_scene(scene);
 }
 
-static void one_place_behind_both_consoles_keeps_the_order(void **state) {
-    (void)state;
+WITH_DIRECTORY(one_place_behind_both_consoles_keeps_the_order) {
     struct scene *scene = open_scene(true);
     log_router_write_record(scene->router, LOG_CONSOLE_STDERR, "one\n");
     log_router_write_record(scene->router, LOG_CONSOLE_STDOUT, "two\n");
@@ -194,8 +190,7 @@ static void one_place_behind_both_consoles_keeps_the_order(void **state) {
     close_scene(scene);
 }
 
-static void a_full_disk_is_said_once_and_summed_up(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_full_disk_is_said_once_and_summed_up) {
     struct scene *scene = open_scene(false);
     char path[128];
     int fds[3];
@@ -222,8 +217,7 @@ static void a_full_disk_is_said_once_and_summed_up(void **state) {
     close_scene(scene);
 }
 
-static void a_closed_console_is_said_once(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_closed_console_is_said_once) {
     struct scene *scene = open_scene(false);
     close(scene->out.read_fd);
     scene->out.read_fd = -1;
@@ -239,8 +233,7 @@ static void a_closed_console_is_said_once(void **state) {
     close_scene(scene);
 }
 
-static void one_who_writes_much_does_not_starve_the_others(void **state) {
-    (void)state;
+WITH_DIRECTORY(one_who_writes_much_does_not_starve_the_others) {
     struct scene *scene = open_scene(false);
     char path[128];
     int busy = add_stream(scene, "busy", NULL, LOG_CONSOLE_NONE, NULL);
@@ -265,8 +258,7 @@ static void one_who_writes_much_does_not_starve_the_others(void **state) {
 }
 
 /* Each of eight workers writes lines of its own letter in pieces of all sizes. */
-static void lines_of_eight_writers_stay_whole(void **state) {
-    (void)state;
+WITH_DIRECTORY(lines_of_eight_writers_stay_whole) {
     struct scene *scene = open_scene(false);
     int fds[8];
     for (int i = 0; i < 8; i++) {
@@ -309,8 +301,7 @@ static void lines_of_eight_writers_stay_whole(void **state) {
 
 /* The workers write more than any queue holds. The console is read only at the end, and must get
  * every line. */
-static void a_slow_console_lags_and_loses_nothing(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_slow_console_lags_and_loses_nothing) {
     struct scene *scene = open_scene(false);
     int first = add_stream(scene, "first", "[0]:", LOG_CONSOLE_STDOUT, NULL);
     int second = add_stream(scene, "second", "[1]:", LOG_CONSOLE_STDOUT, NULL);
@@ -351,16 +342,14 @@ static void a_slow_console_lags_and_loses_nothing(void **state) {
     close_scene(scene);
 }
 
-static void draining_is_done_at_once_when_nothing_waits(void **state) {
-    (void)state;
+WITH_DIRECTORY(draining_is_done_at_once_when_nothing_waits) {
     struct scene *scene = open_scene(false);
     log_router_drain(scene->router, DURATION_FOREVER);
     assert_int_equal(scene->drains, 1);
     close_scene(scene);
 }
 
-static void draining_gives_up_on_a_console_that_takes_nothing(void **state) {
-    (void)state;
+WITH_DIRECTORY(draining_gives_up_on_a_console_that_takes_nothing) {
     struct scene *scene = open_scene(false);
     for (int i = 0; i < 3000; i++) {
         log_router_write_record(
@@ -374,23 +363,3 @@ static void draining_gives_up_on_a_console_that_takes_nothing(void **state) {
     assert_non_null(strstr(text_string(&scene->warnings), "stdout was too slow"));
     close_scene(scene);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(a_stream_goes_to_its_file_and_lines_to_its_console),
-    WITH_DIRECTORY(tail_does_not_split_partial_lines),
-    WITH_DIRECTORY(finishing_an_attempt_takes_and_closes_everything),
-    WITH_DIRECTORY(a_stray_writer_does_not_hold_up_the_end),
-    WITH_DIRECTORY(filters_collect_from_all_streams),
-    WITH_DIRECTORY(one_place_behind_both_consoles_keeps_the_order),
-    WITH_DIRECTORY(a_full_disk_is_said_once_and_summed_up),
-    WITH_DIRECTORY(a_closed_console_is_said_once),
-    WITH_DIRECTORY(one_who_writes_much_does_not_starve_the_others),
-    WITH_DIRECTORY(lines_of_eight_writers_stay_whole),
-    WITH_DIRECTORY(a_slow_console_lags_and_loses_nothing),
-    WITH_DIRECTORY(draining_is_done_at_once_when_nothing_waits),
-    WITH_DIRECTORY(draining_gives_up_on_a_console_that_takes_nothing),
-};
-
-UNIT_TESTS(tests)

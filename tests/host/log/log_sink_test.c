@@ -14,8 +14,7 @@ static void assert_matches(const char *text, const char *pattern) {
     assert_int_equal(result, 0);
 }
 
-static void a_record_has_time_pid_and_origin(void **state) {
-    (void)state;
+TEST(a_record_has_time_pid_and_origin) {
     struct fake_console console = open_fake_console();
     struct log_sink *sink = log_sink_new(NULL, console.write_fd);
     log_warning(log_sink_log(sink), "worker %d is gone", 3);
@@ -29,8 +28,7 @@ static void a_record_has_time_pid_and_origin(void **state) {
     close_fake_console(&console);
 }
 
-static void the_level_decides_what_is_written(void **state) {
-    (void)state;
+TEST(the_level_decides_what_is_written) {
     static const struct {
         const char *level;
         const char *letters;
@@ -54,8 +52,7 @@ static void the_level_decides_what_is_written(void **state) {
     }
 }
 
-static void a_level_that_is_none_is_said(void **state) {
-    (void)state;
+TEST(a_level_that_is_none_is_said) {
     struct fake_console console = open_fake_console();
     struct log_sink *sink = log_sink_new("LOUD", console.write_fd);
     assert_non_null(strstr(look_at(&console), "LOGLEVEL is LOUD"));
@@ -63,8 +60,7 @@ static void a_level_that_is_none_is_said(void **state) {
     close_fake_console(&console);
 }
 
-static void text_is_written_as_it_is(void **state) {
-    (void)state;
+TEST(text_is_written_as_it_is) {
     struct fake_console console = open_fake_console();
     struct log_sink *sink = log_sink_new("CRITICAL", console.write_fd);
     log_sink_write_text(sink, "a report\nof two lines\n");
@@ -73,8 +69,7 @@ static void text_is_written_as_it_is(void **state) {
     close_fake_console(&console);
 }
 
-static void a_closed_stderr_is_no_trouble(void **state) {
-    (void)state;
+TEST(a_closed_stderr_is_no_trouble) {
     signal(SIGPIPE, SIG_IGN);
     struct fake_console console = open_fake_console();
     close(console.read_fd);
@@ -86,8 +81,7 @@ static void a_closed_stderr_is_no_trouble(void **state) {
 }
 
 /* Records that do not fit are lost. Only the first of them waits for stderr. */
-static void a_stuck_stderr_loses_records(void **state) {
-    (void)state;
+TEST(a_stuck_stderr_loses_records) {
     struct fake_console console = open_fake_console();
     assert_true(fcntl(console.write_fd, F_SETPIPE_SZ, 4096) >= 4096);
     struct log_sink *sink = log_sink_new(NULL, console.write_fd);
@@ -106,8 +100,7 @@ static void stop_loop(void *context) {
     event_loop_stop(context);
 }
 
-static void records_keep_their_order_through_a_thread(void **state) {
-    (void)state;
+TEST(records_keep_their_order_through_a_thread) {
     struct fake_console console = open_fake_console();
     struct event_loop *loop;
     struct failure failure;
@@ -133,15 +126,3 @@ static void records_keep_their_order_through_a_thread(void **state) {
     assert_true(event_loop_free(loop));
     close_fake_console(&console);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_record_has_time_pid_and_origin),
-    cmocka_unit_test(the_level_decides_what_is_written),
-    cmocka_unit_test(a_level_that_is_none_is_said),
-    cmocka_unit_test(text_is_written_as_it_is),
-    cmocka_unit_test(a_closed_stderr_is_no_trouble),
-    cmocka_unit_test(a_stuck_stderr_loses_records),
-    cmocka_unit_test(records_keep_their_order_through_a_thread),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,9 @@ static struct opened open_stream(void) {
     return opened;
 }
 
-static void the_worker_gets_a_blocking_end_that_it_does_not_leak(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(the_worker_gets_a_blocking_end_that_it_does_not_leak) {
     struct opened opened = open_stream();
     assert_int_equal(fcntl(opened.worker_fd, F_GETFL) & O_NONBLOCK, 0);
     assert_int_equal(fcntl(opened.worker_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -31,8 +32,7 @@ static void the_worker_gets_a_blocking_end_that_it_does_not_leak(void **state) {
     log_stream_free(opened.stream);
 }
 
-static void a_failed_opening_leaves_nothing_open(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_failed_opening_leaves_nothing_open) {
     char path[128];
     size_t before = count_open_descriptors();
     struct log_stream *stream = NULL;
@@ -47,8 +47,7 @@ static void a_failed_opening_leaves_nothing_open(void **state) {
     assert_int_equal(count_open_descriptors(), before);
 }
 
-static void without_descriptors_the_failure_names_the_file(void **state) {
-    (void)state;
+WITH_DIRECTORY(without_descriptors_the_failure_names_the_file) {
     char path[128];
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
@@ -69,8 +68,7 @@ static void without_descriptors_the_failure_names_the_file(void **state) {
     assert_int_equal(count_open_descriptors(), open_now);
 }
 
-static void one_read_takes_no_more_than_the_buffer(void **state) {
-    (void)state;
+WITH_DIRECTORY(one_read_takes_no_more_than_the_buffer) {
     struct opened opened = open_stream();
     uint8_t buffer[4];
     write_all(opened.worker_fd, "0123456789");
@@ -85,8 +83,7 @@ static void one_read_takes_no_more_than_the_buffer(void **state) {
     log_stream_free(opened.stream);
 }
 
-static void ending_takes_what_the_pipe_holds(void **state) {
-    (void)state;
+WITH_DIRECTORY(ending_takes_what_the_pipe_holds) {
     struct opened opened = open_stream();
     uint8_t buffer[4];
     write_all(opened.worker_fd, "the last words");
@@ -148,8 +145,7 @@ static void close_stuck(struct stuck *stuck) {
     close_fake_console(&stuck->pipe);
 }
 
-static void refused_lines_are_found_again_in_the_file(void **state) {
-    (void)state;
+WITH_DIRECTORY(refused_lines_are_found_again_in_the_file) {
     struct stuck stuck = open_stuck();
     struct opened opened = open_stream();
     opened.stream->feed = stuck.feed;
@@ -166,8 +162,7 @@ static void refused_lines_are_found_again_in_the_file(void **state) {
     close_stuck(&stuck);
 }
 
-static void lines_that_the_disk_lacks_are_not_looked_for(void **state) {
-    (void)state;
+WITH_DIRECTORY(lines_that_the_disk_lacks_are_not_looked_for) {
     struct stuck stuck = open_stuck();
     struct opened opened = open_stream();
     opened.stream->feed = stuck.feed;
@@ -190,17 +185,3 @@ static void lines_that_the_disk_lacks_are_not_looked_for(void **state) {
     assert_int_equal(console_feed_take_loss(stuck.feed).lines, 2);
     close_stuck(&stuck);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(the_worker_gets_a_blocking_end_that_it_does_not_leak),
-    WITH_DIRECTORY(a_failed_opening_leaves_nothing_open),
-    WITH_DIRECTORY(without_descriptors_the_failure_names_the_file),
-    WITH_DIRECTORY(one_read_takes_no_more_than_the_buffer),
-    WITH_DIRECTORY(ending_takes_what_the_pipe_holds),
-    WITH_DIRECTORY(refused_lines_are_found_again_in_the_file),
-    WITH_DIRECTORY(lines_that_the_disk_lacks_are_not_looked_for),
-};
-
-UNIT_TESTS(tests)

@@ -109,8 +109,9 @@ static void drain(struct scene *scene) {
     await_answer(scene);
 }
 
-static void a_finished_attempt_has_all_its_output(void **state) {
-    (void)state;
+#define WITH_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+WITH_DIRECTORY(a_finished_attempt_has_all_its_output) {
     struct scene *scene = open_scene();
     char path[128];
     int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
@@ -124,8 +125,7 @@ static void a_finished_attempt_has_all_its_output(void **state) {
     close_scene(scene);
 }
 
-static void filters_live_until_the_attempt_is_finished(void **state) {
-    (void)state;
+WITH_DIRECTORY(filters_live_until_the_attempt_is_finished) {
     struct scene *scene = open_scene();
     char path[128];
     struct text_list needles = {0};
@@ -144,8 +144,7 @@ static void filters_live_until_the_attempt_is_finished(void **state) {
     close_scene(scene);
 }
 
-static void a_hundred_megabytes_pass(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_hundred_megabytes_pass) {
     struct scene *scene = open_scene();
     char path[128];
     int fd = open_stream(scene, "out", LOG_CONSOLE_NONE);
@@ -166,8 +165,7 @@ static void a_hundred_megabytes_pass(void **state) {
 }
 
 /* The console is stuck from the beginning, and the worker must not be delayed. */
-static void a_stuck_console_holds_up_nobody(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_stuck_console_holds_up_nobody) {
     struct scene *scene = open_scene();
     int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
     for (int i = 0; i < 100000; i++) {
@@ -196,8 +194,7 @@ static void *write_records(void *context) {
     return NULL;
 }
 
-static void any_thread_may_write_records(void **state) {
-    (void)state;
+WITH_DIRECTORY(any_thread_may_write_records) {
     struct scene *scene = open_scene();
     pthread_t threads[4];
     struct writer writers[4];
@@ -223,8 +220,7 @@ static void any_thread_may_write_records(void **state) {
     close_scene(scene);
 }
 
-static void a_closed_console_is_warned_about_on_the_owners_loop(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_closed_console_is_warned_about_on_the_owners_loop) {
     struct scene *scene = open_scene();
     close(scene->out.read_fd);
     scene->out.read_fd = -1;
@@ -234,8 +230,7 @@ static void a_closed_console_is_warned_about_on_the_owners_loop(void **state) {
     close_scene(scene);
 }
 
-static void freeing_without_finishing_leaves_nothing_behind(void **state) {
-    (void)state;
+WITH_DIRECTORY(freeing_without_finishing_leaves_nothing_behind) {
     size_t before = count_open_descriptors();
     struct scene *scene = open_scene();
     int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
@@ -247,8 +242,7 @@ static void freeing_without_finishing_leaves_nothing_behind(void **state) {
     assert_int_equal(count_open_descriptors(), before);
 }
 
-static void signals_stay_with_the_owner(void **state) {
-    (void)state;
+WITH_DIRECTORY(signals_stay_with_the_owner) {
     sigset_t mask;
     sigset_t before;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
@@ -259,8 +253,7 @@ static void signals_stay_with_the_owner(void **state) {
     close_scene(scene);
 }
 
-static void a_worker_process_writes_like_any_other(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_worker_process_writes_like_any_other) {
     struct scene *scene = open_scene();
     int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
     pid_t worker = fork();
@@ -279,8 +272,6 @@ static void a_worker_process_writes_like_any_other(void **state) {
     assert_string_equal(look_at(&scene->out), "[0]:hello\n[0]:bye\n");
     close_scene(scene);
 }
-
-#define WITH_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
 /* A log file that takes nothing, as on a dead disk: the other end of `*out_fd`. Returns the
  * worker's end of the stream. */
@@ -303,8 +294,7 @@ static int open_hanging_stream(struct scene *scene, int *out_fd) {
     return fd;
 }
 
-static void a_thread_that_hangs_is_left_behind_and_the_records_saved(void **state) {
-    (void)state;
+WITH_DIRECTORY(a_thread_that_hangs_is_left_behind_and_the_records_saved) {
     struct scene *scene = open_patient_scene(duration_from_milliseconds(100));
     int disk;
     int fd = open_hanging_stream(scene, &disk);
@@ -324,18 +314,3 @@ static void a_thread_that_hangs_is_left_behind_and_the_records_saved(void **stat
     }
     close(disk);
 }
-
-static const struct CMUnitTest tests[] = {
-    WITH_DIRECTORY(a_finished_attempt_has_all_its_output),
-    WITH_DIRECTORY(filters_live_until_the_attempt_is_finished),
-    WITH_DIRECTORY(a_hundred_megabytes_pass),
-    WITH_DIRECTORY(a_stuck_console_holds_up_nobody),
-    WITH_DIRECTORY(any_thread_may_write_records),
-    WITH_DIRECTORY(a_closed_console_is_warned_about_on_the_owners_loop),
-    WITH_DIRECTORY(freeing_without_finishing_leaves_nothing_behind),
-    WITH_DIRECTORY(signals_stay_with_the_owner),
-    WITH_DIRECTORY(a_worker_process_writes_like_any_other),
-    WITH_DIRECTORY(a_thread_that_hangs_is_left_behind_and_the_records_saved),
-};
-
-UNIT_TESTS(tests)

@@ -15,8 +15,7 @@ static void check(struct status_line *status, const char *line, int width, const
     text_clear(&out);
 }
 
-static void line_takes_the_place_of_the_one_before(void **state) {
-    (void)state;
+TEST(line_takes_the_place_of_the_one_before) {
     struct status_line status = {0};
     check(&status, NULL, 80, "");
     check(&status, "abc", 80, "\rabc");
@@ -26,16 +25,14 @@ static void line_takes_the_place_of_the_one_before(void **state) {
     check(&status, NULL, 80, "");
 }
 
-static void line_never_wraps(void **state) {
-    (void)state;
+TEST(line_never_wraps) {
     struct status_line status = {0};
     check(&status, "abcdef", 5, "\rabcd");
     check(&status, "b\303\266\303\266\303\266m", 4, "\rb\303\266\303\266 ");
     check(&status, "a", 1, "\r   ");
 }
 
-static void line_is_one_line(void **state) {
-    (void)state;
+TEST(line_is_one_line) {
     struct status_line status = {0};
     check(&status, "a\nb\x1b[2Jc\200", 80, "\ra?b?[2Jc?");
 }
@@ -53,8 +50,7 @@ static void assert_terminal(int terminal, const char *expected) {
     text_clear(&text);
 }
 
-static void other_text_takes_the_line_away_first(void **state) {
-    (void)state;
+TEST(other_text_takes_the_line_away_first) {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (terminal < 0) {
         SKIP_BECAUSE("no pseudo-terminal can be made here (mount devpts at /dev/pts)");
@@ -81,8 +77,7 @@ static void other_text_takes_the_line_away_first(void **state) {
     close(terminal);
 }
 
-static void no_terminal_gets_no_line(void **state) {
-    (void)state;
+TEST(no_terminal_gets_no_line) {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     assert_int_equal(status_line_width(ends[1]), 0);
@@ -94,13 +89,3 @@ static void no_terminal_gets_no_line(void **state) {
     close(ends[0]);
     close(ends[1]);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(line_takes_the_place_of_the_one_before),
-    cmocka_unit_test(line_never_wraps),
-    cmocka_unit_test(line_is_one_line),
-    cmocka_unit_test(other_text_takes_the_line_away_first),
-    cmocka_unit_test(no_terminal_gets_no_line),
-};
-
-UNIT_TESTS(tests)

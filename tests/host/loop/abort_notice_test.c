@@ -48,8 +48,7 @@ static int abort_with(int error, char *out_words, size_t size) {
 #define IS_ERRNO_HIDDEN false
 #endif
 
-static void refusal_of_the_machine_is_a_line_and_a_status(void **state) {
-    (void)state;
+TEST(refusal_of_the_machine_is_a_line_and_a_status) {
     if (IS_ERRNO_HIDDEN) {
         SKIP_BECAUSE("ThreadSanitizer hides errno from signal handlers");
     }
@@ -64,8 +63,7 @@ static void refusal_of_the_machine_is_a_line_and_a_status(void **state) {
     }
 }
 
-static void any_other_abort_stays_one(void **state) {
-    (void)state;
+TEST(any_other_abort_stays_one) {
     char words[1024];
     int status = abort_with(0, words, sizeof words);
     assert_true(WIFSIGNALED(status));
@@ -73,8 +71,7 @@ static void any_other_abort_stays_one(void **state) {
     assert_string_equal(words, "");
 }
 
-static void lack_of_memory_is_told_to_a_socket(void **state) {
-    (void)state;
+TEST(lack_of_memory_is_told_to_a_socket) {
     if (IS_ERRNO_HIDDEN) {
         SKIP_BECAUSE("ThreadSanitizer hides errno from signal handlers");
     }
@@ -92,11 +89,3 @@ static void lack_of_memory_is_told_to_a_socket(void **state) {
         close(ends[1]);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lack_of_memory_is_told_to_a_socket),
-    cmocka_unit_test(refusal_of_the_machine_is_a_line_and_a_status),
-    cmocka_unit_test(any_other_abort_stays_one),
-};
-
-UNIT_TESTS(tests)

@@ -105,8 +105,7 @@ static void tear_down(struct fixture *fixture, int freed_count) {
     close(fixture->gate.ends[1]);
 }
 
-static void each_call_is_answered_once_by_the_loop(void **state) {
-    (void)state;
+TEST(each_call_is_answered_once_by_the_loop) {
     enum { COUNT = 50 };
     struct fixture fixture;
     set_up(&fixture);
@@ -120,8 +119,7 @@ static void each_call_is_answered_once_by_the_loop(void **state) {
     tear_down(&fixture, COUNT);
 }
 
-static void calls_that_hang_hold_up_no_other(void **state) {
-    (void)state;
+TEST(calls_that_hang_hold_up_no_other) {
     enum { HANGING = BLOCKING_POOL_MAXIMUM_THREADS - 1 };
     struct fixture fixture;
     set_up(&fixture);
@@ -140,8 +138,7 @@ static void calls_that_hang_hold_up_no_other(void **state) {
     tear_down(&fixture, HANGING + 1);
 }
 
-static void those_that_find_no_thread_wait_for_one(void **state) {
-    (void)state;
+TEST(those_that_find_no_thread_wait_for_one) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < BLOCKING_POOL_MAXIMUM_THREADS; i++) {
@@ -157,8 +154,7 @@ static void those_that_find_no_thread_wait_for_one(void **state) {
     tear_down(&fixture, BLOCKING_POOL_MAXIMUM_THREADS + 1);
 }
 
-static void what_is_dropped_is_not_answered(void **state) {
-    (void)state;
+TEST(what_is_dropped_is_not_answered) {
     struct fixture fixture;
     set_up(&fixture);
     struct blocking_call *hanging = send_call(&fixture, 0, &fixture.gate);
@@ -173,8 +169,7 @@ static void what_is_dropped_is_not_answered(void **state) {
     tear_down(&fixture, 3);
 }
 
-static void calls_may_hang_when_the_loop_goes(void **state) {
-    (void)state;
+TEST(calls_may_hang_when_the_loop_goes) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < BLOCKING_POOL_MAXIMUM_THREADS + 1; i++) {
@@ -188,8 +183,7 @@ static void calls_may_hang_when_the_loop_goes(void **state) {
     tear_down(&fixture, BLOCKING_POOL_MAXIMUM_THREADS + 1);
 }
 
-static void without_a_loop_the_subject_comes_back(void **state) {
-    (void)state;
+TEST(without_a_loop_the_subject_comes_back) {
     struct fixture fixture;
     set_up(&fixture);
     struct blocking_task task = make_task(&fixture, 0, NULL);
@@ -201,8 +195,7 @@ static void without_a_loop_the_subject_comes_back(void **state) {
     tear_down(&fixture, 1);
 }
 
-static void without_a_loop_what_hangs_is_left_behind(void **state) {
-    (void)state;
+TEST(without_a_loop_what_hangs_is_left_behind) {
     struct fixture fixture;
     struct failure failure = {0};
     set_up(&fixture);
@@ -220,8 +213,7 @@ static void stop(void *context) {
     event_loop_stop(fixture->loop);
 }
 
-static void who_waits_hears_of_the_silence_and_may_give_up(void **state) {
-    (void)state;
+TEST(who_waits_hears_of_the_silence_and_may_give_up) {
     struct fixture fixture;
     set_up(&fixture);
     const struct blocking_watch watch = {
@@ -237,8 +229,7 @@ static void do_nothing(void *context) {
     (void)context;
 }
 
-static void a_loop_that_waits_is_told_of_the_end(void **state) {
-    (void)state;
+TEST(a_loop_that_waits_is_told_of_the_end) {
     struct fixture fixture;
     struct failure failure = {0};
     set_up(&fixture);
@@ -257,17 +248,3 @@ static void a_loop_that_waits_is_told_of_the_end(void **state) {
     open_gate(&fixture, 1);
     tear_down(&fixture, 2);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_call_is_answered_once_by_the_loop),
-    cmocka_unit_test(calls_that_hang_hold_up_no_other),
-    cmocka_unit_test(those_that_find_no_thread_wait_for_one),
-    cmocka_unit_test(what_is_dropped_is_not_answered),
-    cmocka_unit_test(calls_may_hang_when_the_loop_goes),
-    cmocka_unit_test(without_a_loop_the_subject_comes_back),
-    cmocka_unit_test(without_a_loop_what_hangs_is_left_behind),
-    cmocka_unit_test(who_waits_hears_of_the_silence_and_may_give_up),
-    cmocka_unit_test(a_loop_that_waits_is_told_of_the_end),
-};
-
-UNIT_TESTS(tests)

@@ -6,15 +6,13 @@
 
 #include "host/loop/clock.h"
 
-static void the_monotonic_clock_does_not_go_back(void **state) {
-    (void)state;
+TEST(the_monotonic_clock_does_not_go_back) {
     struct instant before = clock_now();
     assert_true(before.nanoseconds > 0);
     assert_false(instant_is_before(clock_now(), before));
 }
 
-static void the_wall_clock_is_the_systems(void **state) {
-    (void)state;
+TEST(the_wall_clock_is_the_systems) {
     int64_t before = (int64_t)time(NULL) - 1; /* time() may lag behind by a tick */
     int64_t seconds = clock_wall_time().nanoseconds / NANOSECONDS_PER_SECOND;
     assert_true(seconds >= before);
@@ -22,7 +20,7 @@ static void the_wall_clock_is_the_systems(void **state) {
 }
 
 /* Changes in both halves of the world, by half an hour, backwards in winter, and none. */
-static void a_zone_that_is_kept_says_what_libc_says(void **state) {
+TEST(a_zone_that_is_kept_says_what_libc_says) {
     static const char *const zones[] = {"UTC0", "EST5EDT,M3.2.0,M11.1.0", "<+0545>-5:45",
         "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", "IST-1GMT0,M10.5.0,M3.5.0/1",
         "NZST-12NZDT,M9.5.0,M4.1.0/3"};
@@ -51,11 +49,3 @@ static void a_zone_that_is_kept_says_what_libc_says(void **state) {
     unsetenv("TZ");
     tzset();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_monotonic_clock_does_not_go_back),
-    cmocka_unit_test(the_wall_clock_is_the_systems),
-    cmocka_unit_test(a_zone_that_is_kept_says_what_libc_says),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static void make_pair(int ends[2]) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 }
 
-static void a_descriptor_arrives_and_is_closed_in_programs(void **state) {
-    (void)state;
+TEST(a_descriptor_arrives_and_is_closed_in_programs) {
     int ends[2];
     int pipe_ends[2];
     int received;
@@ -34,8 +33,7 @@ static void a_descriptor_arrives_and_is_closed_in_programs(void **state) {
     close(ends[1]);
 }
 
-static void a_packet_need_have_no_descriptor(void **state) {
-    (void)state;
+TEST(a_packet_need_have_no_descriptor) {
     int ends[2];
     int received = 0;
     char text[3];
@@ -51,8 +49,7 @@ static void a_packet_need_have_no_descriptor(void **state) {
 }
 
 /* No other one is left open here. */
-static void of_many_descriptors_one_is_taken(void **state) {
-    (void)state;
+TEST(of_many_descriptors_one_is_taken) {
     int ends[2];
     int pipe_ends[2];
     int received = 0;
@@ -77,20 +74,10 @@ static void of_many_descriptors_one_is_taken(void **state) {
     close(ends[1]);
 }
 
-static void an_end_without_reader_is_told(void **state) {
-    (void)state;
+TEST(an_end_without_reader_is_told) {
     int ends[2];
     make_pair(ends);
     close(ends[1]);
     assert_int_equal(descriptor_packet_send(ends[0], slice_from_string("packet"), NULL, 0), EPIPE);
     close(ends[0]);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_descriptor_arrives_and_is_closed_in_programs),
-    cmocka_unit_test(a_packet_need_have_no_descriptor),
-    cmocka_unit_test(of_many_descriptors_one_is_taken),
-    cmocka_unit_test(an_end_without_reader_is_told),
-};
-
-UNIT_TESTS(tests)

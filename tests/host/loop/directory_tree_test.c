@@ -46,8 +46,7 @@ static void tear_down(struct fixture *fixture) {
     assert_int_equal(rmdir(fixture->outside), 0);
 }
 
-static void everything_goes_and_is_counted(void **state) {
-    (void)state;
+TEST(everything_goes_and_is_counted) {
     struct fixture fixture;
     uint64_t bytes;
     set_up(&fixture);
@@ -64,8 +63,7 @@ static void everything_goes_and_is_counted(void **state) {
     tear_down(&fixture);
 }
 
-static void links_are_removed_and_not_followed(void **state) {
-    (void)state;
+TEST(links_are_removed_and_not_followed) {
     struct fixture fixture;
     set_up(&fixture);
     char *beside = make_directory(fixture.outside, "beside");
@@ -82,8 +80,7 @@ static void links_are_removed_and_not_followed(void **state) {
     tear_down(&fixture);
 }
 
-static void link_in_its_place_is_not_followed(void **state) {
-    (void)state;
+TEST(link_in_its_place_is_not_followed) {
     struct fixture fixture;
     set_up(&fixture);
     char *moved = text_format("%s/moved", fixture.outside);
@@ -98,8 +95,7 @@ static void link_in_its_place_is_not_followed(void **state) {
     tear_down(&fixture);
 }
 
-static void another_directory_in_its_place_stays(void **state) {
-    (void)state;
+TEST(another_directory_in_its_place_stays) {
     struct fixture fixture;
     set_up(&fixture);
     char *moved = text_format("%s/moved", fixture.outside);
@@ -116,8 +112,7 @@ static void another_directory_in_its_place_stays(void **state) {
     tear_down(&fixture);
 }
 
-static void closed_directories_go_as_well(void **state) {
-    (void)state;
+TEST(closed_directories_go_as_well) {
     struct fixture fixture;
     set_up(&fixture);
     char *below = make_directory(fixture.path, "below");
@@ -148,8 +143,7 @@ static void nest(struct fixture *fixture, int depth) {
     free(inner);
 }
 
-static void depth_has_an_end(void **state) {
-    (void)state;
+TEST(depth_has_an_end) {
     struct fixture fixture;
     set_up(&fixture);
     nest(&fixture, DIRECTORY_TREE_DEPTH_MAXIMUM + 1);
@@ -166,22 +160,9 @@ static void depth_has_an_end(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_no_own_directory_is_not_known(void **state) {
-    (void)state;
+TEST(what_is_no_own_directory_is_not_known) {
     struct directory_tree tree = {1, 1};
     assert_false(directory_tree_note("/tmp/there is no such directory", &tree));
     assert_int_equal(tree.inode, 0);
     assert_false(directory_tree_note("/dev/null", &tree));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(everything_goes_and_is_counted),
-    cmocka_unit_test(links_are_removed_and_not_followed),
-    cmocka_unit_test(link_in_its_place_is_not_followed),
-    cmocka_unit_test(another_directory_in_its_place_stays),
-    cmocka_unit_test(closed_directories_go_as_well),
-    cmocka_unit_test(depth_has_an_end),
-    cmocka_unit_test(what_is_no_own_directory_is_not_known),
-};
-
-UNIT_TESTS(tests)

@@ -55,8 +55,7 @@ static void set_timer(struct fixture *fixture, int64_t milliseconds) {
     embedded_loop_note(fixture->embedded);
 }
 
-static void timer_makes_the_descriptor_readable(void **state) {
-    (void)state;
+TEST(timer_makes_the_descriptor_readable) {
     struct fixture fixture;
     set_up(&fixture);
     set_timer(&fixture, 20);
@@ -75,8 +74,7 @@ static void add_descriptor(void *context) {
         FAILURE_NONE);
 }
 
-static void descriptor_that_a_callback_adds_is_watched(void **state) {
-    (void)state;
+TEST(descriptor_that_a_callback_adds_is_watched) {
     struct fixture fixture;
     int first[2];
     struct event_descriptor *adding;
@@ -108,8 +106,7 @@ static void ask_for_a_turn(void *context) {
     set_timer(fixture, 0);
 }
 
-static void what_a_callback_asks_for_is_done_before_the_program_goes_on(void **state) {
-    (void)state;
+TEST(what_a_callback_asks_for_is_done_before_the_program_goes_on) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture.embedded), fixture.pipe[0],
@@ -123,8 +120,7 @@ static void what_a_callback_asks_for_is_done_before_the_program_goes_on(void **s
     tear_down(&fixture);
 }
 
-static void waiting_ends_when_it_is_done(void **state) {
-    (void)state;
+TEST(waiting_ends_when_it_is_done) {
     struct fixture fixture;
     set_up(&fixture);
     set_timer(&fixture, 5);
@@ -134,8 +130,7 @@ static void waiting_ends_when_it_is_done(void **state) {
     tear_down(&fixture);
 }
 
-static void idle_loop_wants_nothing(void **state) {
-    (void)state;
+TEST(idle_loop_wants_nothing) {
     struct fixture fixture;
     set_up(&fixture);
     embedded_loop_process(fixture.embedded);
@@ -154,8 +149,7 @@ static void write_to_nobody(void *context) {
     note(fixture);
 }
 
-static void broken_pipe_inside_does_not_end_the_program(void **state) {
-    (void)state;
+TEST(broken_pipe_inside_does_not_end_the_program) {
     struct fixture fixture;
     sigset_t pending;
     set_up(&fixture);
@@ -171,8 +165,7 @@ static void broken_pipe_inside_does_not_end_the_program(void **state) {
     tear_down(&fixture);
 }
 
-static void child_is_another_process(void **state) {
-    (void)state;
+TEST(child_is_another_process) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -186,15 +179,3 @@ static void child_is_another_process(void **state) {
     assert_true(embedded_loop_is_of_this_process(fixture.embedded));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(timer_makes_the_descriptor_readable),
-    cmocka_unit_test(descriptor_that_a_callback_adds_is_watched),
-    cmocka_unit_test(what_a_callback_asks_for_is_done_before_the_program_goes_on),
-    cmocka_unit_test(waiting_ends_when_it_is_done),
-    cmocka_unit_test(idle_loop_wants_nothing),
-    cmocka_unit_test(broken_pipe_inside_does_not_end_the_program),
-    cmocka_unit_test(child_is_another_process),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,7 @@ static char *make_directories(void) {
     return path;
 }
 
-static void directories_alone_are_removed(void **state) {
-    (void)state;
+TEST(directories_alone_are_removed) {
     char *path = make_directories();
     assert_true(empty_directory_remove(path));
     assert_int_equal(access(path, F_OK), -1);
@@ -29,8 +28,7 @@ static void directories_alone_are_removed(void **state) {
     free(path);
 }
 
-static void a_file_keeps_everything(void **state) {
-    (void)state;
+TEST(a_file_keeps_everything) {
     char *path = make_directories();
     char *file = text_format("%s/1/file", path);
     close(open(file, O_CREAT | O_WRONLY, 0600));
@@ -42,8 +40,7 @@ static void a_file_keeps_everything(void **state) {
     free(path);
 }
 
-static void a_link_is_kept_and_not_followed(void **state) {
-    (void)state;
+TEST(a_link_is_kept_and_not_followed) {
     char *path = make_directories();
     char *link = text_format("%s/link", path);
     char *target = text_format("%s/0", path);
@@ -56,11 +53,3 @@ static void a_link_is_kept_and_not_followed(void **state) {
     free(link);
     free(path);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(directories_alone_are_removed),
-    cmocka_unit_test(a_file_keeps_everything),
-    cmocka_unit_test(a_link_is_kept_and_not_followed),
-};
-
-UNIT_TESTS(tests)

@@ -34,8 +34,7 @@ static void do_nothing(void *context) {
     (void)context;
 }
 
-static void timer_never_fires_early(void **state) {
-    (void)state;
+TEST(timer_never_fires_early) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_timer *timer = event_timer_new(fixture.loop, note_and_stop, &fixture);
@@ -54,8 +53,7 @@ static void timer_never_fires_early(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void timers_that_may_come_early_come_together(void **state) {
-    (void)state;
+TEST(timers_that_may_come_early_come_together) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_timer *one = event_timer_new(fixture.loop, note_and_stop, &fixture);
@@ -77,8 +75,7 @@ static void timers_that_may_come_early_come_together(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void timer_may_be_freed_in_its_own_callback(void **state) {
-    (void)state;
+TEST(timer_may_be_freed_in_its_own_callback) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.timer = event_timer_new(fixture.loop, free_timer_and_note, &fixture);
@@ -88,8 +85,7 @@ static void timer_may_be_freed_in_its_own_callback(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void stopped_timer_does_not_fire(void **state) {
-    (void)state;
+TEST(stopped_timer_does_not_fire) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_timer *timer = event_timer_new(fixture.loop, note_and_stop, &fixture);
@@ -101,8 +97,7 @@ static void stopped_timer_does_not_fire(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void readable_descriptor_calls_its_owner(void **state) {
-    (void)state;
+TEST(readable_descriptor_calls_its_owner) {
     struct fixture fixture;
     set_up(&fixture);
     int ends[2];
@@ -120,8 +115,7 @@ static void readable_descriptor_calls_its_owner(void **state) {
     close(ends[1]);
 }
 
-static void sends_before_the_loop_comes_around_are_one_call(void **state) {
-    (void)state;
+TEST(sends_before_the_loop_comes_around_are_one_call) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_wake *wake;
@@ -135,8 +129,7 @@ static void sends_before_the_loop_comes_around_are_one_call(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void loop_can_be_freed_after_a_stop_that_came_too_late(void **state) {
-    (void)state;
+TEST(loop_can_be_freed_after_a_stop_that_came_too_late) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_timer *timer = event_timer_new(fixture.loop, note_and_stop, &fixture);
@@ -144,15 +137,3 @@ static void loop_can_be_freed_after_a_stop_that_came_too_late(void **state) {
     event_timer_free(timer);
     assert_true(event_loop_free(fixture.loop));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(loop_can_be_freed_after_a_stop_that_came_too_late),
-    cmocka_unit_test(timer_never_fires_early),
-    cmocka_unit_test(timers_that_may_come_early_come_together),
-    cmocka_unit_test(timer_may_be_freed_in_its_own_callback),
-    cmocka_unit_test(stopped_timer_does_not_fire),
-    cmocka_unit_test(readable_descriptor_calls_its_owner),
-    cmocka_unit_test(sends_before_the_loop_comes_around_are_one_call),
-};
-
-UNIT_TESTS(tests)

@@ -24,8 +24,7 @@ static void assert_end(
     bytes_clear(&bytes);
 }
 
-static void short_file_is_read_completely(void **state) {
-    (void)state;
+TEST(short_file_is_read_completely) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "12345");
@@ -34,8 +33,7 @@ static void short_file_is_read_completely(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void only_the_end_of_a_long_file_is_read(void **state) {
-    (void)state;
+TEST(only_the_end_of_a_long_file_is_read) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "12345");
@@ -43,8 +41,7 @@ static void only_the_end_of_a_long_file_is_read(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void empty_file_has_an_empty_end(void **state) {
-    (void)state;
+TEST(empty_file_has_an_empty_end) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "");
@@ -52,8 +49,7 @@ static void empty_file_has_an_empty_end(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void bytes_are_appended_where_there_is_room(void **state) {
-    (void)state;
+TEST(bytes_are_appended_where_there_is_room) {
     struct temporary_tree tree;
     struct bytes bytes;
     bool is_cut;
@@ -68,8 +64,7 @@ static void bytes_are_appended_where_there_is_room(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void what_is_no_file_is_refused_without_waiting(void **state) {
-    (void)state;
+TEST(what_is_no_file_is_refused_without_waiting) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *fifo = temporary_tree_path(&tree, "fifo");
@@ -85,13 +80,3 @@ static void what_is_no_file_is_refused_without_waiting(void **state) {
     assert_int_equal(bytes.length, 0);
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(short_file_is_read_completely),
-    cmocka_unit_test(only_the_end_of_a_long_file_is_read),
-    cmocka_unit_test(empty_file_has_an_empty_end),
-    cmocka_unit_test(bytes_are_appended_where_there_is_room),
-    cmocka_unit_test(what_is_no_file_is_refused_without_waiting),
-};
-
-UNIT_TESTS(tests)

@@ -21,8 +21,7 @@ static bool look(void *context, int number) {
     return search->stop_after == 0 || search->calls < search->stop_after;
 }
 
-static void every_number_is_visited_and_nothing_else(void **state) {
-    (void)state;
+TEST(every_number_is_visited_and_nothing_else) {
     struct search search = {.wanted = getpid()};
     assert_true(number_directory_each("/proc", look, &search));
     assert_int_equal(search.met, 1);
@@ -33,23 +32,20 @@ static void every_number_is_visited_and_nothing_else(void **state) {
     assert_in_range(descriptors.calls, 3, 1000);
 }
 
-static void visitor_ends_the_visit(void **state) {
-    (void)state;
+TEST(visitor_ends_the_visit) {
     struct search search = {.stop_after = 2};
     assert_true(number_directory_each("/proc/self/fd", look, &search));
     assert_int_equal(search.calls, 2);
 }
 
-static void missing_directory_is_told(void **state) {
-    (void)state;
+TEST(missing_directory_is_told) {
     struct search search = {0};
     assert_false(number_directory_each("/proc/no-such-directory", look, &search));
     assert_false(number_directory_each("/proc/self/stat", look, &search));
     assert_int_equal(search.calls, 0);
 }
 
-static void only_prefix_and_number_count_in_order(void **state) {
-    (void)state;
+TEST(only_prefix_and_number_count_in_order) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     static const char *const names[] = {"nvidia10", "nvidia2", "nvidia0", "nvidiactl", "nvidia",
@@ -70,15 +66,13 @@ static void only_prefix_and_number_count_in_order(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void absent_directory_has_none(void **state) {
-    (void)state;
+TEST(absent_directory_has_none) {
     struct number_list entries = number_directory_list("/no/such/directory", "x");
     assert_int_equal(entries.count, 0);
     number_list_clear(&entries);
 }
 
-static void paths_are_put_together(void **state) {
-    (void)state;
+TEST(paths_are_put_together) {
     char path[NUMBER_PATH_SIZE];
     number_path_format(path, "/proc/", 0, "");
     assert_string_equal(path, "/proc/0");
@@ -86,22 +80,9 @@ static void paths_are_put_together(void **state) {
     assert_string_equal(path, "/proc/2147483647/stat");
 }
 
-static void overlong_path_is_cut_and_ended(void **state) {
-    (void)state;
+TEST(overlong_path_is_cut_and_ended) {
     char path[NUMBER_PATH_SIZE];
     const char *long_part = "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789";
     number_path_format(path, long_part, 1, long_part);
     assert_int_equal(strlen(path), NUMBER_PATH_SIZE - 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_number_is_visited_and_nothing_else),
-    cmocka_unit_test(visitor_ends_the_visit),
-    cmocka_unit_test(missing_directory_is_told),
-    cmocka_unit_test(only_prefix_and_number_count_in_order),
-    cmocka_unit_test(absent_directory_has_none),
-    cmocka_unit_test(paths_are_put_together),
-    cmocka_unit_test(overlong_path_is_cut_and_ended),
-};
-
-UNIT_TESTS(tests)

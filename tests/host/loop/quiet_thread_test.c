@@ -17,8 +17,7 @@ static void *look_around(void *context) {
     return NULL;
 }
 
-static void signals_stay_with_the_thread_that_started_it(void **state) {
-    (void)state;
+TEST(signals_stay_with_the_thread_that_started_it) {
     struct seen seen = {0};
     pthread_t thread;
     assert_int_equal(
@@ -29,9 +28,3 @@ static void signals_stay_with_the_thread_that_started_it(void **state) {
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     assert_int_equal(sigismember(&blocked, SIGTERM), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(signals_stay_with_the_thread_that_started_it),
-};
-
-UNIT_TESTS(tests)

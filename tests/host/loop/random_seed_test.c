@@ -3,13 +3,11 @@
 
 #include "host/loop/random_seed.h"
 
-static void seeds_differ(void **state) {
-    (void)state;
+TEST(seeds_differ) {
     assert_true(random_seed() != random_seed());
 }
 
-static void names_are_fresh_and_plain(void **state) {
-    (void)state;
+TEST(names_are_fresh_and_plain) {
     char first[9];
     char second[9];
     random_seed_name(first, 8);
@@ -19,8 +17,7 @@ static void names_are_fresh_and_plain(void **state) {
     assert_string_not_equal(first, second);
 }
 
-static void uuids_are_fresh_and_of_version_four(void **state) {
-    (void)state;
+TEST(uuids_are_fresh_and_of_version_four) {
     char *first = random_seed_uuid();
     char *second = random_seed_uuid();
     assert_int_equal(strlen(first), 36);
@@ -31,11 +28,3 @@ static void uuids_are_fresh_and_of_version_four(void **state) {
     free(first);
     free(second);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(seeds_differ),
-    cmocka_unit_test(names_are_fresh_and_plain),
-    cmocka_unit_test(uuids_are_fresh_and_of_version_four),
-};
-
-UNIT_TESTS(tests)

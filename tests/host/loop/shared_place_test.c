@@ -41,7 +41,9 @@ static mode_t mode_of(int fd) {
     return status.st_mode & 0777;
 }
 
-static void a_new_file_in_a_shared_directory_is_this_users_alone(void **state) {
+#define IN_DIRECTORY(test) TEST_WITH(test, make_directory, remove_directory)
+
+IN_DIRECTORY(a_new_file_in_a_shared_directory_is_this_users_alone) {
     struct failure failure;
     mode_t before = umask(022);
     int fd = open_in(*state, "new", &failure);
@@ -57,7 +59,7 @@ static void a_new_file_in_a_shared_directory_is_this_users_alone(void **state) {
     umask(before);
 }
 
-static void a_link_of_ones_own_is_followed(void **state) {
+IN_DIRECTORY(a_link_of_ones_own_is_followed) {
     struct failure failure;
     char *link = text_format("%s/link", (const char *)*state);
     char *target = text_format("%s/target", (const char *)*state);
@@ -71,7 +73,7 @@ static void a_link_of_ones_own_is_followed(void **state) {
     free(target);
 }
 
-static void what_another_user_has_put_there_is_not_used(void **state) {
+IN_DIRECTORY(what_another_user_has_put_there_is_not_used) {
     static const char *const names[] = {"link", "file"};
     struct failure failure;
     if (geteuid() != 0) {
@@ -100,22 +102,10 @@ static void what_another_user_has_put_there_is_not_used(void **state) {
     free(path);
 }
 
-static void what_cannot_be_opened_is_named_with_the_reason(void **state) {
-    (void)state;
+TEST(what_cannot_be_opened_is_named_with_the_reason) {
     struct failure failure;
     assert_int_equal(shared_place_open("/nowhere/file", WRITING, &failure), -1);
     assert_string_equal(failure.message, "No such file or directory");
     assert_int_equal(failure.code, FAILURE_SYSTEM);
     assert_int_equal(failure.system_error, ENOENT);
 }
-
-#define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
-
-static const struct CMUnitTest tests[] = {
-    IN_DIRECTORY(a_new_file_in_a_shared_directory_is_this_users_alone),
-    IN_DIRECTORY(a_link_of_ones_own_is_followed),
-    IN_DIRECTORY(what_another_user_has_put_there_is_not_used),
-    cmocka_unit_test(what_cannot_be_opened_is_named_with_the_reason),
-};
-
-UNIT_TESTS(tests)

@@ -29,8 +29,7 @@ static void set_up(struct fixture *fixture, size_t wanted) {
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
 }
 
-static void signals_are_delivered_in_order(void **state) {
-    (void)state;
+TEST(signals_are_delivered_in_order) {
     struct fixture fixture;
     set_up(&fixture, 3);
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -49,8 +48,7 @@ static void signals_are_delivered_in_order(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void signal_named_twice_is_delivered_once(void **state) {
-    (void)state;
+TEST(signal_named_twice_is_delivered_once) {
     struct fixture fixture;
     set_up(&fixture, 2);
     static const int signals[] = {SIGUSR1, SIGUSR1, SIGUSR2};
@@ -67,8 +65,7 @@ static void signal_named_twice_is_delivered_once(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void ignored_and_blocked_signal_is_handled_all_the_same(void **state) {
-    (void)state;
+TEST(ignored_and_blocked_signal_is_handled_all_the_same) {
     sigset_t blocked;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGHUP);
@@ -88,8 +85,7 @@ static void ignored_and_blocked_signal_is_handled_all_the_same(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void what_a_program_ignores_for_itself_is_not_ignored_for_good(void **state) {
-    (void)state;
+TEST(what_a_program_ignores_for_itself_is_not_ignored_for_good) {
     uint64_t before = signal_watch_ignored();
     static const int own[] = {SIGPIPE, SIGXFSZ, SIGCHLD};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -108,8 +104,7 @@ static void what_a_program_ignores_for_itself_is_not_ignored_for_good(void **sta
     }
 }
 
-static void signal_that_cannot_be_handled_is_refused(void **state) {
-    (void)state;
+TEST(signal_that_cannot_be_handled_is_refused) {
     static const int impossible[] = {SIGKILL, SIGSTOP, 0, -1, 1000};
     for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
         struct fixture fixture;
@@ -131,8 +126,7 @@ static void signal_that_cannot_be_handled_is_refused(void **state) {
     }
 }
 
-static void broken_pipe_becomes_an_error(void **state) {
-    (void)state;
+TEST(broken_pipe_becomes_an_error) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
@@ -142,14 +136,3 @@ static void broken_pipe_becomes_an_error(void **state) {
     close(ends[1]);
     signal(SIGPIPE, SIG_DFL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(signals_are_delivered_in_order),
-    cmocka_unit_test(signal_named_twice_is_delivered_once),
-    cmocka_unit_test(ignored_and_blocked_signal_is_handled_all_the_same),
-    cmocka_unit_test(what_a_program_ignores_for_itself_is_not_ignored_for_good),
-    cmocka_unit_test(signal_that_cannot_be_handled_is_refused),
-    cmocka_unit_test(broken_pipe_becomes_an_error),
-};
-
-UNIT_TESTS(tests)

@@ -14,8 +14,7 @@ static void expect(const struct text_list *environment, const char *const expect
     assert_null(temporary_directory_candidate(environment, i));
 }
 
-static void variables_come_first_and_only_those_that_are_set(void **state) {
-    (void)state;
+TEST(variables_come_first_and_only_those_that_are_set) {
     struct text_list environment = {0};
     const char *const none[] = {"/tmp", "/var/tmp", "/usr/tmp", ".", NULL};
     expect(&environment, none);
@@ -27,16 +26,14 @@ static void variables_come_first_and_only_those_that_are_set(void **state) {
     text_list_clear(&environment);
 }
 
-static void without_an_environment_it_is_that_of_the_process(void **state) {
-    (void)state;
+TEST(without_an_environment_it_is_that_of_the_process) {
     setenv("TMPDIR", "/mine", 1);
     assert_string_equal(temporary_directory_candidate(NULL, 0), "/mine");
     unsetenv("TMPDIR");
     assert_string_not_equal(temporary_directory_candidate(NULL, 0), "/mine");
 }
 
-static void what_is_not_there_is_not_usable(void **state) {
-    (void)state;
+TEST(what_is_not_there_is_not_usable) {
     struct text_list environment = {0};
     char directory[] = "/tmp/temporary_directory_test_XXXXXX";
     assert_non_null(mkdtemp(directory));
@@ -46,11 +43,3 @@ static void what_is_not_there_is_not_usable(void **state) {
     rmdir(directory);
     text_list_clear(&environment);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(variables_come_first_and_only_those_that_are_set),
-    cmocka_unit_test(without_an_environment_it_is_that_of_the_process),
-    cmocka_unit_test(what_is_not_there_is_not_usable),
-};
-
-UNIT_TESTS(tests)

@@ -53,8 +53,7 @@ static void run_beyond(struct fixture *fixture, int64_t milliseconds) {
     event_loop_run(fixture->loop);
 }
 
-static void it_fires_once_and_not_early(void **state) {
-    (void)state;
+TEST(it_fires_once_and_not_early) {
     struct fixture fixture;
     set_up(&fixture);
     struct wall_time when = in(&fixture, 5);
@@ -66,8 +65,7 @@ static void it_fires_once_and_not_early(void **state) {
     tear_down(&fixture);
 }
 
-static void times_that_have_passed_fire_at_once(void **state) {
-    (void)state;
+TEST(times_that_have_passed_fire_at_once) {
     static const int64_t passed[] = {1500000000123456789, 1, 0, -1, INT64_MIN};
     struct fixture fixture;
     set_up(&fixture);
@@ -79,8 +77,7 @@ static void times_that_have_passed_fire_at_once(void **state) {
     tear_down(&fixture);
 }
 
-static void a_new_setting_replaces_the_old(void **state) {
-    (void)state;
+TEST(a_new_setting_replaces_the_old) {
     struct fixture fixture;
     set_up(&fixture);
     wall_timer_set(fixture.timer, in(&fixture, 3600 * 1000));
@@ -96,8 +93,7 @@ static void a_new_setting_replaces_the_old(void **state) {
 }
 
 /* The time of the timer passes before the loop runs again, as when another callback takes long. */
-static void one_that_is_stopped_or_set_anew_in_time_does_not_fire(void **state) {
-    (void)state;
+TEST(one_that_is_stopped_or_set_anew_in_time_does_not_fire) {
     struct fixture fixture;
     set_up(&fixture);
     wall_timer_set(fixture.timer, (struct wall_time){1});
@@ -110,8 +106,7 @@ static void one_that_is_stopped_or_set_anew_in_time_does_not_fire(void **state) 
     tear_down(&fixture);
 }
 
-static void it_may_be_freed_when_it_fires(void **state) {
-    (void)state;
+TEST(it_may_be_freed_when_it_fires) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.frees_itself = true;
@@ -121,13 +116,3 @@ static void it_may_be_freed_when_it_fires(void **state) {
     assert_null(fixture.timer);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_fires_once_and_not_early),
-    cmocka_unit_test(times_that_have_passed_fire_at_once),
-    cmocka_unit_test(a_new_setting_replaces_the_old),
-    cmocka_unit_test(one_that_is_stopped_or_set_anew_in_time_does_not_fire),
-    cmocka_unit_test(it_may_be_freed_when_it_fires),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static enum failure_code read_named(const struct temporary_tree *tree, const cha
     return code;
 }
 
-static void contents_are_appended(void **state) {
-    (void)state;
+TEST(contents_are_appended) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     static const char content[] = "a\0b";
@@ -27,8 +26,7 @@ static void contents_are_appended(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void too_long_files_are_refused_with_their_size(void **state) {
-    (void)state;
+TEST(too_long_files_are_refused_with_their_size) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "12345");
@@ -40,8 +38,7 @@ static void too_long_files_are_refused_with_their_size(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void files_of_unknown_size_stop_at_the_ceiling(void **state) {
-    (void)state;
+TEST(files_of_unknown_size_stop_at_the_ceiling) {
     struct bytes bytes = {0};
     struct failure failure;
     assert_int_equal(
@@ -53,8 +50,7 @@ static void files_of_unknown_size_stop_at_the_ceiling(void **state) {
     bytes_clear(&bytes);
 }
 
-static void receivers_own_ceiling_counts_too(void **state) {
-    (void)state;
+TEST(receivers_own_ceiling_counts_too) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "file", "12345");
@@ -66,8 +62,7 @@ static void receivers_own_ceiling_counts_too(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void what_is_no_file_is_refused_without_waiting(void **state) {
-    (void)state;
+TEST(what_is_no_file_is_refused_without_waiting) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     char *fifo = temporary_tree_path(&tree, "fifo");
@@ -88,8 +83,7 @@ static void what_is_no_file_is_refused_without_waiting(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void integers_are_read_and_nothing_else(void **state) {
-    (void)state;
+TEST(integers_are_read_and_nothing_else) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     static const struct {
@@ -111,14 +105,3 @@ static void integers_are_read_and_nothing_else(void **state) {
     }
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(contents_are_appended),
-    cmocka_unit_test(too_long_files_are_refused_with_their_size),
-    cmocka_unit_test(files_of_unknown_size_stop_at_the_ceiling),
-    cmocka_unit_test(receivers_own_ceiling_counts_too),
-    cmocka_unit_test(what_is_no_file_is_refused_without_waiting),
-    cmocka_unit_test(integers_are_read_and_nothing_else),
-};
-
-UNIT_TESTS(tests)

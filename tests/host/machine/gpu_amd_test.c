@@ -26,8 +26,7 @@ static void write_machine(const struct temporary_tree *tree) {
     temporary_tree_write(tree, "dev/dri/renderD129", "");
 }
 
-static void nodes_that_compute_are_gpus(void **state) {
-    (void)state;
+TEST(nodes_that_compute_are_gpus) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_machine(&tree);
@@ -42,8 +41,7 @@ static void nodes_that_compute_are_gpus(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void gpus_a_container_was_not_given_do_not_count(void **state) {
-    (void)state;
+TEST(gpus_a_container_was_not_given_do_not_count) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_machine(&tree);
@@ -58,8 +56,7 @@ static void gpus_a_container_was_not_given_do_not_count(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void without_the_compute_driver_a_render_node_is_no_gpu(void **state) {
-    (void)state;
+TEST(without_the_compute_driver_a_render_node_is_no_gpu) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_machine(&tree); /* there is no dev/kfd */
@@ -68,11 +65,3 @@ static void without_the_compute_driver_a_render_node_is_no_gpu(void **state) {
     gpu_list_clear(&list);
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_that_compute_are_gpus),
-    cmocka_unit_test(gpus_a_container_was_not_given_do_not_count),
-    cmocka_unit_test(without_the_compute_driver_a_render_node_is_no_gpu),
-};
-
-UNIT_TESTS(tests)

@@ -36,8 +36,7 @@ static void write_device(const struct temporary_tree *tree, int minor, const cha
     free(node);
 }
 
-static void only_intels_computing_devices_count(void **state) {
-    (void)state;
+TEST(only_intels_computing_devices_count) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_device(&tree, 128, "0000:18:00.0", "0x8086\n", "xe");
@@ -53,8 +52,7 @@ static void only_intels_computing_devices_count(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void integrated_graphics_count_only_alone(void **state) {
-    (void)state;
+TEST(integrated_graphics_count_only_alone) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_device(&tree, 128, "0000:00:02.0", "0x8086\n", "i915");
@@ -69,8 +67,7 @@ static void integrated_graphics_count_only_alone(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void machine_without_render_nodes_has_none(void **state) {
-    (void)state;
+TEST(machine_without_render_nodes_has_none) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct gpu_list list = listed(&tree);
@@ -78,11 +75,3 @@ static void machine_without_render_nodes_has_none(void **state) {
     gpu_list_clear(&list);
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(only_intels_computing_devices_count),
-    cmocka_unit_test(integrated_graphics_count_only_alone),
-    cmocka_unit_test(machine_without_render_nodes_has_none),
-};
-
-UNIT_TESTS(tests)

@@ -65,8 +65,7 @@ static void assert_devices(const struct sample *sample, const char *expected) {
     gpu_inventory_clear(&inventory);
 }
 
-static void machine_without_devices_is_no_failure(void **state) {
-    (void)state;
+TEST(machine_without_devices_is_no_failure) {
     struct sample sample;
     sample_init(&sample);
     assert_devices(&sample, "");
@@ -75,8 +74,7 @@ static void machine_without_devices_is_no_failure(void **state) {
     sample_clear(&sample);
 }
 
-static void nvml_devices_are_selected_by_number_and_uuid(void **state) {
-    (void)state;
+TEST(nvml_devices_are_selected_by_number_and_uuid) {
     struct sample sample;
     sample_init(&sample);
     sample_use_nvml(&sample, "3");
@@ -92,8 +90,7 @@ static void nvml_devices_are_selected_by_number_and_uuid(void **state) {
     sample_clear(&sample);
 }
 
-static void slice_of_a_device_is_one_device(void **state) {
-    (void)state;
+TEST(slice_of_a_device_is_one_device) {
     struct sample sample;
     sample_init(&sample);
     sample_use_nvml(&sample, "3");
@@ -104,8 +101,7 @@ static void slice_of_a_device_is_one_device(void **state) {
     sample_clear(&sample);
 }
 
-static void device_files_serve_where_nvml_does_not(void **state) {
-    (void)state;
+TEST(device_files_serve_where_nvml_does_not) {
     struct sample sample;
     sample_init(&sample);
     temporary_tree_write(&sample.tree, "dev/nvidia0", "");
@@ -119,8 +115,7 @@ static void device_files_serve_where_nvml_does_not(void **state) {
     sample_clear(&sample);
 }
 
-static void uuids_without_nvml_are_refused_with_advice(void **state) {
-    (void)state;
+TEST(uuids_without_nvml_are_refused_with_advice) {
     struct sample sample;
     sample_init(&sample);
     temporary_tree_write(&sample.tree, "dev/nvidia0", "");
@@ -133,8 +128,7 @@ static void uuids_without_nvml_are_refused_with_advice(void **state) {
     sample_clear(&sample);
 }
 
-static void amds_variables_select_one_after_the_other(void **state) {
-    (void)state;
+TEST(amds_variables_select_one_after_the_other) {
     struct sample sample;
     sample_init(&sample);
     for (int i = 0; i < 4; i++) {
@@ -152,8 +146,7 @@ static void amds_variables_select_one_after_the_other(void **state) {
     sample_clear(&sample);
 }
 
-static void nvidias_devices_come_before_amds(void **state) {
-    (void)state;
+TEST(nvidias_devices_come_before_amds) {
     struct sample sample;
     sample_init(&sample);
     sample_add_amd(&sample, 1, 0x20);
@@ -164,8 +157,7 @@ static void nvidias_devices_come_before_amds(void **state) {
     sample_clear(&sample);
 }
 
-static void intels_devices_count_only_when_asked_for(void **state) {
-    (void)state;
+TEST(intels_devices_count_only_when_asked_for) {
     struct sample sample;
     sample_init(&sample);
     temporary_tree_write(&sample.tree, "dev/dri/renderD128", "");
@@ -186,8 +178,7 @@ static void intels_devices_count_only_when_asked_for(void **state) {
     sample_clear(&sample);
 }
 
-static void real_source_reads_this_processs_environment(void **state) {
-    (void)state;
+TEST(real_source_reads_this_processs_environment) {
     assert_int_equal(setenv("CUDA_VISIBLE_DEVICES", "5", 1), 0);
     assert_int_equal(unsetenv("HIP_VISIBLE_DEVICES"), 0);
     struct gpu_inventory_source source;
@@ -196,17 +187,3 @@ static void real_source_reads_this_processs_environment(void **state) {
     assert_null(source.hip_visible_devices);
     assert_string_equal(source.dev_root, "/dev");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(machine_without_devices_is_no_failure),
-    cmocka_unit_test(nvml_devices_are_selected_by_number_and_uuid),
-    cmocka_unit_test(slice_of_a_device_is_one_device),
-    cmocka_unit_test(device_files_serve_where_nvml_does_not),
-    cmocka_unit_test(uuids_without_nvml_are_refused_with_advice),
-    cmocka_unit_test(amds_variables_select_one_after_the_other),
-    cmocka_unit_test(nvidias_devices_come_before_amds),
-    cmocka_unit_test(intels_devices_count_only_when_asked_for),
-    cmocka_unit_test(real_source_reads_this_processs_environment),
-};
-
-UNIT_TESTS(tests)

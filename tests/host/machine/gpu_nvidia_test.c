@@ -11,8 +11,7 @@ static void set_fake(const char *devices, const char *broken) {
     assert_int_equal(setenv("FAKE_NVML_BROKEN", broken, 1), 0);
 }
 
-static void nvml_tells_uuids_and_addresses(void **state) {
-    (void)state;
+TEST(nvml_tells_uuids_and_addresses) {
     set_fake("2", "");
     struct gpu_list list;
     struct failure failure = {0};
@@ -28,8 +27,7 @@ static void nvml_tells_uuids_and_addresses(void **state) {
     gpu_list_clear(&list);
 }
 
-static void device_nvml_tells_nothing_of_is_still_a_device(void **state) {
-    (void)state;
+TEST(device_nvml_tells_nothing_of_is_still_a_device) {
     static const struct {
         const char *broken;
         const char *uuid;
@@ -50,8 +48,7 @@ static void device_nvml_tells_nothing_of_is_still_a_device(void **state) {
     }
 }
 
-static void nvml_that_does_not_work_says_why(void **state) {
-    (void)state;
+TEST(nvml_that_does_not_work_says_why) {
     struct gpu_list list;
     struct failure failure;
     set_fake("1", "init");
@@ -65,8 +62,7 @@ static void nvml_that_does_not_work_says_why(void **state) {
     assert_string_equal(failure.message, "NVML claims 1000000 devices");
 }
 
-static void library_that_is_not_nvml_is_missing(void **state) {
-    (void)state;
+TEST(library_that_is_not_nvml_is_missing) {
     struct gpu_list list;
     struct failure failure;
     assert_int_equal(
@@ -76,8 +72,7 @@ static void library_that_is_not_nvml_is_missing(void **state) {
     assert_string_equal(failure.message, "libc.so.6 lacks functions of NVML");
 }
 
-static void device_files_are_counted(void **state) {
-    (void)state;
+TEST(device_files_are_counted) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "nvidia0", "");
@@ -91,13 +86,3 @@ static void device_files_are_counted(void **state) {
     gpu_list_clear(&list);
     temporary_tree_clear(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nvml_tells_uuids_and_addresses),
-    cmocka_unit_test(device_nvml_tells_nothing_of_is_still_a_device),
-    cmocka_unit_test(nvml_that_does_not_work_says_why),
-    cmocka_unit_test(library_that_is_not_nvml_is_missing),
-    cmocka_unit_test(device_files_are_counted),
-};
-
-UNIT_TESTS(tests)

@@ -91,8 +91,7 @@ static void write_two_sockets(const struct temporary_tree *tree) {
     }
 }
 
-static void two_sockets_of_two_nodes_with_two_threads(void **state) {
-    (void)state;
+TEST(two_sockets_of_two_nodes_with_two_threads) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_two_sockets(&tree);
@@ -128,8 +127,7 @@ static void two_sockets_of_two_nodes_with_two_threads(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void only_the_affinity_mask_is_described(void **state) {
-    (void)state;
+TEST(only_the_affinity_mask_is_described) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_two_sockets(&tree);
@@ -143,8 +141,7 @@ static void only_the_affinity_mask_is_described(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void memory_only_and_absent_nodes_are_passed_over(void **state) {
-    (void)state;
+TEST(memory_only_and_absent_nodes_are_passed_over) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     temporary_tree_write(&tree, "devices/system/node/possible", "0-2,7\n");
@@ -161,8 +158,7 @@ static void memory_only_and_absent_nodes_are_passed_over(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void core_complexes_come_from_the_last_data_cache(void **state) {
-    (void)state;
+TEST(core_complexes_come_from_the_last_data_cache) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     for (int cpu = 0; cpu < 8; cpu++) {
@@ -180,8 +176,7 @@ static void core_complexes_come_from_the_last_data_cache(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void machine_without_numa_and_cache_files_has_one_node(void **state) {
-    (void)state;
+TEST(machine_without_numa_and_cache_files_has_one_node) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     for (int cpu = 2; cpu < 6; cpu += 3) { /* CPUs 2 and 5: holes before and between */
@@ -199,8 +194,7 @@ static void machine_without_numa_and_cache_files_has_one_node(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void lacking_and_broken_files_are_named(void **state) {
-    (void)state;
+TEST(lacking_and_broken_files_are_named) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     write_two_sockets(&tree);
@@ -223,8 +217,7 @@ static void lacking_and_broken_files_are_named(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void this_machine_can_be_described(void **state) {
-    (void)state;
+TEST(this_machine_can_be_described) {
     struct cpu_set_bits allowed;
     assert_int_equal(machine_topology_allowed_cpus(&allowed, NULL), FAILURE_NONE);
     assert_true(cpu_set_count(&allowed) > 0);
@@ -246,15 +239,3 @@ static void this_machine_can_be_described(void **state) {
     }
     machine_description_clear(&machine);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_sockets_of_two_nodes_with_two_threads),
-    cmocka_unit_test(only_the_affinity_mask_is_described),
-    cmocka_unit_test(memory_only_and_absent_nodes_are_passed_over),
-    cmocka_unit_test(core_complexes_come_from_the_last_data_cache),
-    cmocka_unit_test(machine_without_numa_and_cache_files_has_one_node),
-    cmocka_unit_test(lacking_and_broken_files_are_named),
-    cmocka_unit_test(this_machine_can_be_described),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,7 @@ static void expect_limit(struct fixture *fixture, uint64_t expected) {
     temporary_tree_clear(&fixture->tree);
 }
 
-static void a_cgroup_of_version_2_limits_and_so_do_those_around_it(void **state) {
-    (void)state;
+TEST(a_cgroup_of_version_2_limits_and_so_do_those_around_it) {
     struct fixture fixture;
     set_up(&fixture, "0::/job/step\n");
     temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/step/memory.max", "max\n");
@@ -33,8 +32,7 @@ static void a_cgroup_of_version_2_limits_and_so_do_those_around_it(void **state)
     expect_limit(&fixture, 1000000);
 }
 
-static void a_cgroup_of_version_1_limits(void **state) {
-    (void)state;
+TEST(a_cgroup_of_version_1_limits) {
     struct fixture fixture;
     set_up(&fixture, "9:name=systemd:/other\n5:cpu,memory:/a\n0::/\n");
     temporary_tree_write(
@@ -44,16 +42,14 @@ static void a_cgroup_of_version_1_limits(void **state) {
     expect_limit(&fixture, 3000000);
 }
 
-static void in_a_container_the_root_has_the_limit(void **state) {
-    (void)state;
+TEST(in_a_container_the_root_has_the_limit) {
     struct fixture fixture;
     set_up(&fixture, "0::/kubepods/pod7/container9\n");
     temporary_tree_write(&fixture.tree, "sys/fs/cgroup/memory.max", "4000000\n");
     expect_limit(&fixture, 4000000);
 }
 
-static void without_a_limit_it_is_the_machines_memory(void **state) {
-    (void)state;
+TEST(without_a_limit_it_is_the_machines_memory) {
     struct fixture fixture;
     set_up(&fixture, "no cgroup\n0::/job\n");
     temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.max", "max\n");
@@ -63,8 +59,7 @@ static void without_a_limit_it_is_the_machines_memory(void **state) {
     expect_limit(&fixture, limit.rlim_cur < machine ? limit.rlim_cur : machine);
 }
 
-static void room_is_what_is_available_and_left_below_the_limits(void **state) {
-    (void)state;
+TEST(room_is_what_is_available_and_left_below_the_limits) {
     struct fixture fixture;
     set_up(&fixture, "0::/job/step\n");
     temporary_tree_write(&fixture.tree, "proc/meminfo",
@@ -78,13 +73,3 @@ static void room_is_what_is_available_and_left_below_the_limits(void **state) {
     assert_int_equal(memory_limit_room(fixture.tree.root), 0);
     temporary_tree_clear(&fixture.tree);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_cgroup_of_version_2_limits_and_so_do_those_around_it),
-    cmocka_unit_test(a_cgroup_of_version_1_limits),
-    cmocka_unit_test(in_a_container_the_root_has_the_limit),
-    cmocka_unit_test(without_a_limit_it_is_the_machines_memory),
-    cmocka_unit_test(room_is_what_is_available_and_left_below_the_limits),
-};
-
-UNIT_TESTS(tests)

@@ -25,21 +25,18 @@ static size_t times_in(const struct address_list *list, const struct network_add
     return times;
 }
 
-static void address_resolves_to_itself(void **state) {
-    (void)state;
+TEST(address_resolves_to_itself) {
     expect_only(address_list_of_name("192.0.2.1", NULL), "192.0.2.1");
     expect_only(address_list_of_name("2001:db8::1", NULL), "2001:db8::1");
 }
 
-static void only_an_address_is_read_without_asking(void **state) {
-    (void)state;
+TEST(only_an_address_is_read_without_asking) {
     expect_only(address_list_of_address("192.0.2.1"), "192.0.2.1");
     expect_only(address_list_of_address("2001:db8::1"), "2001:db8::1");
     assert_int_equal(address_list_of_address("localhost").count, 0);
 }
 
-static void canonical_name_is_given_when_asked_for(void **state) {
-    (void)state;
+TEST(canonical_name_is_given_when_asked_for) {
     char *name = NULL;
     struct address_list list = address_list_of_name("192.0.2.1", &name);
     assert_string_equal(name, "192.0.2.1");
@@ -47,8 +44,7 @@ static void canonical_name_is_given_when_asked_for(void **state) {
     address_list_clear(&list);
 }
 
-static void unknown_name_has_no_addresses(void **state) {
-    (void)state;
+TEST(unknown_name_has_no_addresses) {
     char *name = NULL;
     struct address_list list = address_list_of_name(UNKNOWN, &name);
     assert_int_equal(list.count, 0);
@@ -57,8 +53,7 @@ static void unknown_name_has_no_addresses(void **state) {
 }
 
 /* Which one that is depends on the machine, and where it has no such way, on nothing. */
-static void outgoing_first_keeps_every_address(void **state) {
-    (void)state;
+TEST(outgoing_first_keeps_every_address) {
     struct address_list before = address_list_of_interfaces();
     struct address_list after = address_list_of_interfaces();
     struct network_address absent = {.bytes = {192, 0, 2, 77}};
@@ -72,8 +67,7 @@ static void outgoing_first_keeps_every_address(void **state) {
     address_list_clear(&after);
 }
 
-static void machine_has_a_loopback_address(void **state) {
-    (void)state;
+TEST(machine_has_a_loopback_address) {
     struct address_list list = address_list_of_interfaces();
     bool has_loopback = false;
     for (size_t i = 0; i < list.count; i++) {
@@ -90,8 +84,7 @@ static union tcp_address address_of(const char *text) {
     return address;
 }
 
-static void addresses_of_this_machine_are_told_from_others(void **state) {
-    (void)state;
+TEST(addresses_of_this_machine_are_told_from_others) {
     static const char *const own[] = {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"};
     static const char *const others[] = {"192.0.2.77", "::ffff:192.0.2.77", "2001:db8::77"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -114,15 +107,3 @@ static void addresses_of_this_machine_are_told_from_others(void **state) {
     }
     address_list_clear(&interfaces);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(addresses_of_this_machine_are_told_from_others),
-    cmocka_unit_test(address_resolves_to_itself),
-    cmocka_unit_test(only_an_address_is_read_without_asking),
-    cmocka_unit_test(canonical_name_is_given_when_asked_for),
-    cmocka_unit_test(unknown_name_has_no_addresses),
-    cmocka_unit_test(outgoing_first_keeps_every_address),
-    cmocka_unit_test(machine_has_a_loopback_address),
-};
-
-UNIT_TESTS(tests)

@@ -58,8 +58,7 @@ static bool is_own(const char *host) {
     return is_own;
 }
 
-static void names_everybody_has_for_himself_are_this_machine(void **state) {
-    (void)state;
+TEST(names_everybody_has_for_himself_are_this_machine) {
     static const char *const hosts[] = {"localhost", "127.0.0.1", "127.9.9.9", "::1"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         assert_true(endpoint_owner_is_plain(hosts[i], NULL));
@@ -67,8 +66,7 @@ static void names_everybody_has_for_himself_are_this_machine(void **state) {
     }
 }
 
-static void own_host_name_is_this_machine(void **state) {
-    (void)state;
+TEST(own_host_name_is_this_machine) {
     char *name;
     assert_int_equal(local_address_host_name(&name, NULL), FAILURE_NONE);
     assert_true(endpoint_owner_is_plain(name, NULL));
@@ -76,15 +74,13 @@ static void own_host_name_is_this_machine(void **state) {
     free(name);
 }
 
-static void the_address_that_was_given_is_this_machine(void **state) {
-    (void)state;
+TEST(the_address_that_was_given_is_this_machine) {
     assert_true(endpoint_owner_is_plain(UNKNOWN, UNKNOWN));
     assert_true(endpoint_owner_is_plain("192.0.2.1", "192.0.2.1"));
     assert_false(endpoint_owner_is_plain("192.0.2.1", "192.0.2.2"));
 }
 
-static void addresses_of_all_interfaces_are_this_machine(void **state) {
-    (void)state;
+TEST(addresses_of_all_interfaces_are_this_machine) {
     struct address_list list = address_list_of_interfaces();
     assert_true(list.count > 0);
     for (size_t i = 0; i < list.count; i++) {
@@ -96,8 +92,7 @@ static void addresses_of_all_interfaces_are_this_machine(void **state) {
     address_list_clear(&list);
 }
 
-static void others_are_not_this_machine(void **state) {
-    (void)state;
+TEST(others_are_not_this_machine) {
     static const char *const hosts[] = {"192.0.2.1", "2001:db8::1", UNKNOWN, "0.0.0.0", "::"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         assert_false(endpoint_owner_is_plain(hosts[i], NULL));
@@ -105,8 +100,7 @@ static void others_are_not_this_machine(void **state) {
     }
 }
 
-static void it_can_be_asked_again(void **state) {
-    (void)state;
+TEST(it_can_be_asked_again) {
     struct fixture fixture;
     set_up(&fixture, UNKNOWN);
     assert_false(ask(&fixture));
@@ -114,8 +108,7 @@ static void it_can_be_asked_again(void **state) {
     tear_down(&fixture);
 }
 
-static void one_question_at_a_time_is_answered_once(void **state) {
-    (void)state;
+TEST(one_question_at_a_time_is_answered_once) {
     struct fixture fixture;
     set_up(&fixture, "127.0.0.1");
     assert_int_equal(endpoint_owner_ask(fixture.owner, NULL), FAILURE_NONE);
@@ -125,8 +118,7 @@ static void one_question_at_a_time_is_answered_once(void **state) {
     tear_down(&fixture);
 }
 
-static void a_question_under_way_can_be_forgotten(void **state) {
-    (void)state;
+TEST(a_question_under_way_can_be_forgotten) {
     for (int i = 0; i < 50; i++) {
         struct fixture fixture;
         set_up(&fixture, "127.0.0.1");
@@ -135,8 +127,7 @@ static void a_question_under_way_can_be_forgotten(void **state) {
     }
 }
 
-static void whoever_is_answered_may_free_it(void **state) {
-    (void)state;
+TEST(whoever_is_answered_may_free_it) {
     struct fixture fixture;
     set_up(&fixture, "127.0.0.1");
     fixture.frees_itself = true;
@@ -144,17 +135,3 @@ static void whoever_is_answered_may_free_it(void **state) {
     assert_null(fixture.owner);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(names_everybody_has_for_himself_are_this_machine),
-    cmocka_unit_test(own_host_name_is_this_machine),
-    cmocka_unit_test(the_address_that_was_given_is_this_machine),
-    cmocka_unit_test(addresses_of_all_interfaces_are_this_machine),
-    cmocka_unit_test(others_are_not_this_machine),
-    cmocka_unit_test(it_can_be_asked_again),
-    cmocka_unit_test(one_question_at_a_time_is_answered_once),
-    cmocka_unit_test(a_question_under_way_can_be_forgotten),
-    cmocka_unit_test(whoever_is_answered_may_free_it),
-};
-
-UNIT_TESTS(tests)

@@ -48,8 +48,7 @@ static void assert_answer(
     text_clear(&answer);
 }
 
-static void the_owners_answer_is_sent(void **state) {
-    (void)state;
+TEST(the_owners_answer_is_sent) {
     struct fixture fixture;
     set_up(&fixture);
     assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
@@ -60,8 +59,7 @@ static void the_owners_answer_is_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void other_methods_are_refused_without_asking(void **state) {
-    (void)state;
+TEST(other_methods_are_refused_without_asking) {
     struct fixture fixture;
     set_up(&fixture);
     assert_answer(&fixture, "DELETE /there HTTP/1.1", "HTTP/1.1 405 ", "GET or HEAD only\n");
@@ -71,8 +69,7 @@ static void other_methods_are_refused_without_asking(void **state) {
     tear_down(&fixture);
 }
 
-static void a_request_that_is_too_long_or_none_is_refused(void **state) {
-    (void)state;
+TEST(a_request_that_is_too_long_or_none_is_refused) {
     struct fixture fixture;
     struct text request = {0};
     struct text answer = {0};
@@ -100,8 +97,7 @@ static void turn(struct fixture *fixture) {
     }
 }
 
-static void silent_clients_keep_no_probe_waiting_and_the_newest_stay(void **state) {
-    (void)state;
+TEST(silent_clients_keep_no_probe_waiting_and_the_newest_stay) {
     enum { CLIENTS = 200 };
     struct fixture fixture;
     int silent[CLIENTS];
@@ -124,8 +120,7 @@ static void silent_clients_keep_no_probe_waiting_and_the_newest_stay(void **stat
     tear_down(&fixture);
 }
 
-static void a_port_that_is_taken_is_named(void **state) {
-    (void)state;
+TEST(a_port_that_is_taken_is_named) {
     struct fixture fixture;
     struct failure failure = {0};
     struct health_endpoint *second = NULL;
@@ -141,8 +136,7 @@ static void a_port_that_is_taken_is_named(void **state) {
     tear_down(&fixture);
 }
 
-static void an_endpoint_may_go_while_clients_wait(void **state) {
-    (void)state;
+TEST(an_endpoint_may_go_while_clients_wait) {
     struct fixture fixture;
     set_up(&fixture);
     int fd = client_connect(fixture.port);
@@ -153,14 +147,3 @@ static void an_endpoint_may_go_while_clients_wait(void **state) {
     tear_down(&fixture);
     close(fd);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_owners_answer_is_sent),
-    cmocka_unit_test(other_methods_are_refused_without_asking),
-    cmocka_unit_test(a_request_that_is_too_long_or_none_is_refused),
-    cmocka_unit_test(silent_clients_keep_no_probe_waiting_and_the_newest_stay),
-    cmocka_unit_test(a_port_that_is_taken_is_named),
-    cmocka_unit_test(an_endpoint_may_go_while_clients_wait),
-};
-
-UNIT_TESTS(tests)

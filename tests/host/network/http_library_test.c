@@ -3,8 +3,7 @@
 
 #include "host/network/health_endpoint.h"
 
-static void the_installed_library_has_what_is_needed(void **state) {
-    (void)state;
+TEST(the_installed_library_has_what_is_needed) {
     struct http_library library;
     assert_int_equal(http_library_load(HTTP_LIBRARY_NAME, &library, NULL), FAILURE_NONE);
     assert_non_null(library.start_daemon);
@@ -14,8 +13,7 @@ static void the_installed_library_has_what_is_needed(void **state) {
     http_library_unload(&library);
 }
 
-static void a_library_that_is_not_there_is_named(void **state) {
-    (void)state;
+TEST(a_library_that_is_not_there_is_named) {
     struct http_library library;
     struct failure failure = {0};
     assert_int_equal(http_library_load("libnowhere.so.12", &library, &failure), FAILURE_MISSING);
@@ -23,16 +21,7 @@ static void a_library_that_is_not_there_is_named(void **state) {
     assert_non_null(strstr(failure.message, "libnowhere.so.12"));
 }
 
-static void another_library_is_refused(void **state) {
-    (void)state;
+TEST(another_library_is_refused) {
     struct http_library library;
     assert_int_equal(http_library_load("libc.so.6", &library, NULL), FAILURE_MISSING);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_installed_library_has_what_is_needed),
-    cmocka_unit_test(a_library_that_is_not_there_is_named),
-    cmocka_unit_test(another_library_is_refused),
-};
-
-UNIT_TESTS(tests)

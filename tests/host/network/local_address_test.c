@@ -34,8 +34,7 @@ static bool leads_here(const char *name) {
     return is_here;
 }
 
-static void host_name_is_the_kernels(void **state) {
-    (void)state;
+TEST(host_name_is_the_kernels) {
     char expected[256];
     assert_int_equal(gethostname(expected, sizeof expected), 0);
     char *name;
@@ -44,16 +43,14 @@ static void host_name_is_the_kernels(void **state) {
     free(name);
 }
 
-static void some_qualified_name_is_always_found(void **state) {
-    (void)state;
+TEST(some_qualified_name_is_always_found) {
     char *name;
     assert_int_equal(local_address_qualified_name(&name, NULL), FAILURE_NONE);
     assert_true(strlen(name) > 0);
     free(name);
 }
 
-static void address_for_one_node_leads_here(void **state) {
-    (void)state;
+TEST(address_for_one_node_leads_here) {
     char *name;
     assert_int_equal(local_address_for_one_node(&name, NULL), FAILURE_NONE);
     assert_true(leads_here(name));
@@ -62,8 +59,7 @@ static void address_for_one_node_leads_here(void **state) {
 
 /* Defect 25 of torchrun: a host name that /etc/hosts maps to 127.0.0.1 was told to other nodes as
  * "localhost". */
-static void address_for_many_nodes_is_never_localhost(void **state) {
-    (void)state;
+TEST(address_for_many_nodes_is_never_localhost) {
     char *host_name;
     assert_int_equal(local_address_host_name(&host_name, NULL), FAILURE_NONE);
     char *name;
@@ -76,8 +72,7 @@ static void address_for_many_nodes_is_never_localhost(void **state) {
     free(host_name);
 }
 
-static void other_machines_may_see_the_interfaces_but_for_loopback(void **state) {
-    (void)state;
+TEST(other_machines_may_see_the_interfaces_but_for_loopback) {
     struct text all = {0};
     struct text none = {0};
     local_address_write_interfaces(4096, &all);
@@ -90,8 +85,7 @@ static void other_machines_may_see_the_interfaces_but_for_loopback(void **state)
     text_clear(&none);
 }
 
-static void only_an_own_address_as_it_is_written_is_one_beyond_loopback(void **state) {
-    (void)state;
+TEST(only_an_own_address_as_it_is_written_is_one_beyond_loopback) {
     struct text all = {0};
     assert_false(local_address_is_beyond_loopback("127.0.0.1"));
     assert_false(local_address_is_beyond_loopback("2130706433"));
@@ -104,14 +98,3 @@ static void only_an_own_address_as_it_is_written_is_one_beyond_loopback(void **s
     }
     text_clear(&all);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(only_an_own_address_as_it_is_written_is_one_beyond_loopback),
-    cmocka_unit_test(other_machines_may_see_the_interfaces_but_for_loopback),
-    cmocka_unit_test(host_name_is_the_kernels),
-    cmocka_unit_test(some_qualified_name_is_always_found),
-    cmocka_unit_test(address_for_one_node_leads_here),
-    cmocka_unit_test(address_for_many_nodes_is_never_localhost),
-};
-
-UNIT_TESTS(tests)

@@ -19,8 +19,7 @@ static bool can_connect(const char *address, int port) {
     return is_connected;
 }
 
-static void every_socket_listens_on_a_loopback_address_with_one_port(void **state) {
-    (void)state;
+TEST(every_socket_listens_on_a_loopback_address_with_one_port) {
     struct local_listener listener;
     assert_int_equal(local_listener_open("localhost", 0, &listener, NULL), FAILURE_NONE);
     assert_in_range(listener.port, 1, 65535);
@@ -39,8 +38,7 @@ static void every_socket_listens_on_a_loopback_address_with_one_port(void **stat
     local_listener_close(&listener);
 }
 
-static void an_address_of_the_name_is_listened_on_too(void **state) {
-    (void)state;
+TEST(an_address_of_the_name_is_listened_on_too) {
     struct local_listener listener;
     assert_int_equal(local_listener_open("127.0.1.1", 0, &listener, NULL), FAILURE_NONE);
     assert_true(can_connect("127.0.0.1", listener.port));
@@ -48,8 +46,7 @@ static void an_address_of_the_name_is_listened_on_too(void **state) {
     local_listener_close(&listener);
 }
 
-static void a_name_of_another_machine_is_refused(void **state) {
-    (void)state;
+TEST(a_name_of_another_machine_is_refused) {
     struct local_listener listener = {.count = 77};
     struct failure failure = {0};
     assert_int_equal(local_listener_open("192.0.2.77", 0, &listener, &failure), FAILURE_MISSING);
@@ -58,8 +55,7 @@ static void a_name_of_another_machine_is_refused(void **state) {
     assert_int_equal(listener.count, 77);
 }
 
-static void a_port_that_is_taken_is_named_in_the_failure(void **state) {
-    (void)state;
+TEST(a_port_that_is_taken_is_named_in_the_failure) {
     int fd;
     int port;
     struct local_listener listener = {.count = 77};
@@ -72,12 +68,3 @@ static void a_port_that_is_taken_is_named_in_the_failure(void **state) {
     assert_int_equal(listener.count, 77);
     close(fd);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_socket_listens_on_a_loopback_address_with_one_port),
-    cmocka_unit_test(an_address_of_the_name_is_listened_on_too),
-    cmocka_unit_test(a_name_of_another_machine_is_refused),
-    cmocka_unit_test(a_port_that_is_taken_is_named_in_the_failure),
-};
-
-UNIT_TESTS(tests)

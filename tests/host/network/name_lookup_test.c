@@ -55,7 +55,7 @@ static void look_at_names(void) {
     expect(name_lookup_addresses("--help", 0, &found) == EAI_NONAME);
 }
 
-static void names_are_found_by_libc_and_by_getent(void **state) {
+TEST(names_are_found_by_libc_and_by_getent) {
     struct name_addresses found = {0};
     (void)state;
     assert_int_equal(name_lookup_addresses("localhost", 0, &found), 0);
@@ -75,8 +75,7 @@ static void look_at_digits(void) {
 }
 
 /* There is no program to ask. */
-static void digits_are_an_address_without_getent(void **state) {
-    (void)state;
+TEST(digits_are_an_address_without_getent) {
     in_another_process(look_at_digits);
 }
 
@@ -87,8 +86,7 @@ static void look_without_getent(void) {
     name_addresses_clear(&found);
 }
 
-static void libc_is_asked_where_there_is_no_getent(void **state) {
-    (void)state;
+TEST(libc_is_asked_where_there_is_no_getent) {
     in_another_process(look_without_getent);
 }
 
@@ -107,7 +105,7 @@ static void look_at_an_answer(void) {
 }
 
 /* A getent of this test says what a name server would say. */
-static void what_getent_says_is_read(void **state) {
+TEST(what_getent_says_is_read) {
     char directory[] = "/tmp/muster_lookup_XXXXXX";
     (void)state;
     assert_non_null(mkdtemp(directory));
@@ -137,7 +135,7 @@ static void what_getent_says_is_read(void **state) {
     free(program);
 }
 
-static void the_names_of_an_address_are_those_of_libc(void **state) {
+TEST(the_names_of_an_address_are_those_of_libc) {
     struct text_list names = {0};
     static const unsigned char unknown[] = {192, 0, 2, 99};
     static const unsigned char loopback[] = {127, 0, 0, 1};
@@ -149,13 +147,3 @@ static void the_names_of_an_address_are_those_of_libc(void **state) {
     name_lookup_names(unknown, false, &names);
     assert_int_equal(names.count, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(names_are_found_by_libc_and_by_getent),
-    cmocka_unit_test(digits_are_an_address_without_getent),
-    cmocka_unit_test(libc_is_asked_where_there_is_no_getent),
-    cmocka_unit_test(what_getent_says_is_read),
-    cmocka_unit_test(the_names_of_an_address_are_those_of_libc),
-};
-
-UNIT_TESTS(tests)

@@ -73,23 +73,20 @@ static void expect_this_user(const char *device, const char *from, const char *a
     disconnect(&connection);
 }
 
-static void the_user_of_the_other_end_is_told(void **state) {
-    (void)state;
+TEST(the_user_of_the_other_end_is_told) {
     expect_this_user(NULL, NULL, "127.0.0.1", "127.0.0.1");
     expect_this_user(NULL, NULL, "::1", "::1");
     expect_this_user(NULL, NULL, NULL, "127.0.0.1"); /* IPv4 on an IPv6 socket */
     expect_this_user(NULL, NULL, NULL, "::ffff:127.0.0.1");
 }
 
-static void it_does_not_matter_which_addresses_of_this_machine_the_ends_have(void **state) {
-    (void)state;
+TEST(it_does_not_matter_which_addresses_of_this_machine_the_ends_have) {
     expect_this_user(NULL, "127.0.0.2", "127.0.0.1", "127.0.0.1");
     expect_this_user(NULL, "127.0.0.2", NULL, "127.77.0.3");
     expect_this_user(NULL, "::ffff:127.0.0.2", NULL, "::ffff:127.0.0.1");
 }
 
-static void an_end_that_is_bound_to_a_device_is_found(void **state) {
-    (void)state;
+TEST(an_end_that_is_bound_to_a_device_is_found) {
     expect_this_user("lo", NULL, "127.0.0.1", "127.0.0.1");
     expect_this_user("lo", NULL, "::1", "::1");
 }
@@ -116,24 +113,20 @@ static void expect_gone(bool resets, bool has_listener_there) {
     disconnect(&connection);
 }
 
-static void an_end_that_has_been_closed_is_nobodys(void **state) {
-    (void)state;
+TEST(an_end_that_has_been_closed_is_nobodys) {
     expect_gone(false, false);
 }
 
-static void an_end_that_was_reset_is_nobodys(void **state) {
-    (void)state;
+TEST(an_end_that_was_reset_is_nobodys) {
     expect_gone(true, false);
 }
 
 /* The kernel names it when it is asked for a connection that is over. */
-static void a_socket_that_listens_at_its_port_now_is_not_the_other_end(void **state) {
-    (void)state;
+TEST(a_socket_that_listens_at_its_port_now_is_not_the_other_end) {
     expect_gone(true, true);
 }
 
-static void a_kernel_that_does_not_find_this_end_either_cannot_tell(void **state) {
-    (void)state;
+TEST(a_kernel_that_does_not_find_this_end_either_cannot_tell) {
     struct connection connection = {0};
     connect_from(&connection, NULL, NULL, "127.0.0.1", "127.0.0.1");
     connection.peer = address_of("192.0.2.77", 5);
@@ -149,15 +142,3 @@ static void a_kernel_that_does_not_find_this_end_either_cannot_tell(void **state
     close(fd);
     disconnect(&connection);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_user_of_the_other_end_is_told),
-    cmocka_unit_test(it_does_not_matter_which_addresses_of_this_machine_the_ends_have),
-    cmocka_unit_test(an_end_that_is_bound_to_a_device_is_found),
-    cmocka_unit_test(an_end_that_has_been_closed_is_nobodys),
-    cmocka_unit_test(an_end_that_was_reset_is_nobodys),
-    cmocka_unit_test(a_socket_that_listens_at_its_port_now_is_not_the_other_end),
-    cmocka_unit_test(a_kernel_that_does_not_find_this_end_either_cannot_tell),
-};
-
-UNIT_TESTS(tests)

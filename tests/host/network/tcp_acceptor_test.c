@@ -57,8 +57,7 @@ static void turn_until_accepted(struct fixture *fixture, int count) {
     assert_int_equal(fixture->accepted_count, count);
 }
 
-static void clients_are_handed_over_with_their_address(void **state) {
-    (void)state;
+TEST(clients_are_handed_over_with_their_address) {
     struct fixture fixture;
     set_up(&fixture);
     int client = client_connect(fixture.port);
@@ -73,8 +72,7 @@ static void clients_are_handed_over_with_their_address(void **state) {
     tear_down(&fixture);
 }
 
-static void drain_accepts_without_the_loop(void **state) {
-    (void)state;
+TEST(drain_accepts_without_the_loop) {
     struct fixture fixture;
     set_up(&fixture);
     int clients[3];
@@ -101,8 +99,7 @@ static struct rlimit leave_descriptors(rlim_t left) {
     return before;
 }
 
-static void without_descriptors_clients_are_turned_away_and_told_once(void **state) {
-    (void)state;
+TEST(without_descriptors_clients_are_turned_away_and_told_once) {
     struct fixture fixture;
     set_up(&fixture);
     int clients[3];
@@ -124,8 +121,7 @@ static void without_descriptors_clients_are_turned_away_and_told_once(void **sta
     tear_down(&fixture);
 }
 
-static void what_the_process_keeps_no_client_gets(void **state) {
-    (void)state;
+TEST(what_the_process_keeps_no_client_gets) {
     struct fixture fixture;
     set_up(&fixture);
     struct rlimit before;
@@ -153,12 +149,3 @@ static void what_the_process_keeps_no_client_gets(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_the_process_keeps_no_client_gets),
-    cmocka_unit_test(clients_are_handed_over_with_their_address),
-    cmocka_unit_test(drain_accepts_without_the_loop),
-    cmocka_unit_test(without_descriptors_clients_are_turned_away_and_told_once),
-};
-
-UNIT_TESTS(tests)

@@ -12,35 +12,30 @@ static void expect(const union tcp_address *address, const char *text, int port)
     assert_int_equal(tcp_address_port(address), port);
 }
 
-static void ipv4_is_written_with_its_port(void **state) {
-    (void)state;
+TEST(ipv4_is_written_with_its_port) {
     union tcp_address address = {.ipv4 = {.sin_family = AF_INET, .sin_port = htons(29500)}};
     assert_int_equal(inet_pton(AF_INET, "192.0.2.1", &address.ipv4.sin_addr), 1);
     expect(&address, "192.0.2.1:29500", 29500);
 }
 
-static void ipv6_is_written_in_brackets(void **state) {
-    (void)state;
+TEST(ipv6_is_written_in_brackets) {
     union tcp_address address = {.ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(1)}};
     assert_int_equal(inet_pton(AF_INET6, "2001:db8::1", &address.ipv6.sin6_addr), 1);
     expect(&address, "[2001:db8::1]:1", 1);
 }
 
-static void mapped_ipv4_is_written_as_ipv4(void **state) {
-    (void)state;
+TEST(mapped_ipv4_is_written_as_ipv4) {
     union tcp_address address = {.ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(65535)}};
     assert_int_equal(inet_pton(AF_INET6, "::ffff:10.1.2.3", &address.ipv6.sin6_addr), 1);
     expect(&address, "10.1.2.3:65535", 65535);
 }
 
-static void unknown_family_is_a_question_mark(void **state) {
-    (void)state;
+TEST(unknown_family_is_a_question_mark) {
     union tcp_address address = {.any = {.sa_family = AF_UNIX}};
     expect(&address, "?:0", 0);
 }
 
-static void literal_addresses_resolve_to_themselves(void **state) {
-    (void)state;
+TEST(literal_addresses_resolve_to_themselves) {
     union tcp_address addresses[4];
     size_t count = 0;
     assert_int_equal(
@@ -51,8 +46,7 @@ static void literal_addresses_resolve_to_themselves(void **state) {
     expect(&addresses[0], "[::1]:1", 1);
 }
 
-static void unknown_host_is_named(void **state) {
-    (void)state;
+TEST(unknown_host_is_named) {
     union tcp_address addresses[1];
     size_t count = 77;
     struct failure failure = {0};
@@ -70,8 +64,7 @@ static void expect_this_machine(const char *peer, const char *own, bool is_expec
     assert_int_equal(tcp_address_is_this_machine(&addresses[0], &addresses[1]), is_expected);
 }
 
-static void who_connects_to_its_own_address_is_on_this_machine(void **state) {
-    (void)state;
+TEST(who_connects_to_its_own_address_is_on_this_machine) {
     expect_this_machine("127.0.0.1", "127.0.0.1", true);
     expect_this_machine("127.8.0.1", "::1", true);
     expect_this_machine("::1", "::1", true);
@@ -96,8 +89,7 @@ static void expect_host(const char *address, const char *text) {
     }
 }
 
-static void a_host_is_written_unless_only_this_machine_can_have_it(void **state) {
-    (void)state;
+TEST(a_host_is_written_unless_only_this_machine_can_have_it) {
     expect_host("192.0.2.7", "192.0.2.7");
     expect_host("::ffff:192.0.2.7", "192.0.2.7");
     expect_host("2001:db8::1", "2001:db8::1");
@@ -116,25 +108,10 @@ static void expect_numeric(const char *address, const char *text, bool is_comple
     assert_string_equal(written, text);
 }
 
-static void numbers_are_all_of_an_address_unless_it_is_link_local(void **state) {
-    (void)state;
+TEST(numbers_are_all_of_an_address_unless_it_is_link_local) {
     expect_numeric("192.0.2.7", "192.0.2.7", true);
     expect_numeric("::ffff:192.0.2.7", "192.0.2.7", true);
     expect_numeric("127.0.0.1", "127.0.0.1", true);
     expect_numeric("2001:db8::1", "2001:db8::1", true);
     expect_numeric("fe80::1%lo", "fe80::1", false);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(numbers_are_all_of_an_address_unless_it_is_link_local),
-    cmocka_unit_test(a_host_is_written_unless_only_this_machine_can_have_it),
-    cmocka_unit_test(who_connects_to_its_own_address_is_on_this_machine),
-    cmocka_unit_test(ipv4_is_written_with_its_port),
-    cmocka_unit_test(ipv6_is_written_in_brackets),
-    cmocka_unit_test(mapped_ipv4_is_written_as_ipv4),
-    cmocka_unit_test(unknown_family_is_a_question_mark),
-    cmocka_unit_test(literal_addresses_resolve_to_themselves),
-    cmocka_unit_test(unknown_host_is_named),
-};
-
-UNIT_TESTS(tests)

@@ -37,8 +37,7 @@ static bool has_ipv6(void) {
     return has;
 }
 
-static void port_zero_reports_the_port_it_got(void **state) {
-    (void)state;
+TEST(port_zero_reports_the_port_it_got) {
     int fd;
     int port = 0;
     assert_int_equal(tcp_listener_open(NULL, 0, &fd, &port, NULL), FAILURE_NONE);
@@ -50,8 +49,7 @@ static void port_zero_reports_the_port_it_got(void **state) {
     close(fd);
 }
 
-static void one_address_does_not_listen_on_others(void **state) {
-    (void)state;
+TEST(one_address_does_not_listen_on_others) {
     int fd;
     int port;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
@@ -60,8 +58,7 @@ static void one_address_does_not_listen_on_others(void **state) {
     close(fd);
 }
 
-static void names_are_resolved(void **state) {
-    (void)state;
+TEST(names_are_resolved) {
     int fd;
     int port;
     assert_int_equal(tcp_listener_open("localhost", 0, &fd, &port, NULL), FAILURE_NONE);
@@ -69,8 +66,7 @@ static void names_are_resolved(void **state) {
     close(fd);
 }
 
-static void taken_port_is_named_in_the_failure(void **state) {
-    (void)state;
+TEST(taken_port_is_named_in_the_failure) {
     int fd;
     int port;
     assert_int_equal(tcp_listener_open(NULL, 0, &fd, &port, NULL), FAILURE_NONE);
@@ -87,8 +83,7 @@ static void taken_port_is_named_in_the_failure(void **state) {
     close(fd);
 }
 
-static void foreign_address_is_named_in_the_failure(void **state) {
-    (void)state;
+TEST(foreign_address_is_named_in_the_failure) {
     int fd;
     int port;
     struct failure failure = {0};
@@ -96,8 +91,7 @@ static void foreign_address_is_named_in_the_failure(void **state) {
     assert_non_null(strstr(failure.message, "192.0.2.1"));
 }
 
-static void impossible_ports_and_hosts_are_refused(void **state) {
-    (void)state;
+TEST(impossible_ports_and_hosts_are_refused) {
     int fd;
     int port;
     assert_int_equal(tcp_listener_open(NULL, -1, &fd, &port, NULL), FAILURE_INVALID);
@@ -105,8 +99,7 @@ static void impossible_ports_and_hosts_are_refused(void **state) {
     assert_int_equal(tcp_listener_open("no such host", 0, &fd, &port, NULL), FAILURE_INVALID);
 }
 
-static void bound_socket_is_adopted(void **state) {
-    (void)state;
+TEST(bound_socket_is_adopted) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -130,8 +123,7 @@ static void adoption_refuses(int fd, const char *expected) {
     assert_int_equal(port, -7);
 }
 
-static void other_descriptors_are_not_adopted(void **state) {
-    (void)state;
+TEST(other_descriptors_are_not_adopted) {
     adoption_refuses(1000000, "not open");
     int file = open("/dev/null", O_RDONLY);
     adoption_refuses(file, "not a socket");
@@ -147,8 +139,7 @@ static void other_descriptors_are_not_adopted(void **state) {
     close(unbound);
 }
 
-static void connected_socket_is_not_adopted(void **state) {
-    (void)state;
+TEST(connected_socket_is_not_adopted) {
     int listening;
     int port;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &listening, &port, NULL), FAILURE_NONE);
@@ -185,8 +176,7 @@ static int unused_port(void) {
     return port;
 }
 
-static void of_two_who_ask_for_a_port_at_once_one_gets_it(void **state) {
-    (void)state;
+TEST(of_two_who_ask_for_a_port_at_once_one_gets_it) {
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, 2);
     for (int i = 0; i < 300; i++) {
@@ -201,18 +191,3 @@ static void of_two_who_ask_for_a_port_at_once_one_gets_it(void **state) {
     }
     pthread_barrier_destroy(&start);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(of_two_who_ask_for_a_port_at_once_one_gets_it),
-    cmocka_unit_test(port_zero_reports_the_port_it_got),
-    cmocka_unit_test(one_address_does_not_listen_on_others),
-    cmocka_unit_test(names_are_resolved),
-    cmocka_unit_test(taken_port_is_named_in_the_failure),
-    cmocka_unit_test(foreign_address_is_named_in_the_failure),
-    cmocka_unit_test(impossible_ports_and_hosts_are_refused),
-    cmocka_unit_test(bound_socket_is_adopted),
-    cmocka_unit_test(other_descriptors_are_not_adopted),
-    cmocka_unit_test(connected_socket_is_not_adopted),
-};
-
-UNIT_TESTS(tests)

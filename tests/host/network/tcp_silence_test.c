@@ -27,20 +27,17 @@ static void expect_limits(struct duration timeout, int seconds, int milliseconds
     close(fd);
 }
 
-static void timeout_is_shared_among_three_probes(void **state) {
-    (void)state;
+TEST(timeout_is_shared_among_three_probes) {
     expect_limits(duration_from_seconds(3), 1, 3000);
     expect_limits(duration_from_seconds(180), 60, 180000);
 }
 
-static void shortest_and_longest_timeouts_are_what_the_kernel_can_do(void **state) {
-    (void)state;
+TEST(shortest_and_longest_timeouts_are_what_the_kernel_can_do) {
     expect_limits(duration_from_milliseconds(100), 1, 100);
     expect_limits(DURATION_FOREVER, 32767, INT32_MAX);
 }
 
-static void a_watched_connection_is_left_to_its_watcher_for_three_timeouts(void **state) {
-    (void)state;
+TEST(a_watched_connection_is_left_to_its_watcher_for_three_timeouts) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     tcp_silence_watch(fd, duration_from_seconds(3));
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
@@ -55,8 +52,7 @@ static void a_watched_connection_is_left_to_its_watcher_for_three_timeouts(void 
 }
 
 /* The kernel of the other end acknowledges what its program never reads. */
-static void the_silence_ends_with_every_acknowledgement(void **state) {
-    (void)state;
+TEST(the_silence_ends_with_every_acknowledgement) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -80,8 +76,7 @@ static void the_silence_ends_with_every_acknowledgement(void **state) {
     close(listener);
 }
 
-static void lost_ways_are_silence_and_ends_are_not(void **state) {
-    (void)state;
+TEST(lost_ways_are_silence_and_ends_are_not) {
     assert_true(tcp_silence_is(ETIMEDOUT));
     assert_true(tcp_silence_is(EHOSTUNREACH));
     assert_true(tcp_silence_is(ENETUNREACH));
@@ -89,13 +84,3 @@ static void lost_ways_are_silence_and_ends_are_not(void **state) {
     assert_false(tcp_silence_is(ECONNRESET));
     assert_false(tcp_silence_is(EPIPE));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(timeout_is_shared_among_three_probes),
-    cmocka_unit_test(shortest_and_longest_timeouts_are_what_the_kernel_can_do),
-    cmocka_unit_test(a_watched_connection_is_left_to_its_watcher_for_three_timeouts),
-    cmocka_unit_test(the_silence_ends_with_every_acknowledgement),
-    cmocka_unit_test(lost_ways_are_silence_and_ends_are_not),
-};
-
-UNIT_TESTS(tests)

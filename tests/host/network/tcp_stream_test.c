@@ -97,8 +97,7 @@ static void expect_messages(const struct fixture *fixture, const char *expected)
     assert_memory_equal(fixture->messages.data, expected, strlen(expected));
 }
 
-static void whole_messages_leave_no_memory_behind(void **state) {
-    (void)state;
+TEST(whole_messages_leave_no_memory_behind) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     feed(&fixture, "0123456789abcdefghij");
@@ -107,8 +106,7 @@ static void whole_messages_leave_no_memory_behind(void **state) {
     tear_down(&fixture);
 }
 
-static void pieces_are_put_together_and_the_owner_is_not_asked_in_vain(void **state) {
-    (void)state;
+TEST(pieces_are_put_together_and_the_owner_is_not_asked_in_vain) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     feed(&fixture, "01234");
@@ -125,8 +123,7 @@ static void pieces_are_put_together_and_the_owner_is_not_asked_in_vain(void **st
     tear_down(&fixture);
 }
 
-static void owner_may_close_while_receiving(void **state) {
-    (void)state;
+TEST(owner_may_close_while_receiving) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     fixture.closes_on_message = true;
@@ -137,8 +134,7 @@ static void owner_may_close_while_receiving(void **state) {
     tear_down(&fixture);
 }
 
-static void unfinished_input_beyond_the_memory_ends_the_stream(void **state) {
-    (void)state;
+TEST(unfinished_input_beyond_the_memory_ends_the_stream) {
     struct fixture fixture;
     set_up(&fixture, 100, 3);
     feed(&fixture, "0123");
@@ -147,8 +143,7 @@ static void unfinished_input_beyond_the_memory_ends_the_stream(void **state) {
     tear_down(&fixture);
 }
 
-static void a_full_pool_asks_its_owner_for_room(void **state) {
-    (void)state;
+TEST(a_full_pool_asks_its_owner_for_room) {
     struct fixture fixture;
     set_up(&fixture, 100, 3);
     fixture.given = 5;
@@ -162,8 +157,7 @@ static void a_full_pool_asks_its_owner_for_room(void **state) {
     tear_down(&fixture);
 }
 
-static void a_buffer_doubles_up_to_its_message(void **state) {
-    (void)state;
+TEST(a_buffer_doubles_up_to_its_message) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     feed(&fixture, "012");
@@ -175,8 +169,7 @@ static void a_buffer_doubles_up_to_its_message(void **state) {
     tear_down(&fixture);
 }
 
-static void peer_that_leaves_ends_the_stream(void **state) {
-    (void)state;
+TEST(peer_that_leaves_ends_the_stream) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     shutdown(fixture.far_end, SHUT_WR);
@@ -185,8 +178,7 @@ static void peer_that_leaves_ends_the_stream(void **state) {
     tear_down(&fixture);
 }
 
-static void sending_to_a_peer_that_left_ends_the_stream_without_a_signal(void **state) {
-    (void)state;
+TEST(sending_to_a_peer_that_left_ends_the_stream_without_a_signal) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     close(fixture.far_end);
@@ -205,8 +197,7 @@ static struct slice large_data(size_t length) {
     return (struct slice){data, length};
 }
 
-static void what_the_kernel_does_not_take_follows_when_it_does(void **state) {
-    (void)state;
+TEST(what_the_kernel_does_not_take_follows_when_it_does) {
     struct fixture fixture;
     size_t length = (size_t)4 << 20;
     set_up(&fixture, 2 * length, 8 * length);
@@ -224,8 +215,7 @@ static void what_the_kernel_does_not_take_follows_when_it_does(void **state) {
     tear_down(&fixture);
 }
 
-static void unread_output_beyond_the_ceiling_ends_the_stream(void **state) {
-    (void)state;
+TEST(unread_output_beyond_the_ceiling_ends_the_stream) {
     struct fixture fixture;
     size_t length = (size_t)4 << 20;
     set_up(&fixture, length, 8 * length);
@@ -239,8 +229,7 @@ static void unread_output_beyond_the_ceiling_ends_the_stream(void **state) {
     tear_down(&fixture);
 }
 
-static void catching_up_receives_without_the_loop(void **state) {
-    (void)state;
+TEST(catching_up_receives_without_the_loop) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     client_send(fixture.far_end, "0123456789", 10);
@@ -249,8 +238,7 @@ static void catching_up_receives_without_the_loop(void **state) {
     tear_down(&fixture);
 }
 
-static void a_turn_receives_little_and_the_rest_of_a_message(void **state) {
-    (void)state;
+TEST(a_turn_receives_little_and_the_rest_of_a_message) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     fixture.pool.turn_bytes = 4;
@@ -261,8 +249,7 @@ static void a_turn_receives_little_and_the_rest_of_a_message(void **state) {
     tear_down(&fixture);
 }
 
-static void a_held_stream_goes_on_in_the_next_turn(void **state) {
-    (void)state;
+TEST(a_held_stream_goes_on_in_the_next_turn) {
     struct fixture fixture;
     set_up(&fixture, 100, 1000);
     fixture.holds_on_message = true;
@@ -276,8 +263,7 @@ static void a_held_stream_goes_on_in_the_next_turn(void **state) {
     tear_down(&fixture);
 }
 
-static void a_held_stream_receives_nothing_until_its_peer_has_read(void **state) {
-    (void)state;
+TEST(a_held_stream_receives_nothing_until_its_peer_has_read) {
     struct fixture fixture;
     uint8_t data[1 << 20] = {0};
     set_up(&fixture, 4 << 20, 8 << 20);
@@ -298,8 +284,7 @@ static void a_held_stream_receives_nothing_until_its_peer_has_read(void **state)
     tear_down(&fixture);
 }
 
-static void a_held_stream_notices_the_end_of_its_peer(void **state) {
-    (void)state;
+TEST(a_held_stream_notices_the_end_of_its_peer) {
     struct fixture fixture;
     uint8_t data[1 << 20] = {0};
     set_up(&fixture, 4 << 20, 8 << 20);
@@ -315,23 +300,3 @@ static void a_held_stream_notices_the_end_of_its_peer(void **state) {
     fixture.far_end = -1;
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(whole_messages_leave_no_memory_behind),
-    cmocka_unit_test(pieces_are_put_together_and_the_owner_is_not_asked_in_vain),
-    cmocka_unit_test(owner_may_close_while_receiving),
-    cmocka_unit_test(unfinished_input_beyond_the_memory_ends_the_stream),
-    cmocka_unit_test(a_full_pool_asks_its_owner_for_room),
-    cmocka_unit_test(a_buffer_doubles_up_to_its_message),
-    cmocka_unit_test(peer_that_leaves_ends_the_stream),
-    cmocka_unit_test(sending_to_a_peer_that_left_ends_the_stream_without_a_signal),
-    cmocka_unit_test(what_the_kernel_does_not_take_follows_when_it_does),
-    cmocka_unit_test(unread_output_beyond_the_ceiling_ends_the_stream),
-    cmocka_unit_test(catching_up_receives_without_the_loop),
-    cmocka_unit_test(a_turn_receives_little_and_the_rest_of_a_message),
-    cmocka_unit_test(a_held_stream_goes_on_in_the_next_turn),
-    cmocka_unit_test(a_held_stream_receives_nothing_until_its_peer_has_read),
-    cmocka_unit_test(a_held_stream_notices_the_end_of_its_peer),
-};
-
-UNIT_TESTS(tests)

@@ -181,8 +181,7 @@ static void set_up_for_word(struct fixture *fixture, void (*play)(int say)) {
 
 /* Cases. */
 
-static void a_killed_worker_is_told_before_anybody_waits_for_it(void **state) {
-    (void)state;
+TEST(a_killed_worker_is_told_before_anybody_waits_for_it) {
     struct fixture fixture;
     set_up(&fixture, sleep_on);
     look(&fixture);
@@ -198,8 +197,7 @@ static void a_killed_worker_is_told_before_anybody_waits_for_it(void **state) {
     tear_down(&fixture);
 }
 
-static void an_exit_with_a_failure_is_told(void **state) {
-    (void)state;
+TEST(an_exit_with_a_failure_is_told) {
     struct fixture fixture;
     set_up_for_word(&fixture, exit_with_3_at_word);
     look(&fixture);
@@ -210,8 +208,7 @@ static void an_exit_with_a_failure_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void neither_a_success_nor_an_exec_is_told(void **state) {
-    (void)state;
+TEST(neither_a_success_nor_an_exec_is_told) {
     void (*const plays[])(int say) = {exit_well_at_word, exec_at_word};
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
         struct fixture fixture;
@@ -224,8 +221,7 @@ static void neither_a_success_nor_an_exec_is_told(void **state) {
     }
 }
 
-static void the_end_of_a_workers_child_says_nothing(void **state) {
-    (void)state;
+TEST(the_end_of_a_workers_child_says_nothing) {
     struct fixture fixture;
     char byte;
     set_up(&fixture, have_a_child_that_fails);
@@ -240,8 +236,7 @@ static void the_end_of_a_workers_child_says_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void a_worker_without_the_mutex_costs_no_thread(void **state) {
-    (void)state;
+TEST(a_worker_without_the_mutex_costs_no_thread) {
     struct fixture fixture;
     set_up(&fixture, sleep_on);
     death_notice_look(fixture.notice, fixture.worker + 1); /* whose number is not in the page */
@@ -251,8 +246,7 @@ static void a_worker_without_the_mutex_costs_no_thread(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_waits_any_more_when_the_notice_is_freed(void **state) {
-    (void)state;
+TEST(nobody_waits_any_more_when_the_notice_is_freed) {
     struct fixture fixture;
     set_up(&fixture, sleep_on);
     look(&fixture);
@@ -263,8 +257,7 @@ static void nobody_waits_any_more_when_the_notice_is_freed(void **state) {
 }
 
 /* /proc decides. */
-static void a_page_that_lies_does_no_harm(void **state) {
-    (void)state;
+TEST(a_page_that_lies_does_no_harm) {
     static const uint32_t lies[] = {0, FUTEX_OWNER_DIED, 1, UINT32_MAX};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct fixture fixture;
@@ -281,8 +274,7 @@ static void a_page_that_lies_does_no_harm(void **state) {
     }
 }
 
-static void a_page_that_wakes_all_the_time_is_left_alone(void **state) {
-    (void)state;
+TEST(a_page_that_wakes_all_the_time_is_left_alone) {
     struct fixture fixture;
     set_up(&fixture, sleep_on);
     look(&fixture);
@@ -296,8 +288,7 @@ static void a_page_that_wakes_all_the_time_is_left_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_takes_the_page_away(void **state) {
-    (void)state;
+TEST(nobody_takes_the_page_away) {
     struct fixture fixture;
     set_up(&fixture, sleep_on);
     assert_int_equal(ftruncate(fixture.file, 0), -1);
@@ -305,17 +296,3 @@ static void nobody_takes_the_page_away(void **state) {
     assert_int_equal(ftruncate(fixture.file, 2 * DEATH_NOTICE_PAGE), 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_killed_worker_is_told_before_anybody_waits_for_it),
-    cmocka_unit_test(an_exit_with_a_failure_is_told),
-    cmocka_unit_test(neither_a_success_nor_an_exec_is_told),
-    cmocka_unit_test(the_end_of_a_workers_child_says_nothing),
-    cmocka_unit_test(a_worker_without_the_mutex_costs_no_thread),
-    cmocka_unit_test(nobody_waits_any_more_when_the_notice_is_freed),
-    cmocka_unit_test(a_page_that_lies_does_no_harm),
-    cmocka_unit_test(a_page_that_wakes_all_the_time_is_left_alone),
-    cmocka_unit_test(nobody_takes_the_page_away),
-};
-
-UNIT_TESTS(tests)

@@ -65,8 +65,7 @@ static void end_child(const struct fixture *fixture, int index) {
     assert_int_equal(waitid(P_PID, (id_t)fixture->children[index], &info, WEXITED | WNOWAIT), 0);
 }
 
-static void the_end_of_each_is_told_once(void **state) {
-    (void)state;
+TEST(the_end_of_each_is_told_once) {
     struct fixture fixture;
     set_up(&fixture);
     assert_true(death_watch_add(fixture.watch, fixture.children[0]));
@@ -85,8 +84,7 @@ static void the_end_of_each_is_told_once(void **state) {
     tear_down(&fixture);
 }
 
-static void one_that_ended_before_is_told_unless_nothing_is_left_of_it(void **state) {
-    (void)state;
+TEST(one_that_ended_before_is_told_unless_nothing_is_left_of_it) {
     struct fixture fixture;
     set_up(&fixture);
     end_child(&fixture, 0);
@@ -99,8 +97,7 @@ static void one_that_ended_before_is_told_unless_nothing_is_left_of_it(void **st
     tear_down(&fixture);
 }
 
-static void there_is_room_again_when_one_has_ended(void **state) {
-    (void)state;
+TEST(there_is_room_again_when_one_has_ended) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < 3; i++) {
@@ -118,8 +115,7 @@ static void there_is_room_again_when_one_has_ended(void **state) {
     tear_down(&fixture);
 }
 
-static void the_end_of_one_that_was_removed_is_not_told(void **state) {
-    (void)state;
+TEST(the_end_of_one_that_was_removed_is_not_told) {
     struct fixture fixture;
     set_up(&fixture);
     assert_true(death_watch_add(fixture.watch, fixture.children[0]));
@@ -134,12 +130,3 @@ static void the_end_of_one_that_was_removed_is_not_told(void **state) {
     assert_int_equal(fixture.count, 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_end_of_each_is_told_once),
-    cmocka_unit_test(one_that_ended_before_is_told_unless_nothing_is_left_of_it),
-    cmocka_unit_test(there_is_room_again_when_one_has_ended),
-    cmocka_unit_test(the_end_of_one_that_was_removed_is_not_told),
-};
-
-UNIT_TESTS(tests)

@@ -24,8 +24,7 @@ static void set_up(struct guardian_fence *fence) {
     guardian_fence_hear(fence, duration_from_milliseconds(PATIENCE_MILLISECONDS), at(0));
 }
 
-static void fence_closes_when_the_agent_was_silent_for_too_long(void **state) {
-    (void)state;
+TEST(fence_closes_when_the_agent_was_silent_for_too_long) {
     struct guardian_fence fence;
     set_up(&fence);
     assert_int_equal(look_until(&fence, 0, 10000), PATIENCE_MILLISECONDS);
@@ -34,8 +33,7 @@ static void fence_closes_when_the_agent_was_silent_for_too_long(void **state) {
     assert_false(guardian_fence_look(&fence, at(20000))); /* once */
 }
 
-static void each_word_of_the_agent_begins_anew(void **state) {
-    (void)state;
+TEST(each_word_of_the_agent_begins_anew) {
     struct guardian_fence fence;
     set_up(&fence);
     assert_int_equal(look_until(&fence, 0, 1500), 1500);
@@ -46,8 +44,7 @@ static void each_word_of_the_agent_begins_anew(void **state) {
     assert_int_equal(guardian_fence_pause(&fence), -1);
 }
 
-static void time_in_which_nobody_looked_does_not_count(void **state) {
-    (void)state;
+TEST(time_in_which_nobody_looked_does_not_count) {
     struct guardian_fence fence;
     set_up(&fence);
     assert_false(guardian_fence_look(&fence, at(100)));
@@ -56,8 +53,7 @@ static void time_in_which_nobody_looked_does_not_count(void **state) {
 }
 
 /* As the guardian looks: how often until the fence closes, and when. */
-static void silence_is_looked_at_more_closely_the_longer_it_lasts(void **state) {
-    (void)state;
+TEST(silence_is_looked_at_more_closely_the_longer_it_lasts) {
     struct guardian_fence fence;
     set_up(&fence);
     assert_int_equal(guardian_fence_pause(&fence), PATIENCE_MILLISECONDS / 4);
@@ -75,8 +71,7 @@ static void silence_is_looked_at_more_closely_the_longer_it_lasts(void **state) 
     assert_in_range(looks, 4, 20);
 }
 
-static void fence_opens_when_the_agent_knows_of_it(void **state) {
-    (void)state;
+TEST(fence_opens_when_the_agent_knows_of_it) {
     struct guardian_fence fence;
     set_up(&fence);
     look_until(&fence, 0, 10000);
@@ -87,20 +82,8 @@ static void fence_opens_when_the_agent_knows_of_it(void **state) {
     assert_int_equal(look_until(&fence, 11000, 20000), 11000 + PATIENCE_MILLISECONDS);
 }
 
-static void a_zeroed_fence_never_closes(void **state) {
-    (void)state;
+TEST(a_zeroed_fence_never_closes) {
     struct guardian_fence fence = {0};
     assert_int_equal(look_until(&fence, 0, 10000), 10000);
     assert_int_equal(guardian_fence_pause(&fence), -1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(fence_closes_when_the_agent_was_silent_for_too_long),
-    cmocka_unit_test(each_word_of_the_agent_begins_anew),
-    cmocka_unit_test(time_in_which_nobody_looked_does_not_count),
-    cmocka_unit_test(silence_is_looked_at_more_closely_the_longer_it_lasts),
-    cmocka_unit_test(fence_opens_when_the_agent_knows_of_it),
-    cmocka_unit_test(a_zeroed_fence_never_closes),
-};
-
-UNIT_TESTS(tests)

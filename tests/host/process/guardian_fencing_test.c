@@ -37,8 +37,7 @@ static void expect_end_of_connection(int fd) {
     close(fd);
 }
 
-static void connection_ends_when_the_guardian_lets_go_or_fences(void **state) {
-    (void)state;
+TEST(connection_ends_when_the_guardian_lets_go_or_fences) {
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, true, &guardian, NULL), FAILURE_NONE);
     pid_t pid = guardian_pid(guardian);
@@ -69,8 +68,7 @@ static void play_held_connection(int output) {
 }
 
 /* The agent's end is inherited by nobody but the guardian. */
-static void connection_of_a_killed_agent_ends(void **state) {
-    (void)state;
+TEST(connection_of_a_killed_agent_ends) {
     struct agent agent = start_agent(play_held_connection);
     int fd = read_number(&agent);
     pid_t guardian = read_number(&agent);
@@ -85,8 +83,7 @@ static void connection_of_a_killed_agent_ends(void **state) {
     assert_nothing_is_left(&agent);
 }
 
-static void silent_agent_loses_its_workers_and_hears_of_it(void **state) {
-    (void)state;
+TEST(silent_agent_loses_its_workers_and_hears_of_it) {
     struct fence_play play = {0};
     const struct guardian_events events = {.fenced = note_fence, .context = &play};
     struct guardian *guardian;
@@ -113,11 +110,3 @@ static void silent_agent_loses_its_workers_and_hears_of_it(void **state) {
     assert_true(event_loop_free(play.loop));
     wait_for_stranger(pid);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(connection_ends_when_the_guardian_lets_go_or_fences),
-    cmocka_unit_test(connection_of_a_killed_agent_ends),
-    cmocka_unit_test(silent_agent_loses_its_workers_and_hears_of_it),
-};
-
-UNIT_TESTS(tests)

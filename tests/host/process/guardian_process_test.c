@@ -48,8 +48,7 @@ static void wait_for_end(struct fixture *fixture) {
     assert_int_equal(status, 0);
 }
 
-static void end_of_the_socket_ends_the_sessions(void **state) {
-    (void)state;
+TEST(end_of_the_socket_ends_the_sessions) {
     struct fixture fixture;
     set_up(&fixture);
     struct process worker = processes_start_shell("exec sleep 1000", -1, -1);
@@ -65,8 +64,7 @@ static void end_of_the_socket_ends_the_sessions(void **state) {
     processes_wait(&other);
 }
 
-static void farewell_ends_the_guardian_alone(void **state) {
-    (void)state;
+TEST(farewell_ends_the_guardian_alone) {
     struct fixture fixture;
     set_up(&fixture);
     struct process worker = processes_start_shell("exec sleep 1000", -1, -1);
@@ -79,8 +77,7 @@ static void farewell_ends_the_guardian_alone(void **state) {
     processes_wait(&worker);
 }
 
-static void packet_of_another_size_is_passed_over(void **state) {
-    (void)state;
+TEST(packet_of_another_size_is_passed_over) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(send(fixture.notices, "x", 1, 0), 1);
@@ -88,11 +85,3 @@ static void packet_of_another_size_is_passed_over(void **state) {
     wait_for_end(&fixture);
     close(fixture.notices);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(end_of_the_socket_ends_the_sessions),
-    cmocka_unit_test(farewell_ends_the_guardian_alone),
-    cmocka_unit_test(packet_of_another_size_is_passed_over),
-};
-
-UNIT_TESTS(tests)

@@ -36,8 +36,7 @@ static void tear_down(struct fixture *fixture) {
     free(fixture->path);
 }
 
-static void fifo_goes_when_nobody_reads_it(void **state) {
-    (void)state;
+TEST(fifo_goes_when_nobody_reads_it) {
     struct fixture fixture;
     set_up(&fixture, GUARDIAN_REMAINS_FIFO);
     assert_int_equal(mkfifo(fixture.path, 0600), 0);
@@ -51,8 +50,7 @@ static void fifo_goes_when_nobody_reads_it(void **state) {
     tear_down(&fixture);
 }
 
-static void file_in_the_place_of_a_fifo_stays(void **state) {
-    (void)state;
+TEST(file_in_the_place_of_a_fifo_stays) {
     struct fixture fixture;
     set_up(&fixture, GUARDIAN_REMAINS_FIFO);
     close(open(fixture.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -61,8 +59,7 @@ static void file_in_the_place_of_a_fifo_stays(void **state) {
     tear_down(&fixture);
 }
 
-static void socket_goes_when_nobody_listens(void **state) {
-    (void)state;
+TEST(socket_goes_when_nobody_listens) {
     struct fixture fixture;
     set_up(&fixture, GUARDIAN_REMAINS_SOCKET);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -78,8 +75,7 @@ static void socket_goes_when_nobody_listens(void **state) {
     tear_down(&fixture);
 }
 
-static void directory_goes_when_there_is_no_file(void **state) {
-    (void)state;
+TEST(directory_goes_when_there_is_no_file) {
     struct fixture fixture;
     set_up(&fixture, GUARDIAN_REMAINS_DIRECTORY);
     assert_int_equal(mkdir(fixture.path, 0700), 0);
@@ -94,8 +90,7 @@ static void directory_goes_when_there_is_no_file(void **state) {
     tear_down(&fixture);
 }
 
-static void tree_goes_with_its_files_while_it_is_the_same(void **state) {
-    (void)state;
+TEST(tree_goes_with_its_files_while_it_is_the_same) {
     struct fixture fixture;
     set_up(&fixture, GUARDIAN_REMAINS_FIFO);
     char *file = text_format("%s/file", fixture.path);
@@ -110,13 +105,3 @@ static void tree_goes_with_its_files_while_it_is_the_same(void **state) {
     free(file);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(fifo_goes_when_nobody_reads_it),
-    cmocka_unit_test(file_in_the_place_of_a_fifo_stays),
-    cmocka_unit_test(socket_goes_when_nobody_listens),
-    cmocka_unit_test(directory_goes_when_there_is_no_file),
-    cmocka_unit_test(tree_goes_with_its_files_while_it_is_the_same),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static bool fits(const char *fingerprint, const char *environment, size_t length
     return result;
 }
 
-static void fingerprint_fits_when_one_assignment_does(void **state) {
-    (void)state;
+TEST(fingerprint_fits_when_one_assignment_does) {
     static const char environment[] = "PATH=/bin\0A=12\0ERROR_FILE=/tmp/job/0/error.json";
     assert_true(fits("ERROR_FILE=/tmp/job/", environment, sizeof environment));
     assert_true(fits("PATH=/bin", environment, sizeof environment));
@@ -31,13 +30,11 @@ static void fingerprint_fits_when_one_assignment_does(void **state) {
     assert_true(fits("B=/bin", "A=1/", 4)); /* the other one does */
 }
 
-static void empty_fingerprint_fits_nothing(void **state) {
-    (void)state;
+TEST(empty_fingerprint_fits_nothing) {
     assert_false(guardian_fingerprint_fits(&no_fingerprint, "A=1", 4));
 }
 
-static void sessions_are_a_set(void **state) {
-    (void)state;
+TEST(sessions_are_a_set) {
     struct guardian_sessions sessions = {0};
     guardian_sessions_add(&sessions, 10, 1);
     guardian_sessions_add(&sessions, 11, 1);
@@ -51,8 +48,7 @@ static void sessions_are_a_set(void **state) {
     guardian_sessions_clear(&sessions);
 }
 
-static void numbers_that_mean_everybody_are_not_taken(void **state) {
-    (void)state;
+TEST(numbers_that_mean_everybody_are_not_taken) {
     struct guardian_sessions sessions = {0};
     guardian_sessions_add(&sessions, 1, 0);
     guardian_sessions_add(&sessions, 0, 0);
@@ -60,8 +56,7 @@ static void numbers_that_mean_everybody_are_not_taken(void **state) {
     assert_int_equal(sessions.count, 0);
 }
 
-static void every_group_of_a_session_is_ended(void **state) {
-    (void)state;
+TEST(every_group_of_a_session_is_ended) {
     int output[2];
     processes_make_pipe(output);
     struct process process = processes_start_shell(
@@ -80,8 +75,7 @@ static void every_group_of_a_session_is_ended(void **state) {
     close(output[0]);
 }
 
-static void session_whose_leader_is_gone_is_ended(void **state) {
-    (void)state;
+TEST(session_whose_leader_is_gone_is_ended) {
     int output[2];
     processes_make_pipe(output);
     struct process process = processes_start_shell("sleep 1000 & exit 0", output[1], -1);
@@ -97,8 +91,7 @@ static void session_whose_leader_is_gone_is_ended(void **state) {
     close(output[0]);
 }
 
-static void session_number_that_was_used_anew_is_spared(void **state) {
-    (void)state;
+TEST(session_number_that_was_used_anew_is_spared) {
     struct process process = processes_start_shell("exec sleep 1000", -1, -1);
     struct kernel_process_stat stat;
     assert_true(process_table_read(process.pid, &stat));
@@ -111,8 +104,7 @@ static void session_number_that_was_used_anew_is_spared(void **state) {
     guardian_sessions_clear(&sessions);
 }
 
-static void process_with_the_fingerprint_is_ended_wherever_it_is(void **state) {
-    (void)state;
+TEST(process_with_the_fingerprint_is_ended_wherever_it_is) {
     char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
     char *start = text_format("MARK=/job/%d/", (int)getpid());
     struct process other = processes_start_shell("exec sleep 1000", -1, -1);
@@ -131,16 +123,3 @@ static void process_with_the_fingerprint_is_ended_wherever_it_is(void **state) {
     free(mark);
     free(start);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(fingerprint_fits_when_one_assignment_does),
-    cmocka_unit_test(empty_fingerprint_fits_nothing),
-    cmocka_unit_test(sessions_are_a_set),
-    cmocka_unit_test(numbers_that_mean_everybody_are_not_taken),
-    cmocka_unit_test(every_group_of_a_session_is_ended),
-    cmocka_unit_test(session_whose_leader_is_gone_is_ended),
-    cmocka_unit_test(session_number_that_was_used_anew_is_spared),
-    cmocka_unit_test(process_with_the_fingerprint_is_ended_wherever_it_is),
-};
-
-UNIT_TESTS(tests)

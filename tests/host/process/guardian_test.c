@@ -19,8 +19,7 @@ static void play_workers_with_children(int output) {
     processes_start_shell("set -m 2>/dev/null; sleep 1000 & echo 1; exec sleep 1000", output, fd);
 }
 
-static void killed_agent_takes_its_workers_and_their_children_along(void **state) {
-    (void)state;
+TEST(killed_agent_takes_its_workers_and_their_children_along) {
     struct agent agent = start_agent(play_workers_with_children);
     read_number(&agent);
     read_number(&agent);
@@ -28,8 +27,7 @@ static void killed_agent_takes_its_workers_and_their_children_along(void **state
     assert_nothing_is_left(&agent);
 }
 
-static void killing_the_whole_group_of_the_agent_does_not_help(void **state) {
-    (void)state;
+TEST(killing_the_whole_group_of_the_agent_does_not_help) {
     struct agent agent = start_agent(play_workers_with_children);
     read_number(&agent);
     read_number(&agent);
@@ -47,8 +45,7 @@ static void play_worker_with_child_elsewhere(int output) {
         "setsid sh -c 'echo $$; exec sleep 1000' & wait", output, guardian_descriptor(guardian));
 }
 
-static void grandchild_in_another_session_is_found_by_its_environment(void **state) {
-    (void)state;
+TEST(grandchild_in_another_session_is_found_by_its_environment) {
     struct agent agent = start_agent(play_worker_with_child_elsewhere);
     pid_t elsewhere = read_number(&agent);
     struct kernel_process_stat stat;
@@ -71,8 +68,7 @@ static void play_worker_whose_child_execs_without_end(int output) {
         "setsid sh -c 'echo $$; eval \"$AGAIN\"' & wait", output, guardian_descriptor(guardian));
 }
 
-static void grandchild_in_the_middle_of_exec_does_not_get_away(void **state) {
-    (void)state;
+TEST(grandchild_in_the_middle_of_exec_does_not_get_away) {
     for (int i = 0; i < 10; i++) {
         struct agent agent = start_agent(play_worker_whose_child_execs_without_end);
         read_number(&agent);
@@ -89,8 +85,7 @@ static void play_leader_that_is_gone(int output) {
     say_number(output, 1);
 }
 
-static void session_whose_leader_is_gone_is_ended_too(void **state) {
-    (void)state;
+TEST(session_whose_leader_is_gone_is_ended_too) {
     struct agent agent = start_agent(play_leader_that_is_gone);
     read_number(&agent);
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
@@ -107,8 +102,7 @@ static void play_farewell(int output) {
     _exit(0);
 }
 
-static void farewell_spares_everybody(void **state) {
-    (void)state;
+TEST(farewell_spares_everybody) {
     struct agent agent = start_agent(play_farewell);
     pid_t survivor = read_number(&agent);
     pid_t guardian = read_number(&agent);
@@ -126,8 +120,7 @@ static void play_ended_session(int output) {
     say_number(output, guardian_pid(guardian));
 }
 
-static void ended_session_is_not_guarded_any_more(void **state) {
-    (void)state;
+TEST(ended_session_is_not_guarded_any_more) {
     struct agent agent = start_agent(play_ended_session);
     pid_t survivor = read_number(&agent);
     pid_t guardian = read_number(&agent);
@@ -137,8 +130,7 @@ static void ended_session_is_not_guarded_any_more(void **state) {
     assert_nothing_is_left(&agent);
 }
 
-static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state) {
-    (void)state;
+TEST(guardian_is_nobodys_child_and_a_stranger_to_the_session) {
     assert_int_equal(
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* a subreaper must not adopt it either */
     struct guardian *guardian;
@@ -157,8 +149,7 @@ static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state
     wait_for_stranger(pid);
 }
 
-static void guardian_ignores_what_is_sent_to_groups(void **state) {
-    (void)state;
+TEST(guardian_ignores_what_is_sent_to_groups) {
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
@@ -176,8 +167,7 @@ static void guardian_ignores_what_is_sent_to_groups(void **state) {
     wait_for_stranger(pid);
 }
 
-static void guardian_has_a_name_of_its_own(void **state) {
-    (void)state;
+TEST(guardian_has_a_name_of_its_own) {
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     pid_t pid = guardian_pid(guardian);
@@ -197,8 +187,7 @@ static void guardian_has_a_name_of_its_own(void **state) {
     wait_for_stranger(pid);
 }
 
-static void dead_guardian_does_not_disturb_the_job(void **state) {
-    (void)state;
+TEST(dead_guardian_does_not_disturb_the_job) {
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     assert_int_equal(kill(guardian_pid(guardian), SIGKILL), 0);
@@ -209,8 +198,7 @@ static void dead_guardian_does_not_disturb_the_job(void **state) {
     guardian_free(guardian);
 }
 
-static void guardian_costs_one_descriptor(void **state) {
-    (void)state;
+TEST(guardian_costs_one_descriptor) {
     int descriptors = processes_open_descriptors();
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
@@ -221,8 +209,7 @@ static void guardian_costs_one_descriptor(void **state) {
     wait_for_stranger(pid);
 }
 
-static void nobody_may_stand_in_for_a_guardian(void **state) {
-    (void)state;
+TEST(nobody_may_stand_in_for_a_guardian) {
     guardian_free(NULL);
     assert_int_equal(guardian_descriptor(NULL), -1);
     guardian_end_session(NULL, 1);
@@ -266,16 +253,14 @@ static void play_replaced_guardian(int output) {
     say_number(output, play.ended == first && guardian_pid(guardian) != first);
 }
 
-static void replaced_guardian_knows_the_sessions_of_the_first_one(void **state) {
-    (void)state;
+TEST(replaced_guardian_knows_the_sessions_of_the_first_one) {
     struct agent agent = start_agent(play_replaced_guardian);
     assert_int_equal(read_number(&agent), 1);
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
     assert_nothing_is_left(&agent);
 }
 
-static void replaced_guardian_is_nobodys_child_either(void **state) {
-    (void)state;
+TEST(replaced_guardian_is_nobodys_child_either) {
     struct watch_play play = {0};
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
     struct guardian *guardian = start_guardian(NULL);
@@ -304,8 +289,7 @@ static void play_remains(int output) {
     }
 }
 
-static void killed_agent_leaves_no_empty_directory(void **state) {
-    (void)state;
+TEST(killed_agent_leaves_no_empty_directory) {
     char path[64];
     struct agent agent = start_agent(play_remains);
     processes_read_line(agent.output, path, sizeof path);
@@ -337,8 +321,7 @@ static void stop_loop(void *context) {
     event_loop_stop(play->loop);
 }
 
-static void family_tells_the_guardian_which_sessions_are_over(void **state) {
-    (void)state;
+TEST(family_tells_the_guardian_which_sessions_are_over) {
     int ends[2]; /* used in place of the guardian's socket, so that the test can read the notices */
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
@@ -372,25 +355,3 @@ static void family_tells_the_guardian_which_sessions_are_over(void **state) {
     wait_for_stranger(pid);
     processes_assert_no_children();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(killed_agent_takes_its_workers_and_their_children_along),
-    cmocka_unit_test(killing_the_whole_group_of_the_agent_does_not_help),
-    cmocka_unit_test(grandchild_in_another_session_is_found_by_its_environment),
-    cmocka_unit_test(grandchild_in_the_middle_of_exec_does_not_get_away),
-    cmocka_unit_test(session_whose_leader_is_gone_is_ended_too),
-    cmocka_unit_test(farewell_spares_everybody),
-    cmocka_unit_test(ended_session_is_not_guarded_any_more),
-    cmocka_unit_test(guardian_is_nobodys_child_and_a_stranger_to_the_session),
-    cmocka_unit_test(guardian_ignores_what_is_sent_to_groups),
-    cmocka_unit_test(guardian_has_a_name_of_its_own),
-    cmocka_unit_test(dead_guardian_does_not_disturb_the_job),
-    cmocka_unit_test(guardian_costs_one_descriptor),
-    cmocka_unit_test(nobody_may_stand_in_for_a_guardian),
-    cmocka_unit_test(replaced_guardian_knows_the_sessions_of_the_first_one),
-    cmocka_unit_test(replaced_guardian_is_nobodys_child_either),
-    cmocka_unit_test(killed_agent_leaves_no_empty_directory),
-    cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
-};
-
-UNIT_TESTS(tests)

@@ -59,25 +59,14 @@ static enum finding close_them(void) {
     return AS_WANTED;
 }
 
-static void descriptors_from_the_first_on_end_at_exec(void **state) {
-    (void)state;
+TEST(descriptors_from_the_first_on_end_at_exec) {
     assert_int_equal(run_in_child(mark_at_once), AS_WANTED);
 }
 
-static void old_kernels_get_the_same(void **state) {
-    (void)state;
+TEST(old_kernels_get_the_same) {
     assert_int_equal(run_in_child(mark_one_by_one), AS_WANTED);
 }
 
-static void descriptors_from_the_first_on_are_closed(void **state) {
-    (void)state;
+TEST(descriptors_from_the_first_on_are_closed) {
     assert_int_equal(run_in_child(close_them), AS_WANTED);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(descriptors_from_the_first_on_end_at_exec),
-    cmocka_unit_test(old_kernels_get_the_same),
-    cmocka_unit_test(descriptors_from_the_first_on_are_closed),
-};
-
-UNIT_TESTS(tests)

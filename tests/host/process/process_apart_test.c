@@ -79,7 +79,7 @@ static void ignore(int signal) {
     (void)signal;
 }
 
-static void copy_has_nothing_of_the_program_but_what_it_ignores(void **state) {
+TEST(copy_has_nothing_of_the_program_but_what_it_ignores) {
     char said[128];
     int kept[8];
     (void)state;
@@ -112,7 +112,7 @@ static int make_a_loop(int fd, int program) {
     return send(fd, works ? "y" : "n", 1, 0) < 0;
 }
 
-static void copy_may_use_event_loops_as_the_program_does(void **state) {
+TEST(copy_may_use_event_loops_as_the_program_does) {
     char said[8];
     struct event_loop *loop;
     (void)state;
@@ -130,7 +130,7 @@ static int wait_for_a_byte(int fd, int program) {
     return recv(fd, &byte, 1, 0) != 1;
 }
 
-static void copy_is_no_child_and_can_be_signalled(void **state) {
+TEST(copy_is_no_child_and_can_be_signalled) {
     char said[8];
     (void)state;
     struct process_apart process = start(wait_for_a_byte);
@@ -154,7 +154,7 @@ static int leave_one_behind(int fd, int program) {
     return 0;
 }
 
-static void copy_sees_the_end_of_its_program(void **state) {
+TEST(copy_sees_the_end_of_its_program) {
     char said[8];
     int ends[2];
     (void)state;
@@ -170,12 +170,3 @@ static void copy_sees_the_end_of_its_program(void **state) {
     close(ends[0]);
     end(&process);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(copy_has_nothing_of_the_program_but_what_it_ignores),
-    cmocka_unit_test(copy_may_use_event_loops_as_the_program_does),
-    cmocka_unit_test(copy_is_no_child_and_can_be_signalled),
-    cmocka_unit_test(copy_sees_the_end_of_its_program),
-};
-
-UNIT_TESTS(tests)

@@ -92,8 +92,7 @@ static void end_first_thread_alone(void) {
     syscall(SYS_exit, 5);
 }
 
-static void it_tells_what_waitpid_will(void **state) {
-    (void)state;
+TEST(it_tells_what_waitpid_will) {
     struct process_exit exit;
     assert_true(read_after(be_killed, &exit));
     assert_true(exit.is_signal);
@@ -109,14 +108,12 @@ static void it_tells_what_waitpid_will(void **state) {
     assert_int_equal(exit.value, 4);
 }
 
-static void a_success_is_not_told(void **state) {
-    (void)state;
+TEST(a_success_is_not_told) {
     struct process_exit exit;
     assert_false(read_after(exit_well, &exit));
 }
 
-static void a_living_process_is_not_ending(void **state) {
-    (void)state;
+TEST(a_living_process_is_not_ending) {
     struct process_exit exit;
     pid_t pid = start(sleep_on);
     assert_false(process_ending_read(pid, start_time_of(pid), &exit));
@@ -124,8 +121,7 @@ static void a_living_process_is_not_ending(void **state) {
 }
 
 /* Its status looks as if the process ended. */
-static void the_end_of_the_first_thread_alone_says_nothing(void **state) {
-    (void)state;
+TEST(the_end_of_the_first_thread_alone_says_nothing) {
     struct process_exit exit;
     struct kernel_process_stat stat;
     pid_t pid = start(end_first_thread_alone);
@@ -137,12 +133,3 @@ static void the_end_of_the_first_thread_alone_says_nothing(void **state) {
     assert_false(process_ending_read(pid, stat.start_time, &exit));
     reap(pid);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_tells_what_waitpid_will),
-    cmocka_unit_test(a_success_is_not_told),
-    cmocka_unit_test(a_living_process_is_not_ending),
-    cmocka_unit_test(the_end_of_the_first_thread_alone_says_nothing),
-};
-
-UNIT_TESTS(tests)

@@ -116,8 +116,7 @@ static void assert_all_gone(struct fixture *fixture) {
     processes_wait_for_silence(fixture->output[0]);
 }
 
-static void gone_comes_after_the_last_exit(void **state) {
-    (void)state;
+TEST(gone_comes_after_the_last_exit) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, "exit 1");
@@ -129,8 +128,7 @@ static void gone_comes_after_the_last_exit(void **state) {
     tear_down(&fixture);
 }
 
-static void gone_waits_for_orphans(void **state) {
-    (void)state;
+TEST(gone_waits_for_orphans) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.stops_at_exit = true;
@@ -147,8 +145,7 @@ static void gone_waits_for_orphans(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_reaches_workers_and_their_children(void **state) {
-    (void)state;
+TEST(signal_reaches_workers_and_their_children) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, "sleep 1000 & sleep 1000 & echo $!; wait");
@@ -160,8 +157,7 @@ static void signal_reaches_workers_and_their_children(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_reaches_the_children_of_a_worker_that_is_gone(void **state) {
-    (void)state;
+TEST(signal_reaches_the_children_of_a_worker_that_is_gone) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.stops_at_exit = true;
@@ -174,8 +170,7 @@ static void signal_reaches_the_children_of_a_worker_that_is_gone(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_reaches_other_sessions_and_groups(void **state) {
-    (void)state;
+TEST(signal_reaches_other_sessions_and_groups) {
     struct fixture fixture;
     set_up(&fixture);
     /* setsid(1) forks when it leads a group, so that its parent is gone; set -m makes groups. */
@@ -191,8 +186,7 @@ static void signal_reaches_other_sessions_and_groups(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_comes_once(void **state) {
-    (void)state;
+TEST(signal_comes_once) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, "n=0; (trap '' USR1; echo 0; exec sleep 1000) & p=$!;"
@@ -209,8 +203,7 @@ static void signal_comes_once(void **state) {
     tear_down(&fixture);
 }
 
-static void kill_stays_in_force_for_processes_that_slip_through(void **state) {
-    (void)state;
+TEST(kill_stays_in_force_for_processes_that_slip_through) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.stops_at_exit = true;
@@ -228,8 +221,7 @@ static void kill_stays_in_force_for_processes_that_slip_through(void **state) {
     tear_down(&fixture);
 }
 
-static void stopped_worker_is_killed(void **state) {
-    (void)state;
+TEST(stopped_worker_is_killed) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, "echo $$; kill -STOP $$; exit 0");
@@ -241,8 +233,7 @@ static void stopped_worker_is_killed(void **state) {
     tear_down(&fixture);
 }
 
-static void signal_may_be_sent_from_the_exit_callback(void **state) {
-    (void)state;
+TEST(signal_may_be_sent_from_the_exit_callback) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.signal_when_exited = SIGKILL;
@@ -255,8 +246,7 @@ static void signal_may_be_sent_from_the_exit_callback(void **state) {
     tear_down(&fixture);
 }
 
-static void worker_started_in_the_exit_callback_keeps_the_family_alive(void **state) {
-    (void)state;
+TEST(worker_started_in_the_exit_callback_keeps_the_family_alive) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.next = "exit 6";
@@ -268,8 +258,7 @@ static void worker_started_in_the_exit_callback_keeps_the_family_alive(void **st
     tear_down(&fixture);
 }
 
-static void signal_to_nobody_does_nothing(void **state) {
-    (void)state;
+TEST(signal_to_nobody_does_nothing) {
     struct fixture fixture;
     set_up(&fixture);
     process_family_signal(fixture.family, SIGKILL);
@@ -283,8 +272,7 @@ static void signal_to_nobody_does_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void children_from_before_are_left_alone(void **state) {
-    (void)state;
+TEST(children_from_before_are_left_alone) {
     int silent[2];
     processes_make_pipe(silent);
     struct process stranger = processes_start_shell("exec sleep 1000", silent[1], -1);
@@ -303,8 +291,7 @@ static void children_from_before_are_left_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void orphans_are_neither_workers_nor_children_from_before(void **state) {
-    (void)state;
+TEST(orphans_are_neither_workers_nor_children_from_before) {
     struct process_ids orphans = {0};
     struct process stranger = processes_start_shell("exec sleep 1000", -1, -1);
     struct fixture fixture;
@@ -328,8 +315,7 @@ static void orphans_are_neither_workers_nor_children_from_before(void **state) {
     tear_down(&fixture);
 }
 
-static void thousand_restarts_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(thousand_restarts_leave_nothing_behind) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, "exit 0");
@@ -347,8 +333,7 @@ static void thousand_restarts_leave_nothing_behind(void **state) {
 
 /* Orphans and strangers. */
 
-static void a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker(void **state) {
-    (void)state;
+TEST(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.stops_at_exit = true;
@@ -366,8 +351,7 @@ static void a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worke
     tear_down(&fixture);
 }
 
-static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
-    (void)state;
+TEST(an_orphan_that_was_ended_is_told_of_with_its_worker) {
     struct fixture fixture;
     struct text_list fingerprint = {0};
     text_list_add(&fingerprint, "MUSTER_WORKER=family:");
@@ -391,8 +375,7 @@ static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
     tear_down(&fixture);
 }
 
-static void what_a_stranger_leaves_is_a_stranger(void **state) {
-    (void)state;
+TEST(what_a_stranger_leaves_is_a_stranger) {
     int output[2];
     char line[16];
     processes_make_pipe(output);
@@ -428,8 +411,7 @@ static pid_t start_spare(struct fixture *fixture, const char *script) {
     return process.pid;
 }
 
-static void the_family_is_gone_without_its_spares(void **state) {
-    (void)state;
+TEST(the_family_is_gone_without_its_spares) {
     struct fixture fixture;
     set_up(&fixture);
     start_spare(&fixture, "exec sleep 1000");
@@ -443,8 +425,7 @@ static void the_family_is_gone_without_its_spares(void **state) {
     tear_down(&fixture); /* nothing of the spare is left then */
 }
 
-static void spares_get_no_signal_and_are_no_orphans(void **state) {
-    (void)state;
+TEST(spares_get_no_signal_and_are_no_orphans) {
     struct fixture fixture;
     struct process_ids orphans = {0};
     set_up(&fixture);
@@ -461,8 +442,7 @@ static void spares_get_no_signal_and_are_no_orphans(void **state) {
     tear_down(&fixture);
 }
 
-static void the_end_of_a_spare_is_no_workers(void **state) {
-    (void)state;
+TEST(the_end_of_a_spare_is_no_workers) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exit 7");
@@ -480,8 +460,7 @@ static void the_end_of_a_spare_is_no_workers(void **state) {
     tear_down(&fixture);
 }
 
-static void a_spare_that_was_given_is_a_worker(void **state) {
-    (void)state;
+TEST(a_spare_that_was_given_is_a_worker) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
@@ -497,8 +476,7 @@ static void a_spare_that_was_given_is_a_worker(void **state) {
     tear_down(&fixture);
 }
 
-static void a_spare_that_is_taken_back_was_never_a_worker(void **state) {
-    (void)state;
+TEST(a_spare_that_is_taken_back_was_never_a_worker) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
@@ -514,30 +492,3 @@ static void a_spare_that_is_taken_back_was_never_a_worker(void **state) {
     assert_int_equal(process_family_worker_count(fixture.family), 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(gone_comes_after_the_last_exit),
-    cmocka_unit_test(gone_waits_for_orphans),
-    cmocka_unit_test(signal_reaches_workers_and_their_children),
-    cmocka_unit_test(signal_reaches_the_children_of_a_worker_that_is_gone),
-    cmocka_unit_test(signal_reaches_other_sessions_and_groups),
-    cmocka_unit_test(signal_comes_once),
-    cmocka_unit_test(kill_stays_in_force_for_processes_that_slip_through),
-    cmocka_unit_test(stopped_worker_is_killed),
-    cmocka_unit_test(signal_may_be_sent_from_the_exit_callback),
-    cmocka_unit_test(worker_started_in_the_exit_callback_keeps_the_family_alive),
-    cmocka_unit_test(signal_to_nobody_does_nothing),
-    cmocka_unit_test(children_from_before_are_left_alone),
-    cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
-    cmocka_unit_test(thousand_restarts_leave_nothing_behind),
-    cmocka_unit_test(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker),
-    cmocka_unit_test(an_orphan_that_was_ended_is_told_of_with_its_worker),
-    cmocka_unit_test(what_a_stranger_leaves_is_a_stranger),
-    cmocka_unit_test(the_family_is_gone_without_its_spares),
-    cmocka_unit_test(spares_get_no_signal_and_are_no_orphans),
-    cmocka_unit_test(the_end_of_a_spare_is_no_workers),
-    cmocka_unit_test(a_spare_that_was_given_is_a_worker),
-    cmocka_unit_test(a_spare_that_is_taken_back_was_never_a_worker),
-};
-
-UNIT_TESTS(tests)

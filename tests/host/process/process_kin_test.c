@@ -7,8 +7,7 @@
 #include "host/process/process_kin.h"
 #include "processes.h"
 
-static void a_limit_is_chosen_that_nobody_has(void **state) {
-    (void)state;
+TEST(a_limit_is_chosen_that_nobody_has) {
     struct rlimit before;
     struct rlimit after;
     assert_int_equal(getrlimit(RLIMIT_LOCKS, &before), 0);
@@ -20,8 +19,7 @@ static void a_limit_is_chosen_that_nobody_has(void **state) {
 }
 
 /* Another session, another parent, another environment. */
-static void a_process_that_leaves_everything_behind_keeps_its_limit(void **state) {
-    (void)state;
+TEST(a_process_that_leaves_everything_behind_keeps_its_limit) {
     int output[2];
     char line[16];
     uint64_t limit = process_kin_choose_limit();
@@ -51,15 +49,13 @@ static void a_process_that_leaves_everything_behind_keeps_its_limit(void **state
     close(output[1]);
 }
 
-static void no_limit_tells_nothing(void **state) {
-    (void)state;
+TEST(no_limit_tells_nothing) {
     process_kin_take_limit(0);
     assert_int_equal(process_kin_has_limit(getpid(), 0), PROCESS_KIN_UNKNOWN);
     assert_int_equal(process_kin_has_limit(INT32_MAX, 1), PROCESS_KIN_UNKNOWN);
 }
 
-static void who_has_children_may_meet_strangers(void **state) {
-    (void)state;
+TEST(who_has_children_may_meet_strangers) {
     assert_false(process_kin_may_meet_strangers());
     struct process process = processes_start_shell("exec sleep 1000", -1, -1);
     assert_true(process_kin_may_meet_strangers());
@@ -67,12 +63,3 @@ static void who_has_children_may_meet_strangers(void **state) {
     processes_wait(&process);
     assert_false(process_kin_may_meet_strangers());
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_limit_is_chosen_that_nobody_has),
-    cmocka_unit_test(a_process_that_leaves_everything_behind_keeps_its_limit),
-    cmocka_unit_test(no_limit_tells_nothing),
-    cmocka_unit_test(who_has_children_may_meet_strangers),
-};
-
-UNIT_TESTS(tests)

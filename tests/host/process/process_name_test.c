@@ -14,8 +14,7 @@ static void read_file(pid_t pid, const char *name, char *content, size_t size) {
     free(path);
 }
 
-static void name_is_seen_by_others(void **state) {
-    (void)state;
+TEST(name_is_seen_by_others) {
     char content[4096];
     int ends[2];
     char byte;
@@ -36,9 +35,3 @@ static void name_is_seen_by_others(void **state) {
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     close(ends[0]);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(name_is_seen_by_others),
-};
-
-UNIT_TESTS(tests)

@@ -37,8 +37,7 @@ static void run_with_extra(const char *script, int extra_fd, char *output, size_
     text_list_clear(&environment);
 }
 
-static void worker_has_the_fourth_descriptor_that_it_is_to_have(void **state) {
-    (void)state;
+TEST(worker_has_the_fourth_descriptor_that_it_is_to_have) {
     char output[64];
     int before = processes_open_descriptors();
     int file = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -52,8 +51,7 @@ static void worker_has_the_fourth_descriptor_that_it_is_to_have(void **state) {
 }
 
 /* Wherever the caller's own descriptors lie: the report, the fourth one itself. */
-static void the_fourth_descriptor_may_lie_anywhere(void **state) {
-    (void)state;
+TEST(the_fourth_descriptor_may_lie_anywhere) {
     char output[64];
     int held[8];
     for (int count = 0; count < 8; count++) {
@@ -70,8 +68,7 @@ static void the_fourth_descriptor_may_lie_anywhere(void **state) {
     }
 }
 
-static void a_failed_start_with_a_fourth_descriptor_is_told(void **state) {
-    (void)state;
+TEST(a_failed_start_with_a_fourth_descriptor_is_told) {
     struct text_list arguments = {0};
     struct text_list environment = {0};
     struct process_request request;
@@ -115,8 +112,7 @@ static int look_for_directories(void *context, int extra_fd) {
     return 0;
 }
 
-static void a_function_has_nothing_that_another_thread_has_just_opened(void **state) {
-    (void)state;
+TEST(a_function_has_nothing_that_another_thread_has_just_opened) {
     struct process_function function = {.run = look_for_directories};
     struct text_list arguments = {0};
     struct text_list environment = processes_environment();
@@ -141,12 +137,3 @@ static void a_function_has_nothing_that_another_thread_has_just_opened(void **st
     text_list_clear(&arguments);
     text_list_clear(&environment);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(worker_has_the_fourth_descriptor_that_it_is_to_have),
-    cmocka_unit_test(the_fourth_descriptor_may_lie_anywhere),
-    cmocka_unit_test(a_failed_start_with_a_fourth_descriptor_is_told),
-    cmocka_unit_test(a_function_has_nothing_that_another_thread_has_just_opened),
-};
-
-UNIT_TESTS(tests)

@@ -83,8 +83,7 @@ static void run_shell(const char *script, char *output, size_t size) {
     assert_int_equal(processes_wait(&process), 0);
 }
 
-static void worker_leads_its_own_session_and_group(void **state) {
-    (void)state;
+TEST(worker_leads_its_own_session_and_group) {
     char output[256];
     run_shell("cut -d' ' -f1,5,6 /proc/$$/stat", output, sizeof output);
     int pid;
@@ -95,8 +94,7 @@ static void worker_leads_its_own_session_and_group(void **state) {
     assert_int_equal(session, pid);
 }
 
-static void worker_has_no_blocked_or_ignored_signal(void **state) {
-    (void)state;
+TEST(worker_has_no_blocked_or_ignored_signal) {
     sigset_t blocked;
     sigset_t before;
     sigfillset(&blocked);
@@ -122,8 +120,7 @@ static void worker_has_no_blocked_or_ignored_signal(void **state) {
     assert_int_equal(sigismember(&after, SIGUSR2), 1); /* the caller's own mask is unchanged */
 }
 
-static void worker_inherits_no_descriptor_but_the_standard_ones(void **state) {
-    (void)state;
+TEST(worker_inherits_no_descriptor_but_the_standard_ones) {
     int leaking[2];
     assert_int_equal(pipe(leaking), 0); /* on purpose without close-on-exec */
     char output[256];
@@ -133,8 +130,7 @@ static void worker_inherits_no_descriptor_but_the_standard_ones(void **state) {
     assert_string_equal(output, "0\n1\n2\n3\n"); /* 3 is the directory ls reads */
 }
 
-static void worker_output_goes_where_the_request_says(void **state) {
-    (void)state;
+TEST(worker_output_goes_where_the_request_says) {
     int first[2];
     int second[2];
     processes_make_pipe(first);
@@ -183,8 +179,7 @@ static void start_with_swapped_output(int stdout_fd, int stderr_fd) {
               : 1);
 }
 
-static void output_and_error_can_be_swapped(void **state) {
-    (void)state;
+TEST(output_and_error_can_be_swapped) {
     int first[2];
     int second[2];
     processes_make_pipe(first);
@@ -207,8 +202,7 @@ static void output_and_error_can_be_swapped(void **state) {
     }
 }
 
-static void program_is_looked_up_in_the_path_of_the_worker(void **state) {
-    (void)state;
+TEST(program_is_looked_up_in_the_path_of_the_worker) {
     char *directory = make_directory();
     char *script = write_file(directory, "only-here", "#!/bin/sh\nexit 7\n", 0700);
     char *path = text_format("/nowhere:%s:/bin", directory);
@@ -222,8 +216,7 @@ static void program_is_looked_up_in_the_path_of_the_worker(void **state) {
     remove_directory(directory);
 }
 
-static void denied_file_gives_way_to_a_later_one_on_the_path(void **state) {
-    (void)state;
+TEST(denied_file_gives_way_to_a_later_one_on_the_path) {
     char *directory = make_directory();
     char *denied = write_file(directory, "true", "#!/bin/sh\nexit 7\n", 0600);
     char *path = text_format("%s:/bin:/usr/bin", directory);
@@ -235,15 +228,13 @@ static void denied_file_gives_way_to_a_later_one_on_the_path(void **state) {
     remove_directory(directory);
 }
 
-static void without_a_path_the_standard_places_are_searched(void **state) {
-    (void)state;
+TEST(without_a_path_the_standard_places_are_searched) {
     struct process process;
     assert_int_equal(start("true", NULL, &process, NULL), FAILURE_NONE);
     assert_int_equal(processes_wait(&process), 0);
 }
 
-static void missing_program_is_told_by_name(void **state) {
-    (void)state;
+TEST(missing_program_is_told_by_name) {
     assert_refused("./no-such-program", "/bin", ENOENT,
         "cannot execute './no-such-program': No such file or directory");
     assert_refused("no-such-program", "/bin", ENOENT,
@@ -253,8 +244,7 @@ static void missing_program_is_told_by_name(void **state) {
         "cannot execute '': No such file or directory (it is not on the worker's PATH)");
 }
 
-static void script_without_permission_is_refused_with_the_reason(void **state) {
-    (void)state;
+TEST(script_without_permission_is_refused_with_the_reason) {
     char *directory = make_directory();
     char *script = write_file(directory, "x.sh", "#!/bin/sh\nexit 7\n", 0600);
     char *message = text_format(
@@ -269,8 +259,7 @@ static void script_without_permission_is_refused_with_the_reason(void **state) {
     remove_directory(directory);
 }
 
-static void script_without_first_line_is_refused_with_the_reason(void **state) {
-    (void)state;
+TEST(script_without_first_line_is_refused_with_the_reason) {
     char *directory = make_directory();
     char *script = write_file(directory, "x.sh", "exit 7\n", 0700);
     char *message = text_format("cannot execute '%s': Exec format error (neither a program for "
@@ -282,8 +271,7 @@ static void script_without_first_line_is_refused_with_the_reason(void **state) {
     remove_directory(directory);
 }
 
-static void missing_interpreter_is_told_by_name(void **state) {
-    (void)state;
+TEST(missing_interpreter_is_told_by_name) {
     char *directory = make_directory();
     char *script = write_file(directory, "x.py", "#! /opt/no/python3 -u\n", 0700);
     char *message = text_format("cannot execute '%s': No such file or directory (the interpreter "
@@ -295,8 +283,7 @@ static void missing_interpreter_is_told_by_name(void **state) {
     remove_directory(directory);
 }
 
-static void request_without_arguments_is_invalid(void **state) {
-    (void)state;
+TEST(request_without_arguments_is_invalid) {
     struct text_list nothing = {0};
     struct process_request request;
     process_request_init(&request, &nothing, &nothing);
@@ -304,8 +291,7 @@ static void request_without_arguments_is_invalid(void **state) {
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_INVALID);
 }
 
-static void broken_descriptor_is_refused_before_the_program_runs(void **state) {
-    (void)state;
+TEST(broken_descriptor_is_refused_before_the_program_runs) {
     struct text_list arguments = {0};
     text_list_add(&arguments, "true");
     struct text_list environment = {0};
@@ -333,8 +319,7 @@ static int first_allowed_cpu(void) {
     return cpu;
 }
 
-static void worker_is_bound_to_its_cpus_before_it_runs(void **state) {
-    (void)state;
+TEST(worker_is_bound_to_its_cpus_before_it_runs) {
     int cpu = first_allowed_cpu();
     struct cpu_set_bits cpus = {0};
     cpus.words[cpu / 64] = UINT64_C(1) << (cpu % 64);
@@ -363,8 +348,7 @@ static void worker_is_bound_to_its_cpus_before_it_runs(void **state) {
     close(ends[1]);
 }
 
-static void empty_cpu_set_is_refused_with_the_reason(void **state) {
-    (void)state;
+TEST(empty_cpu_set_is_refused_with_the_reason) {
     struct cpu_set_bits cpus = {0};
     struct text_list arguments = {0};
     text_list_add(&arguments, "true");
@@ -381,8 +365,7 @@ static void empty_cpu_set_is_refused_with_the_reason(void **state) {
     text_list_clear(&environment);
 }
 
-static void lack_of_descriptors_names_the_limit(void **state) {
-    (void)state;
+TEST(lack_of_descriptors_names_the_limit) {
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
@@ -411,8 +394,7 @@ static _Noreturn void start_without_allowance(int output) {
     _exit(write(output, failure.message, length) == (ssize_t)length ? 0 : 3);
 }
 
-static void lack_of_processes_names_the_limit(void **state) {
-    (void)state;
+TEST(lack_of_processes_names_the_limit) {
     int output[2];
     processes_make_pipe(output);
     pid_t child = fork();
@@ -443,8 +425,7 @@ static _Noreturn void play_agent(int told_fd) {
     }
 }
 
-static void worker_dies_with_its_agent(void **state) {
-    (void)state;
+TEST(worker_dies_with_its_agent) {
     int ends[2];
     processes_make_pipe(ends);
     pid_t agent = fork();
@@ -461,8 +442,7 @@ static void worker_dies_with_its_agent(void **state) {
     close(ends[0]);
 }
 
-static void thousand_starts_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(thousand_starts_leave_nothing_behind) {
     int descriptors = processes_open_descriptors();
     for (int i = 0; i < 1000; i++) {
         struct process process;
@@ -475,28 +455,3 @@ static void thousand_starts_leave_nothing_behind(void **state) {
     assert_int_equal(processes_open_descriptors(), descriptors);
     processes_assert_no_children();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(worker_leads_its_own_session_and_group),
-    cmocka_unit_test(worker_has_no_blocked_or_ignored_signal),
-    cmocka_unit_test(worker_inherits_no_descriptor_but_the_standard_ones),
-    cmocka_unit_test(worker_output_goes_where_the_request_says),
-    cmocka_unit_test(output_and_error_can_be_swapped),
-    cmocka_unit_test(program_is_looked_up_in_the_path_of_the_worker),
-    cmocka_unit_test(denied_file_gives_way_to_a_later_one_on_the_path),
-    cmocka_unit_test(without_a_path_the_standard_places_are_searched),
-    cmocka_unit_test(missing_program_is_told_by_name),
-    cmocka_unit_test(script_without_permission_is_refused_with_the_reason),
-    cmocka_unit_test(script_without_first_line_is_refused_with_the_reason),
-    cmocka_unit_test(missing_interpreter_is_told_by_name),
-    cmocka_unit_test(request_without_arguments_is_invalid),
-    cmocka_unit_test(broken_descriptor_is_refused_before_the_program_runs),
-    cmocka_unit_test(worker_is_bound_to_its_cpus_before_it_runs),
-    cmocka_unit_test(empty_cpu_set_is_refused_with_the_reason),
-    cmocka_unit_test(lack_of_descriptors_names_the_limit),
-    cmocka_unit_test(lack_of_processes_names_the_limit),
-    cmocka_unit_test(worker_dies_with_its_agent),
-    cmocka_unit_test(thousand_starts_leave_nothing_behind),
-};
-
-UNIT_TESTS(tests)

@@ -7,8 +7,7 @@
 #include "host/process/process_table.h"
 #include "processes.h"
 
-static void own_entry_is_read(void **state) {
-    (void)state;
+TEST(own_entry_is_read) {
     struct kernel_process_stat stat;
     assert_true(process_table_read(getpid(), &stat));
     assert_int_equal(stat.pid, getpid());
@@ -19,8 +18,7 @@ static void own_entry_is_read(void **state) {
     assert_true(stat.start_time > 0);
 }
 
-static void missing_process_is_told(void **state) {
-    (void)state;
+TEST(missing_process_is_told) {
     struct process process = processes_start_shell("exit 0", -1, -1);
     processes_wait(&process);
     struct kernel_process_stat stat;
@@ -48,13 +46,11 @@ static void check_children(void (*list)(pid_t pid, struct process_ids *out_child
     assert_int_equal(children.count, 0);
 }
 
-static void children_are_listed(void **state) {
-    (void)state;
+TEST(children_are_listed) {
     check_children(process_table_children);
 }
 
-static void children_are_found_where_nobody_lists_them(void **state) {
-    (void)state;
+TEST(children_are_found_where_nobody_lists_them) {
     check_children(process_table_children_by_search);
 }
 
@@ -74,8 +70,7 @@ static void *start_and_stay(void *context) {
     return NULL;
 }
 
-static void children_of_other_threads_are_listed(void **state) {
-    (void)state;
+TEST(children_of_other_threads_are_listed) {
     struct thread_start start;
     pthread_t thread;
     char byte;
@@ -97,8 +92,7 @@ static void children_of_other_threads_are_listed(void **state) {
     close(start.started[1]);
 }
 
-static void signal_reaches_the_known_process(void **state) {
-    (void)state;
+TEST(signal_reaches_the_known_process) {
     struct process process = processes_start_shell("exec sleep 1000", -1, -1);
     struct kernel_process_stat stat;
     assert_true(process_table_read(process.pid, &stat));
@@ -107,8 +101,7 @@ static void signal_reaches_the_known_process(void **state) {
     assert_false(process_table_signal(&stat, SIGTERM));
 }
 
-static void signal_spares_a_later_process_with_the_same_pid(void **state) {
-    (void)state;
+TEST(signal_spares_a_later_process_with_the_same_pid) {
     struct process process = processes_start_shell("exec sleep 1000", -1, -1);
     struct kernel_process_stat stat;
     assert_true(process_table_read(process.pid, &stat));
@@ -124,15 +117,13 @@ static bool count_self(void *context, pid_t pid) {
     return true;
 }
 
-static void all_processes_are_visited(void **state) {
-    (void)state;
+TEST(all_processes_are_visited) {
     int count = 0;
     assert_true(process_table_each(count_self, &count));
     assert_int_equal(count, 1);
 }
 
-static void own_children_are_found_by_asking_for_each(void **state) {
-    (void)state;
+TEST(own_children_are_found_by_asking_for_each) {
     struct process_ids children = {0};
     struct process one = processes_start_shell("exec sleep 1000", -1, -1);
     struct process other = processes_start_shell("exit 0", -1, -1);
@@ -148,17 +139,3 @@ static void own_children_are_found_by_asking_for_each(void **state) {
     assert_int_equal(children.count, 0);
     assert_true(process_table_is_there());
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(own_children_are_found_by_asking_for_each),
-    cmocka_unit_test(own_entry_is_read),
-    cmocka_unit_test(missing_process_is_told),
-    cmocka_unit_test(children_are_listed),
-    cmocka_unit_test(children_are_found_where_nobody_lists_them),
-    cmocka_unit_test(children_of_other_threads_are_listed),
-    cmocka_unit_test(signal_reaches_the_known_process),
-    cmocka_unit_test(signal_spares_a_later_process_with_the_same_pid),
-    cmocka_unit_test(all_processes_are_visited),
-};
-
-UNIT_TESTS(tests)

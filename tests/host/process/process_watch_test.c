@@ -90,13 +90,11 @@ static void check_exit_codes_and_signals(bool has_pidfd) {
     tear_down(&fixture);
 }
 
-static void exit_code_and_signal_are_reported(void **state) {
-    (void)state;
+TEST(exit_code_and_signal_are_reported) {
     check_exit_codes_and_signals(true);
 }
 
-static void exit_code_and_signal_are_reported_without_pidfd(void **state) {
-    (void)state;
+TEST(exit_code_and_signal_are_reported_without_pidfd) {
     check_exit_codes_and_signals(false);
 }
 
@@ -119,14 +117,12 @@ static void check_child_that_ended_before_it_was_added(bool has_pidfd) {
     tear_down(&fixture);
 }
 
-static void child_that_ended_before_it_was_added_is_reported(void **state) {
-    (void)state;
+TEST(child_that_ended_before_it_was_added_is_reported) {
     check_child_that_ended_before_it_was_added(true);
     check_child_that_ended_before_it_was_added(false);
 }
 
-static void exits_come_in_the_order_of_the_deaths(void **state) {
-    (void)state;
+TEST(exits_come_in_the_order_of_the_deaths) {
     int own_pidfd = pidfd_open_process(getpid());
     if (own_pidfd == -1) {
         SKIP_BECAUSE("there are no pidfds here"); /* without pidfds no order is promised */
@@ -153,8 +149,7 @@ static void exits_come_in_the_order_of_the_deaths(void **state) {
     tear_down(&fixture);
 }
 
-static void adopted_orphan_is_reaped_and_told(void **state) {
-    (void)state;
+TEST(adopted_orphan_is_reaped_and_told) {
     struct fixture fixture;
     sigset_t blocked; /* the parent process may have left it blocked */
     sigemptyset(&blocked);
@@ -183,8 +178,7 @@ static void adopted_orphan_is_reaped_and_told(void **state) {
     tear_down(&fixture);
 }
 
-static void mixed_children_are_all_reported(void **state) {
-    (void)state;
+TEST(mixed_children_are_all_reported) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < 32; i++) {
@@ -198,8 +192,7 @@ static void mixed_children_are_all_reported(void **state) {
     tear_down(&fixture);
 }
 
-static void core_dump_is_told(void **state) {
-    (void)state;
+TEST(core_dump_is_told) {
     /* Whether a core is written depends on limits of the machine. The same death is first waited
      * for directly, and the watch must report what the kernel reported then. */
     struct process by_hand = processes_start_shell("kill -SEGV $$", -1, -1);
@@ -215,8 +208,7 @@ static void core_dump_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void freed_watch_leaves_the_children_alone(void **state) {
-    (void)state;
+TEST(freed_watch_leaves_the_children_alone) {
     struct fixture fixture;
     set_up(&fixture);
     struct process process = processes_start_shell("exec sleep 1000", -1, -1);
@@ -229,16 +221,3 @@ static void freed_watch_leaves_the_children_alone(void **state) {
     assert_int_equal(WTERMSIG(status), SIGKILL);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(exit_code_and_signal_are_reported),
-    cmocka_unit_test(exit_code_and_signal_are_reported_without_pidfd),
-    cmocka_unit_test(child_that_ended_before_it_was_added_is_reported),
-    cmocka_unit_test(exits_come_in_the_order_of_the_deaths),
-    cmocka_unit_test(adopted_orphan_is_reaped_and_told),
-    cmocka_unit_test(mixed_children_are_all_reported),
-    cmocka_unit_test(core_dump_is_told),
-    cmocka_unit_test(freed_watch_leaves_the_children_alone),
-};
-
-UNIT_TESTS(tests)

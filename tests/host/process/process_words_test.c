@@ -16,8 +16,7 @@ static void assert_rest(const char *start, const char *expected) {
     assert_memory_equal(rest, expected, length);
 }
 
-static void a_variable_is_found_by_how_it_begins(void **state) {
-    (void)state;
+TEST(a_variable_is_found_by_how_it_begins) {
     size_t length;
     assert_rest("A=", "12");
     assert_rest("A=1", "2");
@@ -44,8 +43,7 @@ static void end(const struct process *process, int output[2]) {
     close(output[1]);
 }
 
-static void a_process_shows_what_it_was_started_with(void **state) {
-    (void)state;
+TEST(a_process_shows_what_it_was_started_with) {
     int output[2];
     char rest[8];
     struct process process =
@@ -60,8 +58,7 @@ static void a_process_shows_what_it_was_started_with(void **state) {
     end(&process, output);
 }
 
-static void a_long_command_is_cut_between_characters(void **state) {
-    (void)state;
+TEST(a_long_command_is_cut_between_characters) {
     int output[2];
     /* 31 bytes before letters of two bytes each, and 100 are shown */
     struct process process = start("exec sh -c 'echo; sleep 1000 & wait' "
@@ -75,8 +72,7 @@ static void a_long_command_is_cut_between_characters(void **state) {
     end(&process, output);
 }
 
-static void nothing_is_known_of_a_process_that_is_gone(void **state) {
-    (void)state;
+TEST(nothing_is_known_of_a_process_that_is_gone) {
     char rest[8];
     int output[2];
     struct process process = start("echo", output);
@@ -86,12 +82,3 @@ static void nothing_is_known_of_a_process_that_is_gone(void **state) {
     assert_string_equal(command, "?");
     free(command);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_variable_is_found_by_how_it_begins),
-    cmocka_unit_test(a_process_shows_what_it_was_started_with),
-    cmocka_unit_test(a_long_command_is_cut_between_characters),
-    cmocka_unit_test(nothing_is_known_of_a_process_that_is_gone),
-};
-
-UNIT_TESTS(tests)

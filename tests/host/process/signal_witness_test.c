@@ -38,8 +38,7 @@ static void wait_until_seen(struct fixture *fixture, size_t count) {
     }
 }
 
-static void signals_are_told_and_do_not_end_it(void **state) {
-    (void)state;
+TEST(signals_are_told_and_do_not_end_it) {
     static const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGTERM};
     struct fixture fixture;
     set_up(&fixture);
@@ -54,8 +53,7 @@ static void signals_are_told_and_do_not_end_it(void **state) {
 
 /* What a terminal sends to the agent's group is told by nobody. The second signal comes after it.
  */
-static void signals_to_the_group_do_not_reach_it(void **state) {
-    (void)state;
+TEST(signals_to_the_group_do_not_reach_it) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_witness_pid(fixture.witness), SIGHUP);
@@ -70,8 +68,7 @@ static void signals_to_the_group_do_not_reach_it(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_of_the_agent_stays_open_in_it(void **state) {
-    (void)state;
+TEST(nothing_of_the_agent_stays_open_in_it) {
     struct fixture fixture;
     int count = 0;
     set_up(&fixture);
@@ -85,8 +82,7 @@ static void nothing_of_the_agent_stays_open_in_it(void **state) {
 }
 
 /* Also those that it had got and could not tell of. */
-static void an_answer_comes_after_what_it_had_got(void **state) {
-    (void)state;
+TEST(an_answer_comes_after_what_it_had_got) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -102,8 +98,7 @@ static void an_answer_comes_after_what_it_had_got(void **state) {
     tear_down(&fixture);
 }
 
-static void one_that_has_ended_tells_so(void **state) {
-    (void)state;
+TEST(one_that_has_ended_tells_so) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_witness_pid(fixture.witness), SIGKILL);
@@ -113,8 +108,7 @@ static void one_that_has_ended_tells_so(void **state) {
     tear_down(&fixture);
 }
 
-static void one_that_is_stopped_holds_up_no_end(void **state) {
-    (void)state;
+TEST(one_that_is_stopped_holds_up_no_end) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -124,8 +118,7 @@ static void one_that_is_stopped_holds_up_no_end(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_can_be_freed(void **state) {
-    (void)state;
+TEST(nobody_can_be_freed) {
     signal_witness_free(NULL);
 }
 
@@ -135,14 +128,4 @@ static int begin(void **state) {
     return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(signals_are_told_and_do_not_end_it),
-    cmocka_unit_test(signals_to_the_group_do_not_reach_it),
-    cmocka_unit_test(nothing_of_the_agent_stays_open_in_it),
-    cmocka_unit_test(an_answer_comes_after_what_it_had_got),
-    cmocka_unit_test(one_that_has_ended_tells_so),
-    cmocka_unit_test(one_that_is_stopped_holds_up_no_end),
-    cmocka_unit_test(nobody_can_be_freed),
-};
-
-UNIT_TESTS_WITHIN(tests, begin, NULL)
+TESTS_WITHIN(begin, NULL)

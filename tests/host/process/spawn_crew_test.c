@@ -61,12 +61,11 @@ static void assert_each_is_another(const struct fixture *fixture) {
     }
 }
 
-static void all_are_started_and_live_on(void **state) {
-    const int *processors = *state;
+static void start_all(int processors) {
     struct fixture fixture;
     char letter;
     set_up(&fixture);
-    struct spawn_crew *crew = spawn_crew_new(*processors);
+    struct spawn_crew *crew = spawn_crew_new(processors);
     spawn_crew_start(crew, fixture.tasks, 2); /* fewer than have threads */
     spawn_crew_start(crew, fixture.tasks + 2, TASKS - 2);
     leave_to_programs(&fixture);
@@ -84,14 +83,18 @@ static void all_are_started_and_live_on(void **state) {
     tear_down(&fixture);
 }
 
-static void one_that_cannot_be_started_keeps_no_other_back(void **state) {
-    const int *processors = *state;
+TEST(all_are_started_and_live_on) {
+    start_all(1);
+    start_all(4);
+}
+
+static void start_all_but_one(int processors) {
     struct fixture fixture;
     struct text_list nothing = {0};
     set_up(&fixture);
     text_list_add(&nothing, "/nowhere/program");
     fixture.tasks[1].request.arguments = &nothing;
-    struct spawn_crew *crew = spawn_crew_new(*processors);
+    struct spawn_crew *crew = spawn_crew_new(processors);
     spawn_crew_start(crew, fixture.tasks, TASKS);
     leave_to_programs(&fixture);
     close(fixture.into[1]);
@@ -105,9 +108,13 @@ static void one_that_cannot_be_started_keeps_no_other_back(void **state) {
     tear_down(&fixture);
 }
 
+TEST(one_that_cannot_be_started_keeps_no_other_back) {
+    start_all_but_one(1);
+    start_all_but_one(4);
+}
+
 /* What a thread has started ends with the thread. So the threads must not end before. */
-static void programs_end_with_the_crew_and_not_before(void **state) {
-    (void)state;
+TEST(programs_end_with_the_crew_and_not_before) {
     struct fixture fixture;
     int killed = 0;
     set_up(&fixture);
@@ -125,24 +132,9 @@ static void programs_end_with_the_crew_and_not_before(void **state) {
     tear_down(&fixture);
 }
 
-static void a_crew_without_work_is_freed(void **state) {
-    (void)state;
+TEST(a_crew_without_work_is_freed) {
     struct spawn_crew *crew = spawn_crew_new(4);
     spawn_crew_start(crew, NULL, 0);
     spawn_crew_free(crew);
     spawn_crew_free(NULL);
 }
-
-static int one = 1;
-static int four = 4;
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_prestate(all_are_started_and_live_on, &one),
-    cmocka_unit_test_prestate(all_are_started_and_live_on, &four),
-    cmocka_unit_test_prestate(one_that_cannot_be_started_keeps_no_other_back, &one),
-    cmocka_unit_test_prestate(one_that_cannot_be_started_keeps_no_other_back, &four),
-    cmocka_unit_test(programs_end_with_the_crew_and_not_before),
-    cmocka_unit_test(a_crew_without_work_is_freed),
-};
-
-UNIT_TESTS(tests)

@@ -21,8 +21,7 @@ static void assert_message(
     text_list_clear(&candidates);
 }
 
-static void every_stage_has_its_words(void **state) {
-    (void)state;
+TEST(every_stage_has_its_words) {
     assert_message(SPAWN_STAGE_SESSION, EPERM, "x",
         "cannot give the process a session of its own: Operation not permitted");
     assert_message(SPAWN_STAGE_DEATH_SIGNAL, EINVAL, "x",
@@ -34,8 +33,7 @@ static void every_stage_has_its_words(void **state) {
     assert_message(SPAWN_STAGE_EXECUTE, ENOMEM, "x", "cannot execute 'x': Cannot allocate memory");
 }
 
-static void execution_errors_say_what_to_look_for(void **state) {
-    (void)state;
+TEST(execution_errors_say_what_to_look_for) {
     assert_message(SPAWN_STAGE_EXECUTE, E2BIG, "x",
         "cannot execute 'x': Argument list too long (arguments and environment together are too "
         "large)");
@@ -48,8 +46,7 @@ static void execution_errors_say_what_to_look_for(void **state) {
         "dynamic loader it asks for)");
 }
 
-static void limits_are_named(void **state) {
-    (void)state;
+TEST(limits_are_named) {
     struct failure failure;
     assert_int_equal(spawn_failure_set_early(&failure, EAGAIN), FAILURE_SYSTEM);
     assert_string_equal(failure.message,
@@ -60,16 +57,6 @@ static void limits_are_named(void **state) {
     assert_string_equal(failure.message, "cannot start a process: Cannot allocate memory");
 }
 
-static void failure_may_be_left_out(void **state) {
-    (void)state;
+TEST(failure_may_be_left_out) {
     assert_int_equal(spawn_failure_set_early(NULL, EMFILE), FAILURE_SYSTEM);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_stage_has_its_words),
-    cmocka_unit_test(execution_errors_say_what_to_look_for),
-    cmocka_unit_test(limits_are_named),
-    cmocka_unit_test(failure_may_be_left_out),
-};
-
-UNIT_TESTS(tests)

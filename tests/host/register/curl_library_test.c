@@ -3,24 +3,21 @@
 
 #include "host/register/http_client.h"
 
-static void library_that_is_missing_is_named(void **state) {
-    (void)state;
+TEST(library_that_is_missing_is_named) {
     struct curl_library library;
     struct failure failure;
     assert_int_equal(curl_library_load("libmissing.so.4", &library, &failure), FAILURE_MISSING);
     assert_non_null(strstr(failure.message, "libcurl is needed for --rdzv-backend etcd and k8s"));
 }
 
-static void library_without_the_functions_is_refused(void **state) {
-    (void)state;
+TEST(library_without_the_functions_is_refused) {
     struct curl_library library;
     struct failure failure;
     assert_int_equal(curl_library_load("libm.so.6", &library, &failure), FAILURE_MISSING);
     assert_non_null(strstr(failure.message, "libm.so.6 lacks functions"));
 }
 
-static void installed_library_has_all(void **state) {
-    (void)state;
+TEST(installed_library_has_all) {
     struct curl_library library;
     struct failure failure;
     if (curl_library_load(CURL_LIBRARY_NAME, &library, &failure) != FAILURE_NONE) {
@@ -28,11 +25,3 @@ static void installed_library_has_all(void **state) {
     }
     assert_non_null(library.multi_cleanup);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(library_that_is_missing_is_named),
-    cmocka_unit_test(library_without_the_functions_is_refused),
-    cmocka_unit_test(installed_library_has_all),
-};
-
-UNIT_TESTS(tests)

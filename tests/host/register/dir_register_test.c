@@ -105,8 +105,7 @@ static void expect_answer(
     assert_int_equal(fixture->kind, kind);
 }
 
-static void requests_go_to_the_directory(void **state) {
-    (void)state;
+TEST(requests_go_to_the_directory) {
     struct fixture fixture;
     struct register_entry entry = {.number = 1,
         .kind = REGISTER_ENTRY_CLAIM,
@@ -132,8 +131,7 @@ static void requests_go_to_the_directory(void **state) {
     tear_down(&fixture);
 }
 
-static void each_renewal_changes_the_text(void **state) {
-    (void)state;
+TEST(each_renewal_changes_the_text) {
     struct fixture fixture;
     set_up(&fixture);
     open_at(&fixture, fixture.path);
@@ -150,8 +148,7 @@ static void each_renewal_changes_the_text(void **state) {
     tear_down(&fixture);
 }
 
-static void directory_that_cannot_be_used_is_told(void **state) {
-    (void)state;
+TEST(directory_that_cannot_be_used_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     char *path = text_format("%s/missing", fixture.path);
@@ -163,8 +160,7 @@ static void directory_that_cannot_be_used_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void relative_directory_does_not_open(void **state) {
-    (void)state;
+TEST(relative_directory_does_not_open) {
     struct event_loop *loop;
     struct job_register *reg;
     struct failure failure;
@@ -176,8 +172,7 @@ static void relative_directory_does_not_open(void **state) {
     assert_true(event_loop_free(loop));
 }
 
-static void register_may_be_freed_where_it_tells(void **state) {
-    (void)state;
+TEST(register_may_be_freed_where_it_tells) {
     struct fixture fixture;
     set_up(&fixture);
     open_at(&fixture, fixture.path);
@@ -189,13 +184,3 @@ static void register_may_be_freed_where_it_tells(void **state) {
     assert_int_not_equal(fixture.request, 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(requests_go_to_the_directory),
-    cmocka_unit_test(each_renewal_changes_the_text),
-    cmocka_unit_test(directory_that_cannot_be_used_is_told),
-    cmocka_unit_test(relative_directory_does_not_open),
-    cmocka_unit_test(register_may_be_freed_where_it_tells),
-};
-
-UNIT_TESTS(tests)

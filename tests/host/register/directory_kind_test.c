@@ -7,8 +7,7 @@
 
 #include "host/register/dir_register.h"
 
-static void failure_names_the_directory_and_says_what_to_do(void **state) {
-    (void)state;
+TEST(failure_names_the_directory_and_says_what_to_do) {
     bool is_final = false;
     struct failure failure;
     assert_int_equal(
@@ -21,8 +20,7 @@ static void failure_names_the_directory_and_says_what_to_do(void **state) {
         "remove something): No space left on device");
 }
 
-static void failure_that_may_pass_is_not_final(void **state) {
-    (void)state;
+TEST(failure_that_may_pass_is_not_final) {
     bool is_final = true;
     struct failure failure;
     assert_int_equal(
@@ -44,8 +42,7 @@ static void failure_that_may_pass_is_not_final(void **state) {
         "the directory of --rdzv-endpoint, /shared: cannot list it: Device or resource busy");
 }
 
-static void local_file_systems_have_names(void **state) {
-    (void)state;
+TEST(local_file_systems_have_names) {
     assert_string_equal(directory_kind_local_name(0xef53), "ext4");
     assert_string_equal(directory_kind_local_name(0x01021994), "tmpfs");
     assert_null(directory_kind_local_name(0x6969));     /* NFS */
@@ -53,8 +50,7 @@ static void local_file_systems_have_names(void **state) {
     assert_null(directory_kind_local_name(0x65735546)); /* FUSE, which may be anything */
 }
 
-static void description_names_the_directory(void **state) {
-    (void)state;
+TEST(description_names_the_directory) {
     int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct text text = {0};
     assert_true(fd >= 0);
@@ -63,12 +59,3 @@ static void description_names_the_directory(void **state) {
     assert_int_equal(close(fd), 0);
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(failure_names_the_directory_and_says_what_to_do),
-    cmocka_unit_test(failure_that_may_pass_is_not_final),
-    cmocka_unit_test(local_file_systems_have_names),
-    cmocka_unit_test(description_names_the_directory),
-};
-
-UNIT_TESTS(tests)

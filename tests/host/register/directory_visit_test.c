@@ -45,8 +45,7 @@ static char *inside(const struct fixture *fixture, const char *name) {
     return text_format("%s/%s", fixture->path, name);
 }
 
-static void directory_and_files_are_private(void **state) {
-    (void)state;
+TEST(directory_and_files_are_private) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     struct stat status;
@@ -63,8 +62,7 @@ static void directory_and_files_are_private(void **state) {
     tear_down(&fixture);
 }
 
-static void what_was_made_is_read(void **state) {
-    (void)state;
+TEST(what_was_made_is_read) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     struct bytes text = {0};
@@ -82,8 +80,7 @@ static void what_was_made_is_read(void **state) {
     tear_down(&fixture);
 }
 
-static void missing_directory_is_told(void **state) {
-    (void)state;
+TEST(missing_directory_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     char *path = inside(&fixture, "missing");
@@ -97,8 +94,7 @@ static void missing_directory_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void path_too_long_is_told(void **state) {
-    (void)state;
+TEST(path_too_long_is_told) {
     struct fixture fixture;
     static char path[5001];
     set_up(&fixture);
@@ -111,8 +107,7 @@ static void path_too_long_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void symbolic_link_in_the_place_of_the_job_is_refused(void **state) {
-    (void)state;
+TEST(symbolic_link_in_the_place_of_the_job_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     char *job = inside(&fixture, "job");
@@ -129,8 +124,7 @@ static void symbolic_link_in_the_place_of_the_job_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void directory_in_which_others_write_is_refused(void **state) {
-    (void)state;
+TEST(directory_in_which_others_write_is_refused) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     set_up(&fixture);
@@ -144,8 +138,7 @@ static void directory_in_which_others_write_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void directory_of_another_user_is_refused(void **state) {
-    (void)state;
+TEST(directory_of_another_user_is_refused) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     if (geteuid() != 0) {
@@ -162,8 +155,7 @@ static void directory_of_another_user_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void foreign_file_is_refused(void **state) {
-    (void)state;
+TEST(foreign_file_is_refused) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     struct bytes text = {0};
@@ -188,8 +180,7 @@ static void count(void *context, const char *name) {
     *counted += text_starts_with(name, DIRECTORY_NEW_PREFIX) ? 1 : 0;
 }
 
-static void all_names_are_listed(void **state) {
-    (void)state;
+TEST(all_names_are_listed) {
     struct fixture fixture;
     char name[DIRECTORY_NAME_SIZE];
     size_t counted = 0;
@@ -203,17 +194,3 @@ static void all_names_are_listed(void **state) {
     assert_int_equal(counted, 3);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(directory_and_files_are_private),
-    cmocka_unit_test(what_was_made_is_read),
-    cmocka_unit_test(missing_directory_is_told),
-    cmocka_unit_test(path_too_long_is_told),
-    cmocka_unit_test(symbolic_link_in_the_place_of_the_job_is_refused),
-    cmocka_unit_test(directory_in_which_others_write_is_refused),
-    cmocka_unit_test(directory_of_another_user_is_refused),
-    cmocka_unit_test(foreign_file_is_refused),
-    cmocka_unit_test(all_names_are_listed),
-};
-
-UNIT_TESTS(tests)

@@ -15,8 +15,7 @@ static bool is_final(int status, const char *words) {
     return etcd_failure_is_final(&result);
 }
 
-static void what_only_the_user_can_mend_is_final(void **state) {
-    (void)state;
+TEST(what_only_the_user_can_mend_is_final) {
     assert_true(is_final(GRPC_PERMISSION_DENIED, "permission denied"));
     assert_true(is_final(GRPC_UNAUTHENTICATED, "invalid auth token"));
     assert_true(is_final(GRPC_RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded"));
@@ -24,16 +23,14 @@ static void what_only_the_user_can_mend_is_final(void **state) {
     assert_true(etcd_failure_is_final(&untrusted));
 }
 
-static void what_may_pass_is_asked_again(void **state) {
-    (void)state;
+TEST(what_may_pass_is_asked_again) {
     assert_false(is_final(GRPC_UNAVAILABLE, "etcdserver: no leader"));
     assert_false(is_final(GRPC_RESOURCE_EXHAUSTED, "etcdserver: too many requests"));
     struct grpc_result silent = {.why = &failure};
     assert_false(etcd_failure_is_final(&silent));
 }
 
-static void words_that_are_known_come_with_advice(void **state) {
-    (void)state;
+TEST(words_that_are_known_come_with_advice) {
     struct grpc_result full =
         answered(GRPC_RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded");
     assert_string_equal(
@@ -43,11 +40,3 @@ static void words_that_are_known_come_with_advice(void **state) {
     full.is_answered = false; /* they are not etcd's */
     assert_string_equal(etcd_failure_advice(&full), "");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_only_the_user_can_mend_is_final),
-    cmocka_unit_test(what_may_pass_is_asked_again),
-    cmocka_unit_test(words_that_are_known_come_with_advice),
-};
-
-UNIT_TESTS(tests)

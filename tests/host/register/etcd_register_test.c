@@ -54,16 +54,14 @@ static bool has_curl(void) {
     return curl_library_load(CURL_LIBRARY_NAME, &library, NULL) == FAILURE_NONE;
 }
 
-static void endpoint_that_cannot_be_read_does_not_open(void **state) {
-    (void)state;
+TEST(endpoint_that_cannot_be_read_does_not_open) {
     struct fixture fixture;
     assert_int_equal(open_at(&fixture, "a:x"), FAILURE_INVALID);
     assert_non_null(strstr(fixture.failure.message, "--rdzv-endpoint"));
     tear_down(&fixture);
 }
 
-static void member_that_is_not_there_is_named_at_the_deadline(void **state) {
-    (void)state;
+TEST(member_that_is_not_there_is_named_at_the_deadline) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -88,8 +86,7 @@ static struct register_entry new_entry(int64_t number) {
         .nonce = "0123456789abcdef0123456789abcdef"};
 }
 
-static void append_that_nobody_hears_is_unknown(void **state) {
-    (void)state;
+TEST(append_that_nobody_hears_is_unknown) {
     struct fixture fixture;
     struct register_entry entry = new_entry(1);
     if (!has_curl()) {
@@ -106,8 +103,7 @@ static void append_that_nobody_hears_is_unknown(void **state) {
     tear_down(&fixture);
 }
 
-static void request_under_way_ends_with_the_register(void **state) {
-    (void)state;
+TEST(request_under_way_ends_with_the_register) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -244,8 +240,7 @@ static struct reply one_message(const char *message) {
     return (struct reply){.message = slice_from_string(message)};
 }
 
-static void reply_that_cannot_be_read_is_a_failure(void **state) {
-    (void)state;
+TEST(reply_that_cannot_be_read_is_a_failure) {
     struct fixture fixture;
     struct server server;
     if (!has_curl()) {
@@ -264,8 +259,7 @@ static void reply_that_cannot_be_read_is_a_failure(void **state) {
 }
 
 /* etcd may have carried it out. It is asked again, until the deadline. */
-static void append_whose_reply_cannot_be_read_is_unknown(void **state) {
-    (void)state;
+TEST(append_whose_reply_cannot_be_read_is_unknown) {
     struct fixture fixture;
     struct server server;
     struct register_entry entry = new_entry(1);
@@ -309,8 +303,7 @@ static void write_last(const struct register_entry *entry, struct text *out) {
 
 /* Whether the entry was there before the watch is not known without that answer: while etcd
  * chooses its leader, it may fail though the watch goes on. */
-static void watch_begins_anew_when_the_entries_before_it_cannot_be_read(void **state) {
-    (void)state;
+TEST(watch_begins_anew_when_the_entries_before_it_cannot_be_read) {
     struct fixture fixture;
     struct server server;
     struct register_entry entry = new_entry(2);
@@ -336,15 +329,3 @@ static void watch_begins_anew_when_the_entries_before_it_cannot_be_read(void **s
     text_clear(&last);
     register_entry_clear(&entry);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(endpoint_that_cannot_be_read_does_not_open),
-    cmocka_unit_test(member_that_is_not_there_is_named_at_the_deadline),
-    cmocka_unit_test(append_that_nobody_hears_is_unknown),
-    cmocka_unit_test(request_under_way_ends_with_the_register),
-    cmocka_unit_test(reply_that_cannot_be_read_is_a_failure),
-    cmocka_unit_test(append_whose_reply_cannot_be_read_is_unknown),
-    cmocka_unit_test(watch_begins_anew_when_the_entries_before_it_cannot_be_read),
-};
-
-UNIT_TESTS(tests)

@@ -29,8 +29,7 @@ static void expect_refused(
     text_list_clear(&conf);
 }
 
-static void members_are_listed_with_their_ports(void **state) {
-    (void)state;
+TEST(members_are_listed_with_their_ports) {
     struct etcd_settings settings;
     assert_int_equal(etcd_settings_read("a:1,http://b,[::1]:3,http://c:4/", NULL, &settings, NULL),
         FAILURE_NONE);
@@ -44,8 +43,7 @@ static void members_are_listed_with_their_ports(void **state) {
     etcd_settings_clear(&settings);
 }
 
-static void https_is_asked_for_in_two_ways(void **state) {
-    (void)state;
+TEST(https_is_asked_for_in_two_ways) {
     struct etcd_settings settings;
     struct text_list conf = conf_of("protocol=https", "cacert=/dev/null");
     assert_int_equal(etcd_settings_read("https://a:1", NULL, &settings, NULL), FAILURE_NONE);
@@ -58,8 +56,7 @@ static void https_is_asked_for_in_two_ways(void **state) {
     text_list_clear(&conf);
 }
 
-static void members_that_cannot_be_used_are_refused(void **state) {
-    (void)state;
+TEST(members_that_cannot_be_used_are_refused) {
     expect_refused("", NULL, NULL, "one of its members is empty");
     expect_refused("a:1,,b:2", NULL, NULL, "one of its members is empty");
     expect_refused("a:x", NULL, NULL, "'a:x'");
@@ -67,8 +64,7 @@ static void members_that_cannot_be_used_are_refused(void **state) {
     expect_refused("a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", NULL, NULL, "names 17 members of etcd");
 }
 
-static void settings_that_do_not_fit_are_refused(void **state) {
-    (void)state;
+TEST(settings_that_do_not_fit_are_refused) {
     expect_refused("a", "protocol=tcp", NULL, "it is http or https");
     expect_refused("https://a", "protocol=http", NULL, "have https://");
     expect_refused("a", "ca_cert=/dev/null", NULL, "certificates need protocol=https");
@@ -79,8 +75,7 @@ static void settings_that_do_not_fit_are_refused(void **state) {
     expect_refused("a", "user=me", "password_file=/missing", "/missing does not exist");
 }
 
-static void password_comes_from_a_file(void **state) {
-    (void)state;
+TEST(password_comes_from_a_file) {
     char *place = temporary_place_new();
     char *setting = text_format("password_file=%s/password", place);
     int fd = open(setting + strlen("password_file="), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -97,13 +92,3 @@ static void password_comes_from_a_file(void **state) {
     free(setting);
     temporary_place_free(place);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(members_are_listed_with_their_ports),
-    cmocka_unit_test(https_is_asked_for_in_two_ways),
-    cmocka_unit_test(members_that_cannot_be_used_are_refused),
-    cmocka_unit_test(settings_that_do_not_fit_are_refused),
-    cmocka_unit_test(password_comes_from_a_file),
-};
-
-UNIT_TESTS(tests)

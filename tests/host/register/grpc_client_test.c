@@ -74,8 +74,7 @@ static struct grpc_call *start(struct fixture *fixture, int64_t milliseconds) {
                          });
 }
 
-static void server_that_is_not_there_is_told(void **state) {
-    (void)state;
+TEST(server_that_is_not_there_is_told) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -89,8 +88,7 @@ static void server_that_is_not_there_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void silent_server_is_left_in_time(void **state) {
-    (void)state;
+TEST(silent_server_is_left_in_time) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -117,8 +115,7 @@ static pid_t answer_once(const struct fixture *fixture, const char *bytes) {
     return child;
 }
 
-static void server_of_another_protocol_is_told(void **state) {
-    (void)state;
+TEST(server_of_another_protocol_is_told) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -131,8 +128,7 @@ static void server_of_another_protocol_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void server_without_tls_is_no_server_with_tls(void **state) {
-    (void)state;
+TEST(server_without_tls_is_no_server_with_tls) {
     struct fixture fixture;
     if (!set_up(&fixture, true)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -145,8 +141,7 @@ static void server_without_tls_is_no_server_with_tls(void **state) {
     tear_down(&fixture);
 }
 
-static void cancelled_call_is_not_answered(void **state) {
-    (void)state;
+TEST(cancelled_call_is_not_answered) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -159,13 +154,3 @@ static void cancelled_call_is_not_answered(void **state) {
     assert_int_equal(fixture.done_count, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(server_that_is_not_there_is_told),
-    cmocka_unit_test(silent_server_is_left_in_time),
-    cmocka_unit_test(server_of_another_protocol_is_told),
-    cmocka_unit_test(server_without_tls_is_no_server_with_tls),
-    cmocka_unit_test(cancelled_call_is_not_answered),
-};
-
-UNIT_TESTS(tests)

@@ -160,8 +160,7 @@ static void expect_served(pid_t child) {
     assert_int_equal(status, 0);
 }
 
-static void two_exchanges_share_a_connection(void **state) {
-    (void)state;
+TEST(two_exchanges_share_a_connection) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -181,8 +180,7 @@ static void two_exchanges_share_a_connection(void **state) {
     tear_down(&fixture);
 }
 
-static void body_is_sent(void **state) {
-    (void)state;
+TEST(body_is_sent) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -195,8 +193,7 @@ static void body_is_sent(void **state) {
     tear_down(&fixture);
 }
 
-static void reply_beyond_the_ceiling_is_none(void **state) {
-    (void)state;
+TEST(reply_beyond_the_ceiling_is_none) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -213,8 +210,7 @@ static void reply_beyond_the_ceiling_is_none(void **state) {
     tear_down(&fixture);
 }
 
-static void server_that_is_not_there_has_heard_nothing(void **state) {
-    (void)state;
+TEST(server_that_is_not_there_has_heard_nothing) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -233,8 +229,7 @@ static CURL *make_nothing(void) {
     return NULL;
 }
 
-static void exchange_without_memory_is_not_answered(void **state) {
-    (void)state;
+TEST(exchange_without_memory_is_not_answered) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -252,8 +247,7 @@ static void exchange_without_memory_is_not_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void silent_server_may_have_heard(void **state) {
-    (void)state;
+TEST(silent_server_may_have_heard) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -266,8 +260,7 @@ static void silent_server_may_have_heard(void **state) {
     tear_down(&fixture);
 }
 
-static void server_without_tls_is_no_server_with_tls(void **state) {
-    (void)state;
+TEST(server_without_tls_is_no_server_with_tls) {
     struct fixture fixture;
     if (!set_up(&fixture, true)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -281,8 +274,7 @@ static void server_without_tls_is_no_server_with_tls(void **state) {
     tear_down(&fixture);
 }
 
-static void tls_that_is_cut_short_may_come_about_the_next_time(void **state) {
-    (void)state;
+TEST(tls_that_is_cut_short_may_come_about_the_next_time) {
     struct fixture fixture;
     if (!set_up(&fixture, true)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -300,8 +292,7 @@ static void tls_that_is_cut_short_may_come_about_the_next_time(void **state) {
 #define STREAM "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n"
 
 /* The server says no more, and does not end. */
-static void a_part_of_a_reply_may_be_enough(void **state) {
-    (void)state;
+TEST(a_part_of_a_reply_may_be_enough) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -316,8 +307,7 @@ static void a_part_of_a_reply_may_be_enough(void **state) {
     tear_down(&fixture);
 }
 
-static void a_reply_of_which_no_part_is_enough_is_told_at_its_end(void **state) {
-    (void)state;
+TEST(a_reply_of_which_no_part_is_enough_is_told_at_its_end) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -334,8 +324,7 @@ static void a_reply_of_which_no_part_is_enough_is_told_at_its_end(void **state) 
     tear_down(&fixture);
 }
 
-static void a_refusal_is_not_heard_in_parts(void **state) {
-    (void)state;
+TEST(a_refusal_is_not_heard_in_parts) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -351,8 +340,7 @@ static void a_refusal_is_not_heard_in_parts(void **state) {
     tear_down(&fixture);
 }
 
-static void cancelled_exchange_is_not_answered(void **state) {
-    (void)state;
+TEST(cancelled_exchange_is_not_answered) {
     struct fixture fixture;
     if (!set_up(&fixture, false)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -365,20 +353,3 @@ static void cancelled_exchange_is_not_answered(void **state) {
     assert_int_equal(fixture.done_count, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_exchanges_share_a_connection),
-    cmocka_unit_test(body_is_sent),
-    cmocka_unit_test(reply_beyond_the_ceiling_is_none),
-    cmocka_unit_test(server_that_is_not_there_has_heard_nothing),
-    cmocka_unit_test(exchange_without_memory_is_not_answered),
-    cmocka_unit_test(silent_server_may_have_heard),
-    cmocka_unit_test(server_without_tls_is_no_server_with_tls),
-    cmocka_unit_test(tls_that_is_cut_short_may_come_about_the_next_time),
-    cmocka_unit_test(a_part_of_a_reply_may_be_enough),
-    cmocka_unit_test(a_reply_of_which_no_part_is_enough_is_told_at_its_end),
-    cmocka_unit_test(a_refusal_is_not_heard_in_parts),
-    cmocka_unit_test(cancelled_exchange_is_not_answered),
-};
-
-UNIT_TESTS(tests)

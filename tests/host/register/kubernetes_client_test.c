@@ -125,8 +125,7 @@ static char *status_of(const char *message) {
     return text_format("{\"kind\": \"Status\", \"message\": \"%s\"}", message);
 }
 
-static void objects_are_given(void **state) {
-    (void)state;
+TEST(objects_are_given) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -140,8 +139,7 @@ static void objects_are_given(void **state) {
     tear_down(&fixture);
 }
 
-static void missing_objects_and_conflicts_are_no_failures(void **state) {
-    (void)state;
+TEST(missing_objects_and_conflicts_are_no_failures) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -159,8 +157,7 @@ static void missing_objects_and_conflicts_are_no_failures(void **state) {
     tear_down(&fixture);
 }
 
-static void what_will_be_the_same_again_is_final(void **state) {
-    (void)state;
+TEST(what_will_be_the_same_again_is_final) {
     static const struct {
         int status;
         const char *why;
@@ -192,8 +189,7 @@ static void what_will_be_the_same_again_is_final(void **state) {
     tear_down(&fixture);
 }
 
-static void what_may_pass_is_not_final(void **state) {
-    (void)state;
+TEST(what_may_pass_is_not_final) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -216,8 +212,7 @@ static void what_may_pass_is_not_final(void **state) {
     tear_down(&fixture);
 }
 
-static void other_servers_are_found_out(void **state) {
-    (void)state;
+TEST(other_servers_are_found_out) {
     static const struct {
         int status;
         const char *body;
@@ -235,8 +230,7 @@ static void other_servers_are_found_out(void **state) {
     tear_down(&fixture);
 }
 
-static void server_that_is_not_there_is_named(void **state) {
-    (void)state;
+TEST(server_that_is_not_there_is_named) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -250,8 +244,7 @@ static void server_that_is_not_there_is_named(void **state) {
     tear_down(&fixture);
 }
 
-static void token_that_cannot_be_read_is_told_at_once(void **state) {
-    (void)state;
+TEST(token_that_cannot_be_read_is_told_at_once) {
     struct fixture fixture;
     struct failure failure = {0};
     if (!set_up(&fixture)) {
@@ -305,8 +298,7 @@ static void play_watch(struct fixture *fixture, int status, const char *body) {
     free(reply);
 }
 
-static void a_watch_tells_of_each_change_until_one_is_enough(void **state) {
-    (void)state;
+TEST(a_watch_tells_of_each_change_until_one_is_enough) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -320,8 +312,7 @@ static void a_watch_tells_of_each_change_until_one_is_enough(void **state) {
     tear_down(&fixture);
 }
 
-static void a_watch_that_the_server_ends_may_be_begun_again(void **state) {
-    (void)state;
+TEST(a_watch_that_the_server_ends_may_be_begun_again) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -336,8 +327,7 @@ static void a_watch_that_the_server_ends_may_be_begun_again(void **state) {
     tear_down(&fixture);
 }
 
-static void a_refused_watch_is_an_answer(void **state) {
-    (void)state;
+TEST(a_refused_watch_is_an_answer) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -354,8 +344,7 @@ static void a_refused_watch_is_an_answer(void **state) {
     tear_down(&fixture);
 }
 
-static void cancelled_question_is_not_answered(void **state) {
-    (void)state;
+TEST(cancelled_question_is_not_answered) {
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -368,19 +357,3 @@ static void cancelled_question_is_not_answered(void **state) {
     assert_int_equal(fixture.answer_count, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(objects_are_given),
-    cmocka_unit_test(missing_objects_and_conflicts_are_no_failures),
-    cmocka_unit_test(what_will_be_the_same_again_is_final),
-    cmocka_unit_test(what_may_pass_is_not_final),
-    cmocka_unit_test(other_servers_are_found_out),
-    cmocka_unit_test(server_that_is_not_there_is_named),
-    cmocka_unit_test(token_that_cannot_be_read_is_told_at_once),
-    cmocka_unit_test(a_watch_tells_of_each_change_until_one_is_enough),
-    cmocka_unit_test(a_watch_that_the_server_ends_may_be_begun_again),
-    cmocka_unit_test(a_refused_watch_is_an_answer),
-    cmocka_unit_test(cancelled_question_is_not_answered),
-};
-
-UNIT_TESTS(tests)

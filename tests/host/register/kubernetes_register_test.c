@@ -56,16 +56,14 @@ static struct instant soon(const struct fixture *fixture) {
     return instant_after(event_loop_now(fixture->loop), duration_from_milliseconds(50));
 }
 
-static void endpoint_that_cannot_be_read_does_not_open(void **state) {
-    (void)state;
+TEST(endpoint_that_cannot_be_read_does_not_open) {
     struct fixture fixture;
     assert_int_equal(open_at(&fixture, "ml/Train"), FAILURE_INVALID);
     assert_non_null(strstr(fixture.failure.message, "--rdzv-endpoint"));
     tear_down(&fixture);
 }
 
-static void server_that_is_not_there_is_named_at_the_deadline(void **state) {
-    (void)state;
+TEST(server_that_is_not_there_is_named_at_the_deadline) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -78,8 +76,7 @@ static void server_that_is_not_there_is_named_at_the_deadline(void **state) {
     tear_down(&fixture);
 }
 
-static void append_that_nobody_hears_is_unknown(void **state) {
-    (void)state;
+TEST(append_that_nobody_hears_is_unknown) {
     struct fixture fixture;
     struct register_entry entry = {.number = 1,
         .term = 1,
@@ -99,8 +96,7 @@ static void append_that_nobody_hears_is_unknown(void **state) {
     tear_down(&fixture);
 }
 
-static void request_under_way_ends_with_the_register(void **state) {
-    (void)state;
+TEST(request_under_way_ends_with_the_register) {
     struct fixture fixture;
     if (!has_curl()) {
         SKIP_BECAUSE("libcurl is not installed");
@@ -111,12 +107,3 @@ static void request_under_way_ends_with_the_register(void **state) {
     event_loop_run_ready(fixture.loop);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(endpoint_that_cannot_be_read_does_not_open),
-    cmocka_unit_test(server_that_is_not_there_is_named_at_the_deadline),
-    cmocka_unit_test(append_that_nobody_hears_is_unknown),
-    cmocka_unit_test(request_under_way_ends_with_the_register),
-};
-
-UNIT_TESTS(tests)

@@ -53,8 +53,7 @@ static void expect_failure(struct fixture *fixture, const char *endpoint, const 
     assert_null(strstr(fixture->failure.message, "secret"));
 }
 
-static void pod_knows_everything(void **state) {
-    (void)state;
+TEST(pod_knows_everything) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(read_settings(&fixture, "train"), FAILURE_NONE);
@@ -71,8 +70,7 @@ static void pod_knows_everything(void **state) {
     tear_down(&fixture);
 }
 
-static void token_is_read_each_time(void **state) {
-    (void)state;
+TEST(token_is_read_each_time) {
     struct fixture fixture;
     char *token = NULL;
     set_up(&fixture);
@@ -96,8 +94,7 @@ static void token_is_read_each_time(void **state) {
     tear_down(&fixture);
 }
 
-static void another_server_has_no_token_unless_one_is_given(void **state) {
-    (void)state;
+TEST(another_server_has_no_token_unless_one_is_given) {
     struct fixture fixture;
     char *token = NULL;
     set_up(&fixture);
@@ -118,8 +115,7 @@ static void another_server_has_no_token_unless_one_is_given(void **state) {
     tear_down(&fixture);
 }
 
-static void servers_that_are_none_are_refused(void **state) {
-    (void)state;
+TEST(servers_that_are_none_are_refused) {
     static const char *const wrong[] = {"host:6443", "tcp://host", "https://", "https://host:x",
         "https://a:b:c", "https://user@host", "https://host/a?b", "https://host/a b",
         "https://host:99999"};
@@ -133,8 +129,7 @@ static void servers_that_are_none_are_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void token_is_not_sent_in_the_clear(void **state) {
-    (void)state;
+TEST(token_is_not_sent_in_the_clear) {
     struct fixture fixture;
     set_up(&fixture);
     text_list_add(&fixture.conf, "k8s_server=http://host:8080");
@@ -145,8 +140,7 @@ static void token_is_not_sent_in_the_clear(void **state) {
     tear_down(&fixture);
 }
 
-static void what_a_pod_lacks_is_named(void **state) {
-    (void)state;
+TEST(what_a_pod_lacks_is_named) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.pod.host = NULL;
@@ -167,14 +161,3 @@ static void what_a_pod_lacks_is_named(void **state) {
     expect_failure(&fixture, "x/Train", "--rdzv-endpoint: ");
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(pod_knows_everything),
-    cmocka_unit_test(token_is_read_each_time),
-    cmocka_unit_test(another_server_has_no_token_unless_one_is_given),
-    cmocka_unit_test(servers_that_are_none_are_refused),
-    cmocka_unit_test(token_is_not_sent_in_the_clear),
-    cmocka_unit_test(what_a_pod_lacks_is_named),
-};
-
-UNIT_TESTS(tests)

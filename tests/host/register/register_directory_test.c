@@ -71,8 +71,7 @@ static void expect_renewal(struct fixture *fixture, int64_t term, const char *te
     assert_true(slice_equals(bytes_slice(&fixture->finding.text), slice_from_string(text)));
 }
 
-static void run_id_is_spelled_as_a_name(void **state) {
-    (void)state;
+TEST(run_id_is_spelled_as_a_name) {
     struct fixture fixture;
     set_up(&fixture);
     assert_string_equal(fixture.directory.job, "muster-job%2f1");
@@ -80,8 +79,7 @@ static void run_id_is_spelled_as_a_name(void **state) {
     tear_down(&fixture);
 }
 
-static void relative_path_is_refused(void **state) {
-    (void)state;
+TEST(relative_path_is_refused) {
     struct register_directory directory;
     struct failure failure;
     assert_int_equal(
@@ -90,8 +88,7 @@ static void relative_path_is_refused(void **state) {
     assert_int_equal(register_directory_init(&directory, "", "1", "n", &failure), FAILURE_INVALID);
 }
 
-static void run_id_too_long_is_refused(void **state) {
-    (void)state;
+TEST(run_id_too_long_is_refused) {
     struct register_directory directory;
     struct failure failure;
     char id[300];
@@ -105,8 +102,7 @@ static void run_id_too_long_is_refused(void **state) {
     register_directory_clear(&directory);
 }
 
-static void number_is_won_once(void **state) {
-    (void)state;
+TEST(number_is_won_once) {
     struct fixture fixture;
     set_up(&fixture);
     expect_read(&fixture, "");
@@ -120,8 +116,7 @@ static void number_is_won_once(void **state) {
     tear_down(&fixture);
 }
 
-static void loser_learns_the_last_entry(void **state) {
-    (void)state;
+TEST(loser_learns_the_last_entry) {
     struct fixture fixture;
     set_up(&fixture);
     expect_won(&fixture, 1, "one");
@@ -133,8 +128,7 @@ static void loser_learns_the_last_entry(void **state) {
     tear_down(&fixture);
 }
 
-static void number_without_the_one_before_is_refused(void **state) {
-    (void)state;
+TEST(number_without_the_one_before_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(append(&fixture, 2, "two"), FAILURE_MISSING);
@@ -144,8 +138,7 @@ static void number_without_the_one_before_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void link_that_was_made_is_won_though_its_reply_was_lost(void **state) {
-    (void)state;
+TEST(link_that_was_made_is_won_though_its_reply_was_lost) {
     struct fixture fixture;
     set_up(&fixture);
     lost_reply.error = EIO;
@@ -156,8 +149,7 @@ static void link_that_was_made_is_won_though_its_reply_was_lost(void **state) {
     tear_down(&fixture);
 }
 
-static void link_without_a_reply_may_still_be_made(void **state) {
-    (void)state;
+TEST(link_without_a_reply_may_still_be_made) {
     struct fixture fixture;
     set_up(&fixture);
     lost_reply.error = ETIMEDOUT;
@@ -169,8 +161,7 @@ static void link_without_a_reply_may_still_be_made(void **state) {
     tear_down(&fixture);
 }
 
-static void file_system_without_hard_links_is_refused(void **state) {
-    (void)state;
+TEST(file_system_without_hard_links_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     lost_reply.error = EOPNOTSUPP;
@@ -182,8 +173,7 @@ static void file_system_without_hard_links_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void old_entries_are_emptied_but_never_won_again(void **state) {
-    (void)state;
+TEST(old_entries_are_emptied_but_never_won_again) {
     struct fixture fixture;
     char text[8];
     char last[8];
@@ -210,8 +200,7 @@ static void old_entries_are_emptied_but_never_won_again(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_half_written_is_left(void **state) {
-    (void)state;
+TEST(nothing_half_written_is_left) {
     struct fixture fixture;
     set_up(&fixture);
     expect_won(&fixture, 1, "one");
@@ -252,8 +241,7 @@ static void set_modification_time(struct fixture *fixture, const char *name, tim
 
 /* A server of NFS may keep the number by which it recognizes an exclusive creation in the time of
  * modification, until the client sets the time. */
-static void file_that_another_node_is_making_is_not_taken_for_old(void **state) {
-    (void)state;
+TEST(file_that_another_node_is_making_is_not_taken_for_old) {
     struct fixture fixture;
     set_up(&fixture);
     expect_won(&fixture, 1, "one");
@@ -264,8 +252,7 @@ static void file_that_another_node_is_making_is_not_taken_for_old(void **state) 
     tear_down(&fixture);
 }
 
-static void file_that_was_left_behind_is_removed_after_a_day(void **state) {
-    (void)state;
+TEST(file_that_was_left_behind_is_removed_after_a_day) {
     struct fixture fixture;
     set_up(&fixture);
     expect_won(&fixture, 1, "one");
@@ -279,8 +266,7 @@ static void file_that_was_left_behind_is_removed_after_a_day(void **state) {
     tear_down(&fixture);
 }
 
-static void what_only_looks_like_an_entry_is_none(void **state) {
-    (void)state;
+TEST(what_only_looks_like_an_entry_is_none) {
     struct fixture fixture;
     set_up(&fixture);
     expect_won(&fixture, 1, "one");
@@ -298,8 +284,7 @@ static void what_only_looks_like_an_entry_is_none(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_is_of_a_term(void **state) {
-    (void)state;
+TEST(renewal_is_of_a_term) {
     struct fixture fixture;
     set_up(&fixture);
     expect_renewal(&fixture, 1, "");
@@ -318,8 +303,7 @@ static void renewal_is_of_a_term(void **state) {
     tear_down(&fixture);
 }
 
-static void note_is_made_while_only_one_machine_has_come(void **state) {
-    (void)state;
+TEST(note_is_made_while_only_one_machine_has_come) {
     struct fixture fixture;
     struct register_directory other;
     set_up(&fixture);
@@ -338,8 +322,7 @@ static void note_is_made_while_only_one_machine_has_come(void **state) {
     tear_down(&fixture);
 }
 
-static void jobs_of_one_directory_do_not_meet(void **state) {
-    (void)state;
+TEST(jobs_of_one_directory_do_not_meet) {
     struct fixture fixture;
     struct register_directory other;
     set_up(&fixture);
@@ -352,25 +335,3 @@ static void jobs_of_one_directory_do_not_meet(void **state) {
     register_directory_clear(&other);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(run_id_is_spelled_as_a_name),
-    cmocka_unit_test(relative_path_is_refused),
-    cmocka_unit_test(run_id_too_long_is_refused),
-    cmocka_unit_test(number_is_won_once),
-    cmocka_unit_test(loser_learns_the_last_entry),
-    cmocka_unit_test(number_without_the_one_before_is_refused),
-    cmocka_unit_test(link_that_was_made_is_won_though_its_reply_was_lost),
-    cmocka_unit_test(link_without_a_reply_may_still_be_made),
-    cmocka_unit_test(file_system_without_hard_links_is_refused),
-    cmocka_unit_test(old_entries_are_emptied_but_never_won_again),
-    cmocka_unit_test(nothing_half_written_is_left),
-    cmocka_unit_test(file_that_another_node_is_making_is_not_taken_for_old),
-    cmocka_unit_test(file_that_was_left_behind_is_removed_after_a_day),
-    cmocka_unit_test(what_only_looks_like_an_entry_is_none),
-    cmocka_unit_test(renewal_is_of_a_term),
-    cmocka_unit_test(note_is_made_while_only_one_machine_has_come),
-    cmocka_unit_test(jobs_of_one_directory_do_not_meet),
-};
-
-UNIT_TESTS(tests)

@@ -161,14 +161,12 @@ static struct instant far(const struct fixture *fixture) {
     return after(fixture, 3600000);
 }
 
-static void engines_have_names(void **state) {
-    (void)state;
+TEST(engines_have_names) {
     assert_string_equal(register_engine_named("dir")->name, "dir");
     assert_null(register_engine_named("c10d"));
 }
 
-static void endpoint_that_cannot_be_used_does_not_open(void **state) {
-    (void)state;
+TEST(endpoint_that_cannot_be_used_does_not_open) {
     struct event_loop *loop;
     struct job_register *reg;
     const struct register_settings settings = {.endpoint = "", .run_id = "", .node_name = ""};
@@ -177,8 +175,7 @@ static void endpoint_that_cannot_be_used_does_not_open(void **state) {
     assert_true(event_loop_free(loop));
 }
 
-static void nothing_is_told_from_inside_a_call(void **state) {
-    (void)state;
+TEST(nothing_is_told_from_inside_a_call) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(register_read(fixture.job_register, far(&fixture)), 1);
@@ -190,8 +187,7 @@ static void nothing_is_told_from_inside_a_call(void **state) {
     tear_down(&fixture);
 }
 
-static void last_entry_is_read(void **state) {
-    (void)state;
+TEST(last_entry_is_read) {
     struct fixture fixture;
     set_up(&fixture);
     keep(&fixture, 7, OTHER_NONCE);
@@ -200,8 +196,7 @@ static void last_entry_is_read(void **state) {
     tear_down(&fixture);
 }
 
-static void foreign_entry_is_told_of_with_its_place(void **state) {
-    (void)state;
+TEST(foreign_entry_is_told_of_with_its_place) {
     struct fixture fixture;
     set_up(&fixture);
     text_append(&fixture.kept, "hello");
@@ -213,8 +208,7 @@ static void foreign_entry_is_told_of_with_its_place(void **state) {
     tear_down(&fixture);
 }
 
-static void append_is_won_or_lost(void **state) {
-    (void)state;
+TEST(append_is_won_or_lost) {
     struct fixture fixture;
     set_up(&fixture);
     register_append(fixture.job_register, &fixture.entry, far(&fixture));
@@ -226,8 +220,7 @@ static void append_is_won_or_lost(void **state) {
     tear_down(&fixture);
 }
 
-static void own_entry_is_won_though_the_reply_was_lost(void **state) {
-    (void)state;
+TEST(own_entry_is_won_though_the_reply_was_lost) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
@@ -240,8 +233,7 @@ static void own_entry_is_won_though_the_reply_was_lost(void **state) {
     tear_down(&fixture);
 }
 
-static void later_entry_means_lost(void **state) {
-    (void)state;
+TEST(later_entry_means_lost) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
@@ -252,8 +244,7 @@ static void later_entry_means_lost(void **state) {
     tear_down(&fixture);
 }
 
-static void stale_entry_is_no_answer_to_an_append(void **state) {
-    (void)state;
+TEST(stale_entry_is_no_answer_to_an_append) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = REGISTER_OUTCOME_LOST;
@@ -265,8 +256,7 @@ static void stale_entry_is_no_answer_to_an_append(void **state) {
     tear_down(&fixture);
 }
 
-static void append_without_a_word_is_unknown_at_its_deadline(void **state) {
-    (void)state;
+TEST(append_without_a_word_is_unknown_at_its_deadline) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
@@ -277,8 +267,7 @@ static void append_without_a_word_is_unknown_at_its_deadline(void **state) {
     tear_down(&fixture);
 }
 
-static void request_without_a_word_fails_at_its_deadline(void **state) {
-    (void)state;
+TEST(request_without_a_word_fails_at_its_deadline) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = HANG;
@@ -290,8 +279,7 @@ static void request_without_a_word_fails_at_its_deadline(void **state) {
     tear_down(&fixture);
 }
 
-static void failure_of_the_engine_is_told(void **state) {
-    (void)state;
+TEST(failure_of_the_engine_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = REGISTER_OUTCOME_FAILED;
@@ -301,8 +289,7 @@ static void failure_of_the_engine_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_is_told_as_it_is(void **state) {
-    (void)state;
+TEST(renewal_is_told_as_it_is) {
     struct fixture fixture;
     set_up(&fixture);
     text_append(&fixture.kept, "17");
@@ -311,8 +298,7 @@ static void renewal_is_told_as_it_is(void **state) {
     tear_down(&fixture);
 }
 
-static void cancelled_request_gets_no_answer(void **state) {
-    (void)state;
+TEST(cancelled_request_gets_no_answer) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[0] = HANG;
@@ -325,8 +311,7 @@ static void cancelled_request_gets_no_answer(void **state) {
     tear_down(&fixture);
 }
 
-static void request_may_be_cancelled_where_another_is_told(void **state) {
-    (void)state;
+TEST(request_may_be_cancelled_where_another_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[1] = HANG;
@@ -337,8 +322,7 @@ static void request_may_be_cancelled_where_another_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void register_may_be_freed_where_it_tells(void **state) {
-    (void)state;
+TEST(register_may_be_freed_where_it_tells) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.outcomes[1] = HANG;
@@ -349,24 +333,3 @@ static void register_may_be_freed_where_it_tells(void **state) {
     assert_int_equal(fixture.cancel_count, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(engines_have_names),
-    cmocka_unit_test(endpoint_that_cannot_be_used_does_not_open),
-    cmocka_unit_test(nothing_is_told_from_inside_a_call),
-    cmocka_unit_test(last_entry_is_read),
-    cmocka_unit_test(foreign_entry_is_told_of_with_its_place),
-    cmocka_unit_test(append_is_won_or_lost),
-    cmocka_unit_test(own_entry_is_won_though_the_reply_was_lost),
-    cmocka_unit_test(later_entry_means_lost),
-    cmocka_unit_test(stale_entry_is_no_answer_to_an_append),
-    cmocka_unit_test(append_without_a_word_is_unknown_at_its_deadline),
-    cmocka_unit_test(request_without_a_word_fails_at_its_deadline),
-    cmocka_unit_test(failure_of_the_engine_is_told),
-    cmocka_unit_test(renewal_is_told_as_it_is),
-    cmocka_unit_test(cancelled_request_gets_no_answer),
-    cmocka_unit_test(request_may_be_cancelled_where_another_is_told),
-    cmocka_unit_test(register_may_be_freed_where_it_tells),
-};
-
-UNIT_TESTS(tests)

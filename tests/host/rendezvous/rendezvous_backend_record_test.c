@@ -3,8 +3,7 @@
 
 #include "host/rendezvous_backend_fixture.h"
 
-static void a_job_that_has_just_begun_has_no_record(void **state) {
-    (void)state;
+TEST(a_job_that_has_just_begun_has_no_record) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -12,8 +11,7 @@ static void a_job_that_has_just_begun_has_no_record(void **state) {
     tear_down(&fixture);
 }
 
-static void of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is(void **state) {
-    (void)state;
+TEST(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -28,8 +26,7 @@ static void of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_i
     tear_down(&fixture);
 }
 
-static void others_are_told_of_a_change_and_the_writer_is_not(void **state) {
-    (void)state;
+TEST(others_are_told_of_a_change_and_the_writer_is_not) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -45,8 +42,7 @@ static void others_are_told_of_a_change_and_the_writer_is_not(void **state) {
     tear_down(&fixture);
 }
 
-static void others_are_told_of_the_last_word_of_a_node_that_goes(void **state) {
-    (void)state;
+TEST(others_are_told_of_the_last_word_of_a_node_that_goes) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -58,8 +54,7 @@ static void others_are_told_of_the_last_word_of_a_node_that_goes(void **state) {
     tear_down(&fixture);
 }
 
-static void a_quiet_change_wakes_nobody(void **state) {
-    (void)state;
+TEST(a_quiet_change_wakes_nobody) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -71,8 +66,7 @@ static void a_quiet_change_wakes_nobody(void **state) {
 }
 
 /* A node counted a change and died before it told it. The next beat of any node repairs that. */
-static void a_change_that_was_counted_and_not_told_is_found_by_the_next_beat(void **state) {
-    (void)state;
+TEST(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -87,8 +81,7 @@ static void a_change_that_was_counted_and_not_told_is_found_by_the_next_beat(voi
     tear_down(&fixture);
 }
 
-static void a_record_that_makes_no_sense_is_named_and_left_as_it_is(void **state) {
-    (void)state;
+TEST(a_record_that_makes_no_sense_is_named_and_left_as_it_is) {
     struct fixture fixture;
     set_up(&fixture, true);
     set_record(&fixture, "not a record");
@@ -111,8 +104,7 @@ static void write_what_cannot_be_spelled(struct node *node) {
     rendezvous_state_clear(&state);
 }
 
-static void a_write_that_cannot_be_spelled_is_told_from_the_loop(void **state) {
-    (void)state;
+TEST(a_write_that_cannot_be_spelled_is_told_from_the_loop) {
     struct fixture fixture;
     set_up(&fixture, true);
     struct node *node = &fixture.nodes[0];
@@ -125,8 +117,7 @@ static void a_write_that_cannot_be_spelled_is_told_from_the_loop(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_is_told_once_the_backend_is_disconnected(void **state) {
-    (void)state;
+TEST(nothing_is_told_once_the_backend_is_disconnected) {
     struct fixture fixture;
     set_up(&fixture, true);
     write_what_cannot_be_spelled(&fixture.nodes[0]);
@@ -135,17 +126,3 @@ static void nothing_is_told_once_the_backend_is_disconnected(void **state) {
     assert_null(fixture.nodes[0].trouble);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_job_that_has_just_begun_has_no_record),
-    cmocka_unit_test(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is),
-    cmocka_unit_test(others_are_told_of_a_change_and_the_writer_is_not),
-    cmocka_unit_test(others_are_told_of_the_last_word_of_a_node_that_goes),
-    cmocka_unit_test(a_quiet_change_wakes_nobody),
-    cmocka_unit_test(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat),
-    cmocka_unit_test(a_record_that_makes_no_sense_is_named_and_left_as_it_is),
-    cmocka_unit_test(a_write_that_cannot_be_spelled_is_told_from_the_loop),
-    cmocka_unit_test(nothing_is_told_once_the_backend_is_disconnected),
-};
-
-UNIT_TESTS(tests)

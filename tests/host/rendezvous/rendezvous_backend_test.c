@@ -3,8 +3,7 @@
 
 #include "host/rendezvous_backend_fixture.h"
 
-static void who_connects_in_vain_is_sent_to_where_the_store_is(void **state) {
-    (void)state;
+TEST(who_connects_in_vain_is_sent_to_where_the_store_is) {
     struct fixture fixture;
     int fd;
     int port;
@@ -23,8 +22,7 @@ static void who_connects_in_vain_is_sent_to_where_the_store_is(void **state) {
     tear_down(&fixture);
 }
 
-static void each_connection_may_lead_to_another_store(void **state) {
-    (void)state;
+TEST(each_connection_may_lead_to_another_store) {
     struct fixture fixture;
     struct store_thread *second;
     int fd;
@@ -48,8 +46,7 @@ static void each_connection_may_lead_to_another_store(void **state) {
     tear_down(&fixture);
 }
 
-static void a_roll_is_answered_when_all_have_answered(void **state) {
-    (void)state;
+TEST(a_roll_is_answered_when_all_have_answered) {
     struct fixture fixture;
     set_up(&fixture, true);
     struct rendezvous_backend *one = fixture.nodes[0].backend;
@@ -65,8 +62,7 @@ static void a_roll_is_answered_when_all_have_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void a_roll_that_is_called_off_is_not_answered(void **state) {
-    (void)state;
+TEST(a_roll_that_is_called_off_is_not_answered) {
     struct fixture fixture;
     set_up(&fixture, true);
     rendezvous_backend_call_roll(fixture.nodes[0].backend, 3, 1);
@@ -81,8 +77,7 @@ static void a_roll_that_is_called_off_is_not_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void a_job_with_other_sizes_under_the_same_id_is_refused(void **state) {
-    (void)state;
+TEST(a_job_with_other_sizes_under_the_same_id_is_refused) {
     struct fixture fixture;
     set_up(&fixture, true);
     rendezvous_backend_free(fixture.nodes[1].backend);
@@ -93,8 +88,7 @@ static void a_job_with_other_sizes_under_the_same_id_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_node_that_is_gone_is_told_of_where_presence_is_served(void **state) {
-    (void)state;
+TEST(a_node_that_is_gone_is_told_of_where_presence_is_served) {
     struct fixture fixture;
     struct node_identity identity;
     set_up(&fixture, true);
@@ -113,16 +107,14 @@ static void a_node_that_is_gone_is_told_of_where_presence_is_served(void **state
     tear_down(&fixture);
 }
 
-static void a_server_of_another_kind_serves_no_presence(void **state) {
-    (void)state;
+TEST(a_server_of_another_kind_serves_no_presence) {
     struct fixture fixture;
     set_up(&fixture, false);
     assert_false(fixture.nodes[0].has_presence);
     tear_down(&fixture);
 }
 
-static void nodes_in_an_exit_barrier_are_counted(void **state) {
-    (void)state;
+TEST(nodes_in_an_exit_barrier_are_counted) {
     struct fixture fixture;
     set_up(&fixture, true);
     ask_bare(&fixture,
@@ -136,8 +128,7 @@ static void nodes_in_an_exit_barrier_are_counted(void **state) {
     tear_down(&fixture);
 }
 
-static void the_end_of_the_store_is_told_once_and_is_no_silence(void **state) {
-    (void)state;
+TEST(the_end_of_the_store_is_told_once_and_is_no_silence) {
     struct fixture fixture;
     set_up(&fixture, true);
     fetch(&fixture.nodes[0]);
@@ -150,17 +141,3 @@ static void the_end_of_the_store_is_told_once_and_is_no_silence(void **state) {
     assert_false(fixture.nodes[0].is_silent);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_connects_in_vain_is_sent_to_where_the_store_is),
-    cmocka_unit_test(each_connection_may_lead_to_another_store),
-    cmocka_unit_test(a_roll_is_answered_when_all_have_answered),
-    cmocka_unit_test(a_roll_that_is_called_off_is_not_answered),
-    cmocka_unit_test(a_job_with_other_sizes_under_the_same_id_is_refused),
-    cmocka_unit_test(a_node_that_is_gone_is_told_of_where_presence_is_served),
-    cmocka_unit_test(a_server_of_another_kind_serves_no_presence),
-    cmocka_unit_test(nodes_in_an_exit_barrier_are_counted),
-    cmocka_unit_test(the_end_of_the_store_is_told_once_and_is_no_silence),
-};
-
-UNIT_TESTS(tests)

@@ -93,8 +93,7 @@ static void send_set(struct fixture *fixture, const char *key) {
     rendezvous_lanes_send(&fixture->lanes, RENDEZVOUS_LANE_ASKER, &call);
 }
 
-static void one_lane_waits_while_another_asks(void **state) {
-    (void)state;
+TEST(one_lane_waits_while_another_asks) {
     struct fixture fixture;
     set_up(&fixture);
     send_wait(&fixture, "a");
@@ -107,8 +106,7 @@ static void one_lane_waits_while_another_asks(void **state) {
     tear_down(&fixture);
 }
 
-static void dropped_lanes_answer_what_was_asked_and_take_nothing_more(void **state) {
-    (void)state;
+TEST(dropped_lanes_answer_what_was_asked_and_take_nothing_more) {
     struct fixture fixture;
     set_up(&fixture);
     send_wait(&fixture, "a");
@@ -121,8 +119,7 @@ static void dropped_lanes_answer_what_was_asked_and_take_nothing_more(void **sta
     tear_down(&fixture);
 }
 
-static void the_end_of_the_store_is_told(void **state) {
-    (void)state;
+TEST(the_end_of_the_store_is_told) {
     struct fixture fixture;
     set_up(&fixture);
     store_thread_stop(fixture.store);
@@ -150,8 +147,7 @@ static void await_answers(struct fixture *fixture, int count) {
 }
 
 /* What is opened later has not to find it out again. */
-static void all_lanes_are_where_the_first_one_was_reached(void **state) {
-    (void)state;
+TEST(all_lanes_are_where_the_first_one_was_reached) {
     struct fixture fixture;
     set_up_lanes(&fixture, true);
     assert_string_equal(text_string(&fixture.lanes.reached), "127.0.0.1");
@@ -165,8 +161,7 @@ static void all_lanes_are_where_the_first_one_was_reached(void **state) {
     tear_down(&fixture);
 }
 
-static void a_node_that_delegates_opens_each_other_lane_when_it_is_used(void **state) {
-    (void)state;
+TEST(a_node_that_delegates_opens_each_other_lane_when_it_is_used) {
     struct fixture fixture;
     set_up_lanes(&fixture, true);
     assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 1);
@@ -185,8 +180,7 @@ static void a_node_that_delegates_opens_each_other_lane_when_it_is_used(void **s
     tear_down(&fixture);
 }
 
-static void a_late_waiter_is_not_renewed_before_it_is_used(void **state) {
-    (void)state;
+TEST(a_late_waiter_is_not_renewed_before_it_is_used) {
     struct fixture fixture;
     set_up_lanes(&fixture, true);
     send_wait(&fixture, "b");
@@ -201,14 +195,3 @@ static void a_late_waiter_is_not_renewed_before_it_is_used(void **state) {
     assert_int_equal(fixture.ended_count, 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_lane_waits_while_another_asks),
-    cmocka_unit_test(dropped_lanes_answer_what_was_asked_and_take_nothing_more),
-    cmocka_unit_test(the_end_of_the_store_is_told),
-    cmocka_unit_test(all_lanes_are_where_the_first_one_was_reached),
-    cmocka_unit_test(a_node_that_delegates_opens_each_other_lane_when_it_is_used),
-    cmocka_unit_test(a_late_waiter_is_not_renewed_before_it_is_used),
-};
-
-UNIT_TESTS(tests)

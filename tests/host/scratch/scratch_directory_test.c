@@ -47,8 +47,7 @@ static void write_below(const char *directory) {
     free(below);
 }
 
-static void it_is_private_and_goes_with_its_files(void **state) {
-    (void)state;
+TEST(it_is_private_and_goes_with_its_files) {
     struct fixture fixture;
     struct stat status;
     uint64_t bytes;
@@ -65,8 +64,7 @@ static void it_is_private_and_goes_with_its_files(void **state) {
     tear_down(&fixture); /* nothing is left in the place */
 }
 
-static void more_than_there_is_room_for_is_refused(void **state) {
-    (void)state;
+TEST(more_than_there_is_room_for_is_refused) {
     struct fixture fixture;
     struct failure failure = {0};
     set_up(&fixture);
@@ -79,8 +77,7 @@ static void more_than_there_is_room_for_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void places_that_cannot_be_used_are_told_in_words(void **state) {
-    (void)state;
+TEST(places_that_cannot_be_used_are_told_in_words) {
     struct fixture fixture;
     struct failure failure = {0};
     struct text_list places = {0};
@@ -101,8 +98,7 @@ static void places_that_cannot_be_used_are_told_in_words(void **state) {
     tear_down(&fixture);
 }
 
-static void sweeping_takes_what_nobody_holds(void **state) {
-    (void)state;
+TEST(sweeping_takes_what_nobody_holds) {
     struct fixture fixture;
     struct text_list removed = {0};
     uint64_t bytes;
@@ -124,8 +120,7 @@ static void sweeping_takes_what_nobody_holds(void **state) {
     tear_down(&fixture);
 }
 
-static void sweeping_leaves_what_is_of_another_kind(void **state) {
-    (void)state;
+TEST(sweeping_leaves_what_is_of_another_kind) {
     struct fixture fixture;
     struct text_list removed = {0};
     set_up(&fixture);
@@ -146,13 +141,3 @@ static void sweeping_leaves_what_is_of_another_kind(void **state) {
     free(file);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_is_private_and_goes_with_its_files),
-    cmocka_unit_test(more_than_there_is_room_for_is_refused),
-    cmocka_unit_test(places_that_cannot_be_used_are_told_in_words),
-    cmocka_unit_test(sweeping_takes_what_nobody_holds),
-    cmocka_unit_test(sweeping_leaves_what_is_of_another_kind),
-};
-
-UNIT_TESTS(tests)

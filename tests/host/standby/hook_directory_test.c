@@ -37,8 +37,7 @@ static bool is_used(const struct temporary_tree *tree) {
 }
 
 /* What others may change becomes no code of this user's. */
-static void a_hook_that_others_could_have_changed_is_not_used(void **state) {
-    (void)state;
+TEST(a_hook_that_others_could_have_changed_is_not_used) {
     static const char *const names[] = {"share", "share/muster", "share/muster/standby",
         "share/muster/standby/sitecustomize.py", "share/muster/standby/muster_standby",
         "share/muster/standby/muster_standby/spare.py", "share/muster/standby/__pycache__",
@@ -65,8 +64,7 @@ static void a_hook_that_others_could_have_changed_is_not_used(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void a_hook_that_is_not_whole_is_not_used(void **state) {
-    (void)state;
+TEST(a_hook_that_is_not_whole_is_not_used) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     install(&tree);
@@ -80,8 +78,7 @@ static void a_hook_that_is_not_whole_is_not_used(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void the_installed_hook_is_used_where_there_is_one(void **state) {
-    (void)state;
+TEST(the_installed_hook_is_used_where_there_is_one) {
     struct temporary_tree tree;
     struct hook_directory directory;
     temporary_tree_init(&tree);
@@ -115,8 +112,7 @@ static void assert_holds(const char *directory, const struct hook_file *file) {
     free(path);
 }
 
-static void otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone(void **state) {
-    (void)state;
+TEST(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone) {
     struct temporary_tree tree;
     struct hook_directory directory;
     struct stat status;
@@ -138,8 +134,7 @@ static void otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone
     free(cache);
 }
 
-static void a_directory_that_cannot_be_made_is_told(void **state) {
-    (void)state;
+TEST(a_directory_that_cannot_be_made_is_told) {
     struct hook_directory directory;
     struct failure failure;
     assert_int_equal(
@@ -147,8 +142,7 @@ static void a_directory_that_cannot_be_made_is_told(void **state) {
     assert_non_null(strstr(failure.message, "/no/such"));
 }
 
-static void it_is_made_and_removed_on_a_thread_as_well(void **state) {
-    (void)state;
+TEST(it_is_made_and_removed_on_a_thread_as_well) {
     struct temporary_tree tree;
     struct hook_directory directory;
     struct failure failure;
@@ -166,8 +160,7 @@ static void it_is_made_and_removed_on_a_thread_as_well(void **state) {
     assert_non_null(strstr(failure.message, tree.root));
 }
 
-static void what_is_removed_is_made_anew_at_its_path(void **state) {
-    (void)state;
+TEST(what_is_removed_is_made_anew_at_its_path) {
     struct temporary_tree tree;
     struct hook_directory directory;
     struct failure failure;
@@ -191,15 +184,3 @@ static void what_is_removed_is_made_anew_at_its_path(void **state) {
     assert_int_equal(rmdir(tree.root), 0);
     free(entry);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_installed_hook_is_used_where_there_is_one),
-    cmocka_unit_test(a_hook_that_others_could_have_changed_is_not_used),
-    cmocka_unit_test(a_hook_that_is_not_whole_is_not_used),
-    cmocka_unit_test(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone),
-    cmocka_unit_test(a_directory_that_cannot_be_made_is_told),
-    cmocka_unit_test(it_is_made_and_removed_on_a_thread_as_well),
-    cmocka_unit_test(what_is_removed_is_made_anew_at_its_path),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 
 #include "host/standby/memory_file.h"
 
-static void a_file_has_the_bytes_it_was_made_of(void **state) {
-    (void)state;
+TEST(a_file_has_the_bytes_it_was_made_of) {
     int fd;
     struct bytes read = {0};
     assert_int_equal(memory_file_of("test", slice_from_string("words"), &fd, NULL), FAILURE_NONE);
@@ -24,8 +23,7 @@ static void a_file_has_the_bytes_it_was_made_of(void **state) {
     close(fd);
 }
 
-static void who_appends_does_not_write_over_anything(void **state) {
-    (void)state;
+TEST(who_appends_does_not_write_over_anything) {
     int fd;
     struct bytes read = {0};
     assert_int_equal(memory_file_new("test", true, &fd, NULL), FAILURE_NONE);
@@ -40,8 +38,7 @@ static void who_appends_does_not_write_over_anything(void **state) {
     close(fd);
 }
 
-static void a_head_stays_in_front_of_what_is_appended(void **state) {
-    (void)state;
+TEST(a_head_stays_in_front_of_what_is_appended) {
     int fd;
     struct bytes read = {0};
     assert_int_equal(memory_file_with_head("test", 8, &fd, NULL), FAILURE_NONE);
@@ -58,11 +55,3 @@ static void a_head_stays_in_front_of_what_is_appended(void **state) {
     assert_int_equal(ftruncate(fd, 8), -1);
     close(fd);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_file_has_the_bytes_it_was_made_of),
-    cmocka_unit_test(who_appends_does_not_write_over_anything),
-    cmocka_unit_test(a_head_stays_in_front_of_what_is_appended),
-};
-
-UNIT_TESTS(tests)

@@ -26,8 +26,7 @@ static int score_of(pid_t pid) {
     return score;
 }
 
-static void a_child_is_preferred_and_then_like_its_parent_again(void **state) {
-    (void)state;
+TEST(a_child_is_preferred_and_then_like_its_parent_again) {
     struct process process = start();
     spare_treatment_begin(process.pid);
     assert_int_equal(score_of(process.pid), 1000);
@@ -37,9 +36,3 @@ static void a_child_is_preferred_and_then_like_its_parent_again(void **state) {
     spare_treatment_begin(process.pid); /* which is gone */
     spare_treatment_end(process.pid);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_child_is_preferred_and_then_like_its_parent_again),
-};
-
-UNIT_TESTS(tests)

@@ -83,8 +83,7 @@ static void close_all(const int descriptors[8]) {
     }
 }
 
-static void what_a_standby_worker_says_is_heard_in_order(void **state) {
-    (void)state;
+TEST(what_a_standby_worker_says_is_heard_in_order) {
     struct fixture fixture;
     set_up(&fixture);
     say(&fixture, "H\1\0\0\0\1\0\0\0", 9);
@@ -95,8 +94,7 @@ static void what_a_standby_worker_says_is_heard_in_order(void **state) {
     tear_down(&fixture);
 }
 
-static void what_makes_no_sense_is_left_out(void **state) {
-    (void)state;
+TEST(what_makes_no_sense_is_left_out) {
     struct fixture fixture;
     char long_one[GATE_MESSAGE_MAXIMUM + 100] = "D";
     set_up(&fixture);
@@ -109,8 +107,7 @@ static void what_makes_no_sense_is_left_out(void **state) {
     tear_down(&fixture);
 }
 
-static void the_list_comes_as_a_file(void **state) {
-    (void)state;
+TEST(the_list_comes_as_a_file) {
     struct fixture fixture;
     char packet[64];
     int descriptors[8];
@@ -126,8 +123,7 @@ static void the_list_comes_as_a_file(void **state) {
     tear_down(&fixture);
 }
 
-static void what_was_imported_later_comes_as_a_list_of_its_own(void **state) {
-    (void)state;
+TEST(what_was_imported_later_comes_as_a_list_of_its_own) {
     struct fixture fixture;
     char packet[64];
     int descriptors[8];
@@ -152,8 +148,7 @@ static void assert_same_file(int left, const char *path) {
     assert_string_equal(name, path);
 }
 
-static void the_order_to_go_passes_the_descriptors_in_their_order(void **state) {
-    (void)state;
+TEST(the_order_to_go_passes_the_descriptors_in_their_order) {
     struct fixture fixture;
     char packet[256];
     int descriptors[8];
@@ -177,8 +172,7 @@ static void the_order_to_go_passes_the_descriptors_in_their_order(void **state) 
     tear_down(&fixture);
 }
 
-static void a_large_environment_comes_in_a_file(void **state) {
-    (void)state;
+TEST(a_large_environment_comes_in_a_file) {
     struct fixture fixture;
     char packet[256];
     char *body = calloc(1, 300000);
@@ -203,8 +197,7 @@ static void a_large_environment_comes_in_a_file(void **state) {
     tear_down(&fixture);
 }
 
-static void a_gate_that_is_shut_tells_what_was_said_before(void **state) {
-    (void)state;
+TEST(a_gate_that_is_shut_tells_what_was_said_before) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(say(&fixture, "R", 1), 1);
@@ -218,8 +211,7 @@ static void a_gate_that_is_shut_tells_what_was_said_before(void **state) {
     tear_down(&fixture);
 }
 
-static void who_has_not_gone_through_a_gate_that_is_shut_never_does(void **state) {
-    (void)state;
+TEST(who_has_not_gone_through_a_gate_that_is_shut_never_does) {
     struct fixture fixture;
     set_up(&fixture);
     standby_gate_shut(fixture.gate);
@@ -229,8 +221,7 @@ static void who_has_not_gone_through_a_gate_that_is_shut_never_does(void **state
     tear_down(&fixture);
 }
 
-static void nothing_can_be_sent_to_a_standby_worker_that_is_gone(void **state) {
-    (void)state;
+TEST(nothing_can_be_sent_to_a_standby_worker_that_is_gone) {
     struct fixture fixture;
     struct failure failure;
     set_up(&fixture);
@@ -243,17 +234,3 @@ static void nothing_can_be_sent_to_a_standby_worker_that_is_gone(void **state) {
     event_loop_run_ready(fixture.loop);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_a_standby_worker_says_is_heard_in_order),
-    cmocka_unit_test(what_makes_no_sense_is_left_out),
-    cmocka_unit_test(the_list_comes_as_a_file),
-    cmocka_unit_test(what_was_imported_later_comes_as_a_list_of_its_own),
-    cmocka_unit_test(the_order_to_go_passes_the_descriptors_in_their_order),
-    cmocka_unit_test(a_large_environment_comes_in_a_file),
-    cmocka_unit_test(a_gate_that_is_shut_tells_what_was_said_before),
-    cmocka_unit_test(who_has_not_gone_through_a_gate_that_is_shut_never_does),
-    cmocka_unit_test(nothing_can_be_sent_to_a_standby_worker_that_is_gone),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-static void a_line_names_the_client(void **state) {
-    (void)state;
+TEST(a_line_names_the_client) {
     struct fixture fixture;
     set_up(&fixture);
     client_log_say(&fixture.client_log, &fixture.address, "it did this");
@@ -32,8 +31,7 @@ static void a_line_names_the_client(void **state) {
     tear_down(&fixture);
 }
 
-static void many_lines_do_not_keep_out_that_the_store_is_full(void **state) {
-    (void)state;
+TEST(many_lines_do_not_keep_out_that_the_store_is_full) {
     struct fixture fixture;
     set_up(&fixture);
     for (int i = 0; i < 1000; i++) {
@@ -44,10 +42,3 @@ static void many_lines_do_not_keep_out_that_the_store_is_full(void **state) {
     assert_true(remembered_log_has(&fixture.log, "no room; --store-memory gives it more"));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_line_names_the_client),
-    cmocka_unit_test(many_lines_do_not_keep_out_that_the_store_is_full),
-};
-
-UNIT_TESTS(tests)

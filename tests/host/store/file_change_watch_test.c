@@ -44,8 +44,7 @@ static void turn(struct fixture *fixture) {
     (void)event_loop_run_ready(fixture->loop);
 }
 
-static void tells_of_a_file_that_was_written(void **state) {
-    (void)state;
+TEST(tells_of_a_file_that_was_written) {
     struct fixture fixture;
     set_up(&fixture);
     turn(&fixture);
@@ -57,8 +56,7 @@ static void tells_of_a_file_that_was_written(void **state) {
     tear_down(&fixture);
 }
 
-static void tells_of_a_file_that_was_removed_while_it_is_open(void **state) {
-    (void)state;
+TEST(tells_of_a_file_that_was_removed_while_it_is_open) {
     struct fixture fixture;
     set_up(&fixture);
     FILE *file = fopen(fixture.path, "rb");
@@ -70,8 +68,7 @@ static void tells_of_a_file_that_was_removed_while_it_is_open(void **state) {
     tear_down(&fixture);
 }
 
-static void reading_is_no_change(void **state) {
-    (void)state;
+TEST(reading_is_no_change) {
     struct fixture fixture;
     set_up(&fixture);
     FILE *file = fopen(fixture.path, "rb");
@@ -83,8 +80,7 @@ static void reading_is_no_change(void **state) {
     tear_down(&fixture);
 }
 
-static void what_was_drained_is_not_told(void **state) {
-    (void)state;
+TEST(what_was_drained_is_not_told) {
     struct fixture fixture;
     set_up(&fixture);
     assert_false(file_change_watch_drain(fixture.watch));
@@ -96,8 +92,7 @@ static void what_was_drained_is_not_told(void **state) {
     tear_down(&fixture);
 }
 
-static void may_be_freed_by_whom_it_tells(void **state) {
-    (void)state;
+TEST(may_be_freed_by_whom_it_tells) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.frees_watch = true;
@@ -107,21 +102,9 @@ static void may_be_freed_by_whom_it_tells(void **state) {
     tear_down(&fixture);
 }
 
-static void a_missing_file_is_not_watched(void **state) {
-    (void)state;
+TEST(a_missing_file_is_not_watched) {
     struct fixture fixture;
     set_up(&fixture);
     assert_null(file_change_watch_new(fixture.loop, "/nowhere/file", changed, &fixture));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(tells_of_a_file_that_was_written),
-    cmocka_unit_test(tells_of_a_file_that_was_removed_while_it_is_open),
-    cmocka_unit_test(reading_is_no_change),
-    cmocka_unit_test(what_was_drained_is_not_told),
-    cmocka_unit_test(may_be_freed_by_whom_it_tells),
-    cmocka_unit_test(a_missing_file_is_not_watched),
-};
-
-UNIT_TESTS(tests)

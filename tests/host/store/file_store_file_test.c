@@ -79,8 +79,7 @@ static void append_bytes(struct fixture *fixture, const void *bytes, size_t leng
     assert_int_equal(fclose(stream), 0);
 }
 
-static void a_missing_file_is_made_with_pytorchs_mode(void **state) {
-    (void)state;
+TEST(a_missing_file_is_made_with_pytorchs_mode) {
     struct fixture fixture;
     set_up(&fixture);
     mode_t mask = umask(022);
@@ -95,8 +94,7 @@ static void a_missing_file_is_made_with_pytorchs_mode(void **state) {
     tear_down(&fixture);
 }
 
-static void records_are_appended_and_taken(void **state) {
-    (void)state;
+TEST(records_are_appended_and_taken) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(write_value(&fixture, "/k", "v"), FAILURE_NONE);
@@ -106,8 +104,7 @@ static void records_are_appended_and_taken(void **state) {
     tear_down(&fixture);
 }
 
-static void only_what_is_new_is_read(void **state) {
-    (void)state;
+TEST(only_what_is_new_is_read) {
     struct fixture fixture;
     set_up(&fixture);
     write_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v", 11);
@@ -121,8 +118,7 @@ static void only_what_is_new_is_read(void **state) {
     tear_down(&fixture);
 }
 
-static void readers_share_the_lock_and_writers_do_not(void **state) {
-    (void)state;
+TEST(readers_share_the_lock_and_writers_do_not) {
     struct fixture fixture;
     set_up(&fixture);
     write_bytes(&fixture, "", 0);
@@ -143,8 +139,7 @@ static void readers_share_the_lock_and_writers_do_not(void **state) {
     tear_down(&fixture);
 }
 
-static void half_a_record_hinders_writers_alone(void **state) {
-    (void)state;
+TEST(half_a_record_hinders_writers_alone) {
     struct fixture fixture;
     set_up(&fixture);
     write_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v\2\0\0\0/l", 17);
@@ -158,8 +153,7 @@ static void half_a_record_hinders_writers_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void half_a_record_may_be_taken_back(void **state) {
-    (void)state;
+TEST(half_a_record_may_be_taken_back) {
     struct fixture fixture;
     set_up(&fixture);
     write_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v\2\0\0\0/l", 17);
@@ -170,8 +164,7 @@ static void half_a_record_may_be_taken_back(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_no_filestore_is_refused_and_left_alone(void **state) {
-    (void)state;
+TEST(what_is_no_filestore_is_refused_and_left_alone) {
     struct fixture fixture;
     set_up(&fixture);
     write_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v#!/bin/sh", 20);
@@ -194,8 +187,7 @@ static void assert_refused(
     file_store_file_clear(&file);
 }
 
-static void paths_that_cannot_hold_a_store_are_named(void **state) {
-    (void)state;
+TEST(paths_that_cannot_hold_a_store_are_named) {
     struct fixture fixture;
     set_up(&fixture);
     char *missing = temporary_tree_path(&fixture.tree, "no/such/store");
@@ -210,8 +202,7 @@ static void paths_that_cannot_hold_a_store_are_named(void **state) {
     tear_down(&fixture);
 }
 
-static void a_file_that_is_gone_or_another_is_not_used(void **state) {
-    (void)state;
+TEST(a_file_that_is_gone_or_another_is_not_used) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(write_value(&fixture, "/k", "v"), FAILURE_NONE);
@@ -226,8 +217,7 @@ static void a_file_that_is_gone_or_another_is_not_used(void **state) {
     tear_down(&fixture);
 }
 
-static void news_are_told_without_the_lock(void **state) {
-    (void)state;
+TEST(news_are_told_without_the_lock) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(write_value(&fixture, "/k", "v"), FAILURE_NONE);
@@ -240,8 +230,7 @@ static void news_are_told_without_the_lock(void **state) {
     tear_down(&fixture);
 }
 
-static void a_write_that_finds_no_room_is_taken_back(void **state) {
-    (void)state;
+TEST(a_write_that_finds_no_room_is_taken_back) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(write_value(&fixture, "/k", "v"), FAILURE_NONE);
@@ -260,8 +249,7 @@ static void a_write_that_finds_no_room_is_taken_back(void **state) {
     tear_down(&fixture);
 }
 
-static void a_long_file_is_read_in_several_visits(void **state) {
-    (void)state;
+TEST(a_long_file_is_read_in_several_visits) {
     struct fixture fixture;
     set_up(&fixture);
     size_t length = (size_t)5 << 20;
@@ -282,20 +270,3 @@ static void a_long_file_is_read_in_several_visits(void **state) {
     free(bytes);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_missing_file_is_made_with_pytorchs_mode),
-    cmocka_unit_test(records_are_appended_and_taken),
-    cmocka_unit_test(only_what_is_new_is_read),
-    cmocka_unit_test(readers_share_the_lock_and_writers_do_not),
-    cmocka_unit_test(half_a_record_hinders_writers_alone),
-    cmocka_unit_test(half_a_record_may_be_taken_back),
-    cmocka_unit_test(what_is_no_filestore_is_refused_and_left_alone),
-    cmocka_unit_test(paths_that_cannot_hold_a_store_are_named),
-    cmocka_unit_test(a_file_that_is_gone_or_another_is_not_used),
-    cmocka_unit_test(news_are_told_without_the_lock),
-    cmocka_unit_test(a_write_that_finds_no_room_is_taken_back),
-    cmocka_unit_test(a_long_file_is_read_in_several_visits),
-};
-
-UNIT_TESTS(tests)

@@ -127,8 +127,7 @@ static void assert_bytes(struct fixture *fixture, const void *bytes, size_t leng
     bytes_clear(&found);
 }
 
-static void users_are_counted_in_and_out_as_pytorch_counts(void **state) {
-    (void)state;
+TEST(users_are_counted_in_and_out_as_pytorch_counts) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -147,8 +146,7 @@ static void users_are_counted_in_and_out_as_pytorch_counts(void **state) {
     tear_down(&fixture);
 }
 
-static void a_visitor_neither_makes_a_file_nor_is_counted(void **state) {
-    (void)state;
+TEST(a_visitor_neither_makes_a_file_nor_is_counted) {
     struct fixture fixture;
     set_up(&fixture);
     struct file_store_settings settings = {.path = fixture.path,
@@ -169,8 +167,7 @@ static void a_visitor_neither_makes_a_file_nor_is_counted(void **state) {
     tear_down(&fixture);
 }
 
-static void what_one_writes_the_other_reads(void **state) {
-    (void)state;
+TEST(what_one_writes_the_other_reads) {
     struct fixture fixture;
     set_up(&fixture);
     start_both(&fixture);
@@ -183,8 +180,7 @@ static void what_one_writes_the_other_reads(void **state) {
     tear_down(&fixture);
 }
 
-static void exactly_one_of_two_compare_sets_wins(void **state) {
-    (void)state;
+TEST(exactly_one_of_two_compare_sets_wins) {
     struct fixture fixture;
     set_up(&fixture);
     start_both(&fixture);
@@ -201,8 +197,7 @@ static void exactly_one_of_two_compare_sets_wins(void **state) {
     tear_down(&fixture);
 }
 
-static void a_waiting_user_is_released_by_another(void **state) {
-    (void)state;
+TEST(a_waiting_user_is_released_by_another) {
     struct fixture fixture;
     set_up(&fixture);
     start_both(&fixture);
@@ -219,8 +214,7 @@ static void a_waiting_user_is_released_by_another(void **state) {
     tear_down(&fixture);
 }
 
-static void a_get_that_waits_first_gives_the_value_that_came(void **state) {
-    (void)state;
+TEST(a_get_that_waits_first_gives_the_value_that_came) {
     struct fixture fixture;
     set_up(&fixture);
     start_both(&fixture);
@@ -236,8 +230,7 @@ static void a_get_that_waits_first_gives_the_value_that_came(void **state) {
     tear_down(&fixture);
 }
 
-static void a_wait_that_takes_too_long_leaves_the_store_usable(void **state) {
-    (void)state;
+TEST(a_wait_that_takes_too_long_leaves_the_store_usable) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -256,8 +249,7 @@ static void a_wait_that_takes_too_long_leaves_the_store_usable(void **state) {
     tear_down(&fixture);
 }
 
-static void a_lock_that_stays_taken_is_named_and_costs_one_request(void **state) {
-    (void)state;
+TEST(a_lock_that_stays_taken_is_named_and_costs_one_request) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -280,8 +272,7 @@ static void a_lock_that_stays_taken_is_named_and_costs_one_request(void **state)
     tear_down(&fixture);
 }
 
-static void opening_gives_up_on_a_lock_that_stays_taken(void **state) {
-    (void)state;
+TEST(opening_gives_up_on_a_lock_that_stays_taken) {
     struct fixture fixture;
     set_up(&fixture);
     temporary_tree_write(&fixture.tree, "store", "");
@@ -302,8 +293,7 @@ static void opening_gives_up_on_a_lock_that_stays_taken(void **state) {
     tear_down(&fixture);
 }
 
-static void a_file_that_is_no_filestore_is_refused(void **state) {
-    (void)state;
+TEST(a_file_that_is_no_filestore_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     temporary_tree_write(&fixture.tree, "store", "#!/bin/sh\n");
@@ -315,8 +305,7 @@ static void a_file_that_is_no_filestore_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_user_count_that_is_no_number_is_refused(void **state) {
-    (void)state;
+TEST(a_user_count_that_is_no_number_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     temporary_tree_write_bytes(&fixture.tree, "store", "\x09\0\0\0refcount/\1\0\0\0x", 18);
@@ -326,8 +315,7 @@ static void a_user_count_that_is_no_number_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_removed_file_is_a_lost_store(void **state) {
-    (void)state;
+TEST(a_removed_file_is_a_lost_store) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -349,8 +337,7 @@ static void a_removed_file_is_a_lost_store(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_not_offered_costs_only_the_request(void **state) {
-    (void)state;
+TEST(what_is_not_offered_costs_only_the_request) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -364,8 +351,7 @@ static void what_is_not_offered_costs_only_the_request(void **state) {
     tear_down(&fixture);
 }
 
-static void a_request_beyond_the_limits_costs_only_itself(void **state) {
-    (void)state;
+TEST(a_request_beyond_the_limits_costs_only_itself) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -379,8 +365,7 @@ static void a_request_beyond_the_limits_costs_only_itself(void **state) {
     tear_down(&fixture);
 }
 
-static void a_raw_key_is_taken_as_it_is_but_never_as_a_removal(void **state) {
-    (void)state;
+TEST(a_raw_key_is_taken_as_it_is_but_never_as_a_removal) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -402,8 +387,7 @@ static void a_raw_key_is_taken_as_it_is_but_never_as_a_removal(void **state) {
     tear_down(&fixture);
 }
 
-static void freeing_cancels_what_is_pending(void **state) {
-    (void)state;
+TEST(freeing_cancels_what_is_pending) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -432,8 +416,7 @@ static void free_store(void *context, const struct store_client_result *result) 
     user->lost++; /* lets the test see the call */
 }
 
-static void a_store_may_be_freed_by_whom_it_answers(void **state) {
-    (void)state;
+TEST(a_store_may_be_freed_by_whom_it_answers) {
     struct fixture fixture;
     set_up(&fixture);
     start(&fixture, &fixture.first, LONG);
@@ -446,25 +429,3 @@ static void a_store_may_be_freed_by_whom_it_answers(void **state) {
     assert_null(fixture.first.store);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(users_are_counted_in_and_out_as_pytorch_counts),
-    cmocka_unit_test(a_visitor_neither_makes_a_file_nor_is_counted),
-    cmocka_unit_test(what_one_writes_the_other_reads),
-    cmocka_unit_test(exactly_one_of_two_compare_sets_wins),
-    cmocka_unit_test(a_waiting_user_is_released_by_another),
-    cmocka_unit_test(a_get_that_waits_first_gives_the_value_that_came),
-    cmocka_unit_test(a_wait_that_takes_too_long_leaves_the_store_usable),
-    cmocka_unit_test(a_lock_that_stays_taken_is_named_and_costs_one_request),
-    cmocka_unit_test(opening_gives_up_on_a_lock_that_stays_taken),
-    cmocka_unit_test(a_file_that_is_no_filestore_is_refused),
-    cmocka_unit_test(a_user_count_that_is_no_number_is_refused),
-    cmocka_unit_test(a_removed_file_is_a_lost_store),
-    cmocka_unit_test(what_is_not_offered_costs_only_the_request),
-    cmocka_unit_test(a_request_beyond_the_limits_costs_only_itself),
-    cmocka_unit_test(a_raw_key_is_taken_as_it_is_but_never_as_a_removal),
-    cmocka_unit_test(freeing_cancels_what_is_pending),
-    cmocka_unit_test(a_store_may_be_freed_by_whom_it_answers),
-};
-
-UNIT_TESTS(tests)

@@ -27,8 +27,7 @@ static void expect_refusal(const char *text, const char *path, const char *words
     assert_null(token);
 }
 
-static void codes_depend_on_token_and_message(void **state) {
-    (void)state;
+TEST(codes_depend_on_token_and_message) {
     struct job_token *one = open_text(TOKEN);
     struct job_token *other = open_text(TOKEN "0");
     const struct store_key *key = job_token_key(one);
@@ -46,8 +45,7 @@ static void codes_depend_on_token_and_message(void **state) {
     assert_null(job_token_key(NULL));
 }
 
-static void nonces_differ(void **state) {
-    (void)state;
+TEST(nonces_differ) {
     struct job_token *token = open_text(TOKEN);
     const struct store_key *key = job_token_key(token);
     uint8_t nonces[2][STORE_PROOF_NONCE_BYTES] = {0};
@@ -57,8 +55,7 @@ static void nonces_differ(void **state) {
     job_token_free(token);
 }
 
-static void short_and_long_tokens_are_refused(void **state) {
-    (void)state;
+TEST(short_and_long_tokens_are_refused) {
     char long_token[JOB_TOKEN_LONGEST + 2];
     memset(long_token, 'x', sizeof long_token - 1);
     long_token[sizeof long_token - 1] = '\0';
@@ -75,8 +72,7 @@ static void write_token(const char *path, const char *text, mode_t mode) {
     close(fd);
 }
 
-static void a_file_holds_the_same_token_as_the_text(void **state) {
-    (void)state;
+TEST(a_file_holds_the_same_token_as_the_text) {
     char directory[] = "/tmp/muster-token-XXXXXX";
     assert_non_null(mkdtemp(directory));
     char path[64];
@@ -111,8 +107,7 @@ static void a_file_holds_the_same_token_as_the_text(void **state) {
 }
 
 /* Only root can give files away. */
-static void a_file_of_another_user_is_refused(void **state) {
-    (void)state;
+TEST(a_file_of_another_user_is_refused) {
     char path[] = "/tmp/muster-token-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -127,13 +122,3 @@ static void a_file_of_another_user_is_refused(void **state) {
         SKIP_BECAUSE("only root can give a file to another user");
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(codes_depend_on_token_and_message),
-    cmocka_unit_test(nonces_differ),
-    cmocka_unit_test(short_and_long_tokens_are_refused),
-    cmocka_unit_test(a_file_holds_the_same_token_as_the_text),
-    cmocka_unit_test(a_file_of_another_user_is_refused),
-};
-
-UNIT_TESTS(tests)

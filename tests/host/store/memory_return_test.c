@@ -28,8 +28,7 @@ static size_t note(struct fixture *fixture, size_t bytes) {
     return memory_return_count(fixture->memory_return);
 }
 
-static void memory_is_given_back_once_when_much_was_freed(void **state) {
-    (void)state;
+TEST(memory_is_given_back_once_when_much_was_freed) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(note(&fixture, 100 * MIB), 0);
@@ -40,18 +39,10 @@ static void memory_is_given_back_once_when_much_was_freed(void **state) {
     tear_down(&fixture);
 }
 
-static void a_little_is_kept(void **state) {
-    (void)state;
+TEST(a_little_is_kept) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(note(&fixture, 15 * MIB), 0);
     assert_int_equal(note(&fixture, 0), 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(memory_is_given_back_once_when_much_was_freed),
-    cmocka_unit_test(a_little_is_kept),
-};
-
-UNIT_TESTS(tests)

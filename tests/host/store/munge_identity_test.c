@@ -78,8 +78,7 @@ static enum store_credential_verdict ask(struct fixture *fixture,
     return fixture->verdict;
 }
 
-static void two_nodes_of_one_user_believe_each_other(void **state) {
-    (void)state;
+TEST(two_nodes_of_one_user_believe_each_other) {
     struct fixture fixture;
     set_up(&fixture);
     struct munge_identity *client = open_identity(&fixture, "red.7", "job");
@@ -99,8 +98,7 @@ static void two_nodes_of_one_user_believe_each_other(void **state) {
 }
 
 /* Whoever a client is, what the server says of it; and it makes no credential of its own then. */
-static void others_are_told_apart(void **state) {
-    (void)state;
+TEST(others_are_told_apart) {
     static const struct {
         const char *socket;
         const char *job;
@@ -126,8 +124,7 @@ static void others_are_told_apart(void **state) {
 }
 
 /* Overheard, or a client's own, sent back to it. */
-static void a_credential_is_of_no_use_elsewhere(void **state) {
-    (void)state;
+TEST(a_credential_is_of_no_use_elsewhere) {
     struct fixture fixture;
     set_up(&fixture);
     struct munge_identity *identity = open_identity(&fixture, "red.7", "job");
@@ -142,8 +139,7 @@ static void a_credential_is_of_no_use_elsewhere(void **state) {
     tear_down(&fixture);
 }
 
-static void what_keeps_munge_from_being_used_is_said(void **state) {
-    (void)state;
+TEST(what_keeps_munge_from_being_used_is_said) {
     struct fixture fixture;
     struct munge_identity *identity = NULL;
     struct failure failure = {0};
@@ -164,12 +160,3 @@ static void what_keeps_munge_from_being_used_is_said(void **state) {
     assert_null(munge_identity_key(NULL));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_nodes_of_one_user_believe_each_other),
-    cmocka_unit_test(others_are_told_apart),
-    cmocka_unit_test(a_credential_is_of_no_use_elsewhere),
-    cmocka_unit_test(what_keeps_munge_from_being_used_is_said),
-};
-
-UNIT_TESTS(tests)

@@ -20,8 +20,7 @@ static struct bytes encode(const struct munge_library *library, const char *sock
     return credential;
 }
 
-static void a_credential_comes_back_with_payload_and_user(void **state) {
-    (void)state;
+TEST(a_credential_comes_back_with_payload_and_user) {
     const struct munge_library library = load();
     struct bytes credential = encode(&library, "/red.1234");
     struct bytes said = {0};
@@ -35,8 +34,7 @@ static void a_credential_comes_back_with_payload_and_user(void **state) {
     bytes_clear(&credential);
 }
 
-static void each_refusal_has_its_verdict_and_words(void **state) {
-    (void)state;
+TEST(each_refusal_has_its_verdict_and_words) {
     static const struct {
         const char *socket;
         enum store_credential_verdict verdict;
@@ -67,8 +65,7 @@ static void each_refusal_has_its_verdict_and_words(void **state) {
     bytes_clear(&credential);
 }
 
-static void a_daemon_that_is_away_makes_nothing(void **state) {
-    (void)state;
+TEST(a_daemon_that_is_away_makes_nothing) {
     const struct munge_library library = load();
     struct bytes credential = {0};
     struct failure failure = {0};
@@ -78,8 +75,7 @@ static void a_daemon_that_is_away_makes_nothing(void **state) {
     assert_string_equal(failure.message, "made-up munge is away");
 }
 
-static void a_library_that_is_not_there_is_named(void **state) {
-    (void)state;
+TEST(a_library_that_is_not_there_is_named) {
     struct munge_library library;
     struct failure failure = {0};
     assert_int_equal(munge_library_load("libnowhere.so.2", &library, &failure), FAILURE_MISSING);
@@ -90,8 +86,7 @@ static void a_library_that_is_not_there_is_named(void **state) {
 }
 
 /* That it has what is needed, and takes our calls. */
-static void the_installed_library_says_that_nobody_listens(void **state) {
-    (void)state;
+TEST(the_installed_library_says_that_nobody_listens) {
     struct munge_library library;
     if (munge_library_load(NULL, &library, NULL) != FAILURE_NONE) {
         SKIP_BECAUSE("needs munge's library (Debian: libmunge2)");
@@ -107,13 +102,3 @@ static void the_installed_library_says_that_nobody_listens(void **state) {
                          &credential, &user, &failure),
         STORE_CREDENTIAL_UNCHECKED);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_credential_comes_back_with_payload_and_user),
-    cmocka_unit_test(each_refusal_has_its_verdict_and_words),
-    cmocka_unit_test(a_daemon_that_is_away_makes_nothing),
-    cmocka_unit_test(a_library_that_is_not_there_is_named),
-    cmocka_unit_test(the_installed_library_says_that_nobody_listens),
-};
-
-UNIT_TESTS(tests)

@@ -45,8 +45,7 @@ static void assert_is_a_store(struct event_loop *loop, struct store_access *acce
     assert_int_equal(waited.code, FAILURE_CANCELLED);
 }
 
-static void a_server_is_asked_over_tcp(void **state) {
-    (void)state;
+TEST(a_server_is_asked_over_tcp) {
     struct event_loop *loop;
     struct store_server *server;
     int fd;
@@ -64,8 +63,7 @@ static void a_server_is_asked_over_tcp(void **state) {
     assert_true(event_loop_free(loop));
 }
 
-static void a_file_is_asked_likewise(void **state) {
-    (void)state;
+TEST(a_file_is_asked_likewise) {
     struct temporary_tree tree;
     struct event_loop *loop;
     temporary_tree_init(&tree);
@@ -78,15 +76,6 @@ static void a_file_is_asked_likewise(void **state) {
     temporary_tree_clear(&tree);
 }
 
-static void freeing_nothing_is_fine(void **state) {
-    (void)state;
+TEST(freeing_nothing_is_fine) {
     store_access_free(NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_server_is_asked_over_tcp),
-    cmocka_unit_test(a_file_is_asked_likewise),
-    cmocka_unit_test(freeing_nothing_is_fine),
-};
-
-UNIT_TESTS(tests)

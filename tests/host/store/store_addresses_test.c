@@ -16,8 +16,7 @@ static void expect_description(const struct store_addresses *addresses, const ch
     text_clear(&text);
 }
 
-static void address_is_handed_out_again_and_again(void **state) {
-    (void)state;
+TEST(address_is_handed_out_again_and_again) {
     struct store_addresses addresses;
     store_addresses_init(&addresses, "192.0.2.1", 29500);
     for (int i = 0; i < 3; i++) {
@@ -31,8 +30,7 @@ static void address_is_handed_out_again_and_again(void **state) {
     store_addresses_clear(&addresses);
 }
 
-static void description_tells_what_became_of_each_address(void **state) {
-    (void)state;
+TEST(description_tells_what_became_of_each_address) {
     struct store_addresses addresses;
     struct failure failure;
     store_addresses_init(&addresses, "2001:db8::1", 7);
@@ -49,8 +47,7 @@ static void description_tells_what_became_of_each_address(void **state) {
     store_addresses_clear(&addresses);
 }
 
-static void attempt_that_was_cut_off_hides_no_earlier_one(void **state) {
-    (void)state;
+TEST(attempt_that_was_cut_off_hides_no_earlier_one) {
     struct store_addresses addresses;
     struct failure failure;
     store_addresses_init(&addresses, "192.0.2.1", 7);
@@ -68,8 +65,7 @@ static void attempt_that_was_cut_off_hides_no_earlier_one(void **state) {
     store_addresses_clear(&addresses);
 }
 
-static void several_addresses_come_one_after_the_other(void **state) {
-    (void)state;
+TEST(several_addresses_come_one_after_the_other) {
     struct store_addresses addresses;
     struct failure failure;
     store_addresses_init(&addresses, "192.0.2.1", 7);
@@ -98,8 +94,7 @@ static void expect_next(struct store_addresses *addresses, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void several_names_are_tried_in_their_order_and_none_twice(void **state) {
-    (void)state;
+TEST(several_names_are_tried_in_their_order_and_none_twice) {
     struct store_addresses addresses;
     store_addresses_init(&addresses, UNKNOWN " 192.0.2.1 2001:db8::1 192.0.2.1", 7);
     expect_next(&addresses, "192.0.2.1:7");
@@ -110,8 +105,7 @@ static void several_names_are_tried_in_their_order_and_none_twice(void **state) 
     store_addresses_clear(&addresses);
 }
 
-static void unknown_name_is_looked_up_each_time(void **state) {
-    (void)state;
+TEST(unknown_name_is_looked_up_each_time) {
     struct store_addresses addresses;
     store_addresses_init(&addresses, UNKNOWN, 7);
     assert_null(store_addresses_next(&addresses));
@@ -124,14 +118,3 @@ static void unknown_name_is_looked_up_each_time(void **state) {
     text_clear(&text);
     store_addresses_clear(&addresses);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(address_is_handed_out_again_and_again),
-    cmocka_unit_test(description_tells_what_became_of_each_address),
-    cmocka_unit_test(attempt_that_was_cut_off_hides_no_earlier_one),
-    cmocka_unit_test(several_addresses_come_one_after_the_other),
-    cmocka_unit_test(several_names_are_tried_in_their_order_and_none_twice),
-    cmocka_unit_test(unknown_name_is_looked_up_each_time),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static bool admits(struct store_admission *admission, int family, const char *te
     return store_admission_admits(admission, &address);
 }
 
-static void all_machines_or_none_are_admitted_at_first(void **state) {
-    (void)state;
+TEST(all_machines_or_none_are_admitted_at_first) {
     struct store_admission *open = store_admission_new(true);
     struct store_admission *closed = store_admission_new(false);
     assert_true(admits(open, AF_INET, "192.0.2.1"));
@@ -25,8 +24,7 @@ static void all_machines_or_none_are_admitted_at_first(void **state) {
     store_admission_free(NULL);
 }
 
-static void only_the_addresses_of_the_last_list_are_admitted(void **state) {
-    (void)state;
+TEST(only_the_addresses_of_the_last_list_are_admitted) {
     struct store_admission *admission = store_admission_new(true);
     assert_int_equal(store_admission_limit(admission, "192.0.2.1 192.0.2.2 192.0.2.1"), 2);
     assert_true(admits(admission, AF_INET, "192.0.2.1"));
@@ -39,8 +37,7 @@ static void only_the_addresses_of_the_last_list_are_admitted(void **state) {
     store_admission_free(admission);
 }
 
-static void an_address_is_the_same_in_every_spelling(void **state) {
-    (void)state;
+TEST(an_address_is_the_same_in_every_spelling) {
     struct store_admission *admission = store_admission_new(false);
     assert_int_equal(
         store_admission_limit(admission, "192.0.2.1 2001:db8:0:0::1 ::ffff:192.0.2.7"), 3);
@@ -51,8 +48,7 @@ static void an_address_is_the_same_in_every_spelling(void **state) {
     store_admission_free(admission);
 }
 
-static void words_that_are_no_address_are_left_out(void **state) {
-    (void)state;
+TEST(words_that_are_no_address_are_left_out) {
     struct store_admission *admission = store_admission_new(false);
     assert_int_equal(store_admission_limit(admission, "  node1 192.0.2 192.0.2.1 :: 1:2 "), 2);
     assert_true(admits(admission, AF_INET, "192.0.2.1"));
@@ -65,8 +61,7 @@ static bool is_news(struct store_admission *admission, uint32_t host) {
     return store_admission_is_news(admission, &address);
 }
 
-static void who_is_turned_away_is_news_once(void **state) {
-    (void)state;
+TEST(who_is_turned_away_is_news_once) {
     struct store_admission *admission = store_admission_new(false);
     assert_true(is_news(admission, 1));
     assert_true(is_news(admission, 2));
@@ -76,8 +71,7 @@ static void who_is_turned_away_is_news_once(void **state) {
 }
 
 /* Whoever has many addresses takes no memory for all of them. */
-static void of_very_many_the_first_are_forgotten(void **state) {
-    (void)state;
+TEST(of_very_many_the_first_are_forgotten) {
     struct store_admission *admission = store_admission_new(false);
     for (uint32_t host = 1; host <= 5000; host++) {
         assert_true(is_news(admission, host));
@@ -86,14 +80,3 @@ static void of_very_many_the_first_are_forgotten(void **state) {
     assert_false(is_news(admission, 5000));
     store_admission_free(admission);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_is_turned_away_is_news_once),
-    cmocka_unit_test(of_very_many_the_first_are_forgotten),
-    cmocka_unit_test(all_machines_or_none_are_admitted_at_first),
-    cmocka_unit_test(only_the_addresses_of_the_last_list_are_admitted),
-    cmocka_unit_test(an_address_is_the_same_in_every_spelling),
-    cmocka_unit_test(words_that_are_no_address_are_left_out),
-};
-
-UNIT_TESTS(tests)

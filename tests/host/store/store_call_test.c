@@ -12,8 +12,7 @@ static void expect_bytes(const struct bytes *bytes, const char *expected, size_t
     assert_memory_equal(bytes->data, expected, length);
 }
 
-static void key_gets_a_slash(void **state) {
-    (void)state;
+TEST(key_gets_a_slash) {
     struct store_call *call = make(&(struct store_client_call){
         .request = {.operation = STORE_GET, .key = slice_from_string("k")}});
     expect_bytes(&call->bytes, "\x03\x02\0\0\0\0\0\0\0/k", 11);
@@ -21,16 +20,14 @@ static void key_gets_a_slash(void **state) {
     store_call_free(call);
 }
 
-static void raw_key_is_left_as_it_is(void **state) {
-    (void)state;
+TEST(raw_key_is_left_as_it_is) {
     struct store_call *call = make(&(struct store_client_call){
         .is_raw = true, .request = {.operation = STORE_GET, .key = slice_from_string("k")}});
     expect_bytes(&call->bytes, "\x03\x01\0\0\0\0\0\0\0k", 10);
     store_call_free(call);
 }
 
-static void keys_of_a_list_get_a_slash_each(void **state) {
-    (void)state;
+TEST(keys_of_a_list_get_a_slash_each) {
     struct slice keys[] = {slice_from_string("a"), slice_from_string("")};
     struct store_call *call = make(&(struct store_client_call){
         .request = {.operation = STORE_CHECK, .keys = keys, .count = 2}});
@@ -38,16 +35,14 @@ static void keys_of_a_list_get_a_slash_each(void **state) {
     store_call_free(call);
 }
 
-static void get_that_waits_first_carries_the_wait(void **state) {
-    (void)state;
+TEST(get_that_waits_first_carries_the_wait) {
     struct store_call *call = make(&(struct store_client_call){
         .waits_first = true, .request = {.operation = STORE_GET, .key = slice_from_string("k")}});
     expect_bytes(&call->wait_bytes, "\x06\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0/k", 19);
     store_call_free(call);
 }
 
-static void multi_get_that_waits_first_waits_for_all(void **state) {
-    (void)state;
+TEST(multi_get_that_waits_first_waits_for_all) {
     struct slice keys[] = {slice_from_string("a"), slice_from_string("b")};
     struct store_call *call = make(&(struct store_client_call){
         .waits_first = true, .request = {.operation = STORE_MULTI_GET, .keys = keys, .count = 2}});
@@ -56,8 +51,7 @@ static void multi_get_that_waits_first_waits_for_all(void **state) {
     store_call_free(call);
 }
 
-static void only_waits_may_take_their_time(void **state) {
-    (void)state;
+TEST(only_waits_may_take_their_time) {
     struct store_call *wait =
         make(&(struct store_client_call){.request = {.operation = STORE_WAIT}});
     struct store_call *get =
@@ -80,8 +74,7 @@ static struct store_call *due_after(int64_t nanoseconds) {
         .request = {.operation = STORE_COUNT_KEYS}, .timeout = {nanoseconds}});
 }
 
-static void queue_keeps_order_and_knows_who_is_due(void **state) {
-    (void)state;
+TEST(queue_keeps_order_and_knows_who_is_due) {
     struct store_call_queue queue = {0};
     assert_int_equal(store_call_queue_deadline(&queue).nanoseconds, INT64_MAX);
     assert_null(store_call_queue_pop(&queue));
@@ -101,15 +94,3 @@ static void queue_keeps_order_and_knows_who_is_due(void **state) {
         store_call_free(calls[i]);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(key_gets_a_slash),
-    cmocka_unit_test(raw_key_is_left_as_it_is),
-    cmocka_unit_test(keys_of_a_list_get_a_slash_each),
-    cmocka_unit_test(get_that_waits_first_carries_the_wait),
-    cmocka_unit_test(multi_get_that_waits_first_waits_for_all),
-    cmocka_unit_test(only_waits_may_take_their_time),
-    cmocka_unit_test(queue_keeps_order_and_knows_who_is_due),
-};
-
-UNIT_TESTS(tests)

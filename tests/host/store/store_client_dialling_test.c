@@ -5,8 +5,7 @@
 
 #include "host/store_client_fixture.h"
 
-static void it_connects_and_tells_once(void **state) {
-    (void)state;
+TEST(it_connects_and_tells_once) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.connected);
@@ -16,8 +15,7 @@ static void it_connects_and_tells_once(void **state) {
     assert_int_equal(fixture.lost, 0);
 }
 
-static void it_speaks_ipv6(void **state) {
-    (void)state;
+TEST(it_speaks_ipv6) {
     struct fixture fixture;
     open_port_at(&fixture, "::1");
     serve(&fixture);
@@ -32,8 +30,7 @@ static void it_speaks_ipv6(void **state) {
     tear_down(&fixture);
 }
 
-static void store_that_comes_up_later_is_found(void **state) {
-    (void)state;
+TEST(store_that_comes_up_later_is_found) {
     struct fixture fixture;
     open_port(&fixture);
     close(fixture.listening_fd);
@@ -51,8 +48,7 @@ static void store_that_comes_up_later_is_found(void **state) {
     tear_down(&fixture);
 }
 
-static void store_that_never_comes_is_given_up_with_its_address(void **state) {
-    (void)state;
+TEST(store_that_never_comes_is_given_up_with_its_address) {
     struct fixture fixture;
     open_port(&fixture);
     close(fixture.listening_fd);
@@ -106,8 +102,7 @@ static void close_queued(const int fds[MORE_THAN_THE_QUEUE]) {
     }
 }
 
-static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
-    (void)state;
+TEST(attempt_that_is_cut_off_hides_no_refusal) {
     struct fixture fixture = {.host = "127.0.0.1"};
     int fds[MORE_THAN_THE_QUEUE];
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
@@ -124,8 +119,7 @@ static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
     tear_down(&fixture);
 }
 
-static void machine_that_only_refuses_is_given_up_early_when_that_is_asked_for(void **state) {
-    (void)state;
+TEST(machine_that_only_refuses_is_given_up_early_when_that_is_asked_for) {
     struct fixture fixture;
     open_port(&fixture);
     close(fixture.listening_fd);
@@ -138,8 +132,7 @@ static void machine_that_only_refuses_is_given_up_early_when_that_is_asked_for(v
     assert_true(event_loop_free(fixture.loop));
 }
 
-static void machine_that_accepts_is_not_given_up_as_one_that_refuses(void **state) {
-    (void)state;
+TEST(machine_that_accepts_is_not_given_up_as_one_that_refuses) {
     struct fixture fixture = {.host = "127.0.0.1"};
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
     fixture.listening_fd = bind_port(&fixture.port);
@@ -153,8 +146,7 @@ static void machine_that_accepts_is_not_given_up_as_one_that_refuses(void **stat
 }
 
 /* As many machines have an address of the same network of their own. */
-static void address_that_refuses_does_not_speak_for_one_that_is_slow(void **state) {
-    (void)state;
+TEST(address_that_refuses_does_not_speak_for_one_that_is_slow) {
     struct fixture fixture = {.host = "127.0.0.2 127.0.0.1"};
     int fds[MORE_THAN_THE_QUEUE];
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
@@ -168,8 +160,7 @@ static void address_that_refuses_does_not_speak_for_one_that_is_slow(void **stat
 }
 
 /* A client that tried it for 10 s would not get as far. */
-static void address_that_leads_nowhere_does_not_hold_up_the_next(void **state) {
-    (void)state;
+TEST(address_that_leads_nowhere_does_not_hold_up_the_next) {
     struct fixture fixture = {.host = "127.0.0.1 127.0.0.2"};
     int fds[MORE_THAN_THE_QUEUE];
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
@@ -188,8 +179,7 @@ static void address_that_leads_nowhere_does_not_hold_up_the_next(void **state) {
 }
 
 /* Else many clients of a slow server would come again and again, and make it slower. */
-static void server_that_accepts_is_not_left_for_another_address_before_long(void **state) {
-    (void)state;
+TEST(server_that_accepts_is_not_left_for_another_address_before_long) {
     struct fixture fixture;
     open_port_at(&fixture, "127.0.0.1");
     fixture.host = "127.0.0.1 127.0.0.2";
@@ -199,8 +189,7 @@ static void server_that_accepts_is_not_left_for_another_address_before_long(void
     tear_down(&fixture);
 }
 
-static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
-    (void)state;
+TEST(server_that_accepts_and_says_nothing_is_given_up) {
     struct fixture fixture;
     open_port(&fixture);
     start_client(&fixture, SOON);
@@ -210,8 +199,7 @@ static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
     tear_down(&fixture);
 }
 
-static void handshake_with_a_wrong_nonce_is_tried_again(void **state) {
-    (void)state;
+TEST(handshake_with_a_wrong_nonce_is_tried_again) {
     struct fixture fixture;
     open_port(&fixture);
     start_client(&fixture, LONG);
@@ -224,8 +212,7 @@ static void handshake_with_a_wrong_nonce_is_tried_again(void **state) {
     tear_down(&fixture);
 }
 
-static void answer_nobody_asked_for_ends_the_connection(void **state) {
-    (void)state;
+TEST(answer_nobody_asked_for_ends_the_connection) {
     struct fixture fixture;
     open_port(&fixture);
     start_client(&fixture, LONG);
@@ -238,8 +225,7 @@ static void answer_nobody_asked_for_ends_the_connection(void **state) {
     tear_down(&fixture);
 }
 
-static void lost_server_fails_what_is_pending_and_is_reported(void **state) {
-    (void)state;
+TEST(lost_server_fails_what_is_pending_and_is_reported) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer active;
@@ -260,8 +246,7 @@ static void lost_server_fails_what_is_pending_and_is_reported(void **state) {
     tear_down(&fixture);
 }
 
-static void freeing_cancels_what_is_pending(void **state) {
-    (void)state;
+TEST(freeing_cancels_what_is_pending) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer;
@@ -274,8 +259,7 @@ static void freeing_cancels_what_is_pending(void **state) {
     assert_int_equal(fixture.connected, 0);
 }
 
-static void client_may_be_freed_from_its_callbacks(void **state) {
-    (void)state;
+TEST(client_may_be_freed_from_its_callbacks) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.frees_client = true;
@@ -297,8 +281,7 @@ static uint32_t packets_sent(const struct fixture *fixture) {
 
 /* A host of thousands of nodes is woken once for both. Only a machine that stands still for 200 ms
  * between the two has them apart. */
-static void what_has_no_reply_arrives_with_the_next_request(void **state) {
-    (void)state;
+TEST(what_has_no_reply_arrives_with_the_next_request) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.connected);
@@ -319,25 +302,3 @@ static void what_has_no_reply_arrives_with_the_next_request(void **state) {
     assert_int_equal(packets, 1);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_has_no_reply_arrives_with_the_next_request),
-    cmocka_unit_test(it_connects_and_tells_once),
-    cmocka_unit_test(it_speaks_ipv6),
-    cmocka_unit_test(store_that_comes_up_later_is_found),
-    cmocka_unit_test(store_that_never_comes_is_given_up_with_its_address),
-    cmocka_unit_test(attempt_that_is_cut_off_hides_no_refusal),
-    cmocka_unit_test(machine_that_only_refuses_is_given_up_early_when_that_is_asked_for),
-    cmocka_unit_test(machine_that_accepts_is_not_given_up_as_one_that_refuses),
-    cmocka_unit_test(address_that_refuses_does_not_speak_for_one_that_is_slow),
-    cmocka_unit_test(address_that_leads_nowhere_does_not_hold_up_the_next),
-    cmocka_unit_test(server_that_accepts_is_not_left_for_another_address_before_long),
-    cmocka_unit_test(server_that_accepts_and_says_nothing_is_given_up),
-    cmocka_unit_test(handshake_with_a_wrong_nonce_is_tried_again),
-    cmocka_unit_test(answer_nobody_asked_for_ends_the_connection),
-    cmocka_unit_test(lost_server_fails_what_is_pending_and_is_reported),
-    cmocka_unit_test(freeing_cancels_what_is_pending),
-    cmocka_unit_test(client_may_be_freed_from_its_callbacks),
-};
-
-UNIT_TESTS(tests)

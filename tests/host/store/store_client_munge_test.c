@@ -68,8 +68,7 @@ static void part(struct meeting *meeting) {
     temporary_tree_clear(&meeting->tree);
 }
 
-static void one_user_is_served(void **state) {
-    (void)state;
+TEST(one_user_is_served) {
     struct meeting meeting;
     meet(&meeting, "red.7", "red.7");
     assert_int_equal(meeting.fixture.failure.code, FAILURE_NONE);
@@ -81,8 +80,7 @@ static void one_user_is_served(void **state) {
     part(&meeting);
 }
 
-static void all_others_end_at_once_with_words(void **state) {
-    (void)state;
+TEST(all_others_end_at_once_with_words) {
     static const struct {
         const char *server;
         const char *client;
@@ -109,8 +107,7 @@ static void all_others_end_at_once_with_words(void **state) {
 }
 
 /* A stranger who leaves, and a server that ends, while munge is asked. */
-static void a_client_may_vanish_while_munge_is_asked(void **state) {
-    (void)state;
+TEST(a_client_may_vanish_while_munge_is_asked) {
     static const uint8_t hello[33] = {0xf0};
     static const uint8_t credential[] = {0xf2, 4, 0, 0, 0, 'n', 'o', 'n', 'e'};
     struct meeting meeting;
@@ -130,11 +127,3 @@ static void a_client_may_vanish_while_munge_is_asked(void **state) {
     part(&meeting);
     close(last);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_user_is_served),
-    cmocka_unit_test(all_others_end_at_once_with_words),
-    cmocka_unit_test(a_client_may_vanish_while_munge_is_asked),
-};
-
-UNIT_TESTS(tests)

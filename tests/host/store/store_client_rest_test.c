@@ -73,8 +73,7 @@ static void tell(struct fixture *fixture, struct item *item, const char *word) {
     assert_string_equal(item->text, word);
 }
 
-static void what_rests_holds_up_nothing_and_gets_its_item(void **state) {
-    (void)state;
+TEST(what_rests_holds_up_nothing_and_gets_its_item) {
     struct fixture fixture;
     struct item item;
     struct answer answer;
@@ -96,8 +95,7 @@ static void what_rests_holds_up_nothing_and_gets_its_item(void **state) {
 
 /* Items come at any moment: each is given once, in their order, and no reply is taken for another.
  */
-static void items_and_replies_are_never_mixed_up(void **state) {
-    (void)state;
+TEST(items_and_replies_are_never_mixed_up) {
     struct fixture fixture;
     struct item item;
     int64_t count = 0;
@@ -124,8 +122,7 @@ static void items_and_replies_are_never_mixed_up(void **state) {
     tear_down(&fixture);
 }
 
-static void signs_of_life_are_answered_while_something_rests(void **state) {
-    (void)state;
+TEST(signs_of_life_are_answered_while_something_rests) {
     struct fixture fixture;
     struct item item;
     serve_own_keys(&fixture);
@@ -145,8 +142,7 @@ static void signs_of_life_are_answered_while_something_rests(void **state) {
 }
 
 /* The server would forget a wait for the sake of a QUEUE_POP behind it. */
-static void what_rests_comes_back_after_a_wait(void **state) {
-    (void)state;
+TEST(what_rests_comes_back_after_a_wait) {
     struct fixture fixture;
     struct item item;
     struct answer answer;
@@ -168,8 +164,7 @@ static void what_rests_comes_back_after_a_wait(void **state) {
     tear_down(&fixture);
 }
 
-static void a_later_one_takes_the_place_and_the_end_fails_it(void **state) {
-    (void)state;
+TEST(a_later_one_takes_the_place_and_the_end_fails_it) {
     struct fixture fixture;
     struct item first;
     struct item second;
@@ -189,8 +184,7 @@ static void a_later_one_takes_the_place_and_the_end_fails_it(void **state) {
 }
 
 /* What comes into the first queue is nobody's from then on, whenever it comes. */
-static void one_of_another_queue_is_told_of_that_queue_alone(void **state) {
-    (void)state;
+TEST(one_of_another_queue_is_told_of_that_queue_alone) {
     struct fixture fixture;
     struct item first;
     struct item second;
@@ -217,8 +211,7 @@ static void one_of_another_queue_is_told_of_that_queue_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void what_rests_ends_with_its_client(void **state) {
-    (void)state;
+TEST(what_rests_ends_with_its_client) {
     struct fixture fixture;
     struct item item;
     serve_own_keys(&fixture);
@@ -232,8 +225,7 @@ static void what_rests_ends_with_its_client(void **state) {
 }
 
 /* A server that answers at once is told of, instead of being asked again for ever. */
-static void a_server_that_keeps_nothing_answers_that_there_is_none(void **state) {
-    (void)state;
+TEST(a_server_that_keeps_nothing_answers_that_there_is_none) {
     struct fixture fixture;
     struct item item;
     set_up(&fixture);
@@ -243,16 +235,3 @@ static void a_server_that_keeps_nothing_answers_that_there_is_none(void **state)
     assert_int_equal(item.length, 0);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_rests_holds_up_nothing_and_gets_its_item),
-    cmocka_unit_test(items_and_replies_are_never_mixed_up),
-    cmocka_unit_test(signs_of_life_are_answered_while_something_rests),
-    cmocka_unit_test(what_rests_comes_back_after_a_wait),
-    cmocka_unit_test(a_later_one_takes_the_place_and_the_end_fails_it),
-    cmocka_unit_test(one_of_another_queue_is_told_of_that_queue_alone),
-    cmocka_unit_test(what_rests_ends_with_its_client),
-    cmocka_unit_test(a_server_that_keeps_nothing_answers_that_there_is_none),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "host/store_client_fixture.h"
 
-static void requests_sent_before_the_connection_stands_are_answered_in_order(void **state) {
-    (void)state;
+TEST(requests_sent_before_the_connection_stands_are_answered_in_order) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer set;
@@ -22,8 +21,7 @@ static void requests_sent_before_the_connection_stands_are_answered_in_order(voi
     tear_down(&fixture);
 }
 
-static void keys_carry_a_slash_unless_raw(void **state) {
-    (void)state;
+TEST(keys_carry_a_slash_unless_raw) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer;
@@ -44,8 +42,7 @@ static void keys_carry_a_slash_unless_raw(void **state) {
     tear_down(&fixture);
 }
 
-static void wait_that_times_out_leaves_the_connection_usable(void **state) {
-    (void)state;
+TEST(wait_that_times_out_leaves_the_connection_usable) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer;
@@ -60,8 +57,7 @@ static void wait_that_times_out_leaves_the_connection_usable(void **state) {
     tear_down(&fixture);
 }
 
-static void barrier_that_times_out_is_cancelled_too(void **state) {
-    (void)state;
+TEST(barrier_that_times_out_is_cancelled_too) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer;
@@ -74,8 +70,7 @@ static void barrier_that_times_out_is_cancelled_too(void **state) {
     tear_down(&fixture);
 }
 
-static void get_that_waits_first_gets_what_is_set_later(void **state) {
-    (void)state;
+TEST(get_that_waits_first_gets_what_is_set_later) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer = {0};
@@ -94,8 +89,7 @@ static void get_that_waits_first_gets_what_is_set_later(void **state) {
     tear_down(&fixture);
 }
 
-static void request_behind_a_long_wait_may_time_out_alone(void **state) {
-    (void)state;
+TEST(request_behind_a_long_wait_may_time_out_alone) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer wait;
@@ -114,8 +108,7 @@ static void request_behind_a_long_wait_may_time_out_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void silent_server_costs_a_request_its_deadline_and_no_more(void **state) {
-    (void)state;
+TEST(silent_server_costs_a_request_its_deadline_and_no_more) {
     struct fixture fixture;
     open_port(&fixture);
     start_client(&fixture, LONG);
@@ -136,8 +129,7 @@ static void silent_server_costs_a_request_its_deadline_and_no_more(void **state)
     tear_down(&fixture);
 }
 
-static void release_that_crosses_the_cancel_counts(void **state) {
-    (void)state;
+TEST(release_that_crosses_the_cancel_counts) {
     struct fixture fixture;
     open_port(&fixture);
     start_client(&fixture, LONG);
@@ -156,8 +148,7 @@ static void release_that_crosses_the_cancel_counts(void **state) {
     tear_down(&fixture);
 }
 
-static void large_values_pass_in_both_directions(void **state) {
-    (void)state;
+TEST(large_values_pass_in_both_directions) {
     struct fixture fixture;
     set_up(&fixture);
     struct answer answer;
@@ -178,17 +169,3 @@ static void large_values_pass_in_both_directions(void **state) {
     free(value);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(requests_sent_before_the_connection_stands_are_answered_in_order),
-    cmocka_unit_test(keys_carry_a_slash_unless_raw),
-    cmocka_unit_test(wait_that_times_out_leaves_the_connection_usable),
-    cmocka_unit_test(barrier_that_times_out_is_cancelled_too),
-    cmocka_unit_test(get_that_waits_first_gets_what_is_set_later),
-    cmocka_unit_test(request_behind_a_long_wait_may_time_out_alone),
-    cmocka_unit_test(silent_server_costs_a_request_its_deadline_and_no_more),
-    cmocka_unit_test(release_that_crosses_the_cancel_counts),
-    cmocka_unit_test(large_values_pass_in_both_directions),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
-static void unfinished_requests_share_the_memory_limit(void **state) {
-    (void)state;
+TEST(unfinished_requests_share_the_memory_limit) {
     struct fixture fixture;
     struct store_limits limits = STORE_LIMITS_DEFAULT;
     limits.memory_bytes = 20000;
@@ -26,8 +25,7 @@ static void unfinished_requests_share_the_memory_limit(void **state) {
 }
 
 /* The buffers of those who do not read are given up for a client that writes. */
-static void room_is_made_for_a_value_by_closing_who_holds_most(void **state) {
-    (void)state;
+TEST(room_is_made_for_a_value_by_closing_who_holds_most) {
     enum { TIMES = 40, LENGTH = 1 << 20 };
     struct fixture fixture;
     static uint8_t value[4 * LENGTH];
@@ -78,8 +76,7 @@ static void begin_big(struct fixture *fixture, int client, size_t length, size_t
     turn(fixture);
 }
 
-static void room_is_made_for_a_request_that_is_being_read(void **state) {
-    (void)state;
+TEST(room_is_made_for_a_request_that_is_being_read) {
     enum { MEBIBYTE = 1 << 20 };
     struct fixture fixture;
     struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -97,8 +94,7 @@ static void room_is_made_for_a_request_that_is_being_read(void **state) {
     tear_down(&fixture);
 }
 
-static void a_request_that_is_being_read_makes_no_room_among_smaller_ones(void **state) {
-    (void)state;
+TEST(a_request_that_is_being_read_makes_no_room_among_smaller_ones) {
     enum { MEBIBYTE = 1 << 20 };
     struct fixture fixture;
     struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -120,12 +116,3 @@ static void a_request_that_is_being_read_makes_no_room_among_smaller_ones(void *
     close(greedy);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(room_is_made_for_a_request_that_is_being_read),
-    cmocka_unit_test(a_request_that_is_being_read_makes_no_room_among_smaller_ones),
-    cmocka_unit_test(unfinished_requests_share_the_memory_limit),
-    cmocka_unit_test(room_is_made_for_a_value_by_closing_who_holds_most),
-};
-
-UNIT_TESTS(tests)

@@ -53,8 +53,7 @@ static void part(struct meeting *meeting) {
     text_clear(&meeting->log.text);
 }
 
-static void with_the_same_token_requests_are_answered(void **state) {
-    (void)state;
+TEST(with_the_same_token_requests_are_answered) {
     struct meeting meeting;
     meet(&meeting, 7, 7, NULL);
     assert_int_equal(meeting.fixture.failure.code, FAILURE_NONE);
@@ -66,8 +65,7 @@ static void with_the_same_token_requests_are_answered(void **state) {
 }
 
 /* This machine's loopback address would be of no use to others. */
-static void a_loopback_address_is_told_to_nobody(void **state) {
-    (void)state;
+TEST(a_loopback_address_is_told_to_nobody) {
     struct meeting meeting;
     struct text address = {0};
     meet(&meeting, 7, 7, NULL);
@@ -85,8 +83,7 @@ static void expect_final_failure(struct meeting *meeting, const char *words) {
     assert_non_null(strstr(meeting->fixture.failure.message, "give all nodes the same"));
 }
 
-static void another_token_ends_the_client_at_once(void **state) {
-    (void)state;
+TEST(another_token_ends_the_client_at_once) {
     struct meeting meeting;
     meet(&meeting, 7, 8, NULL);
     expect_final_failure(&meeting, "it does not accept the job token of this node");
@@ -95,16 +92,14 @@ static void another_token_ends_the_client_at_once(void **state) {
     part(&meeting);
 }
 
-static void a_client_without_a_token_is_told_that_one_is_wanted(void **state) {
-    (void)state;
+TEST(a_client_without_a_token_is_told_that_one_is_wanted) {
     struct meeting meeting;
     meet(&meeting, 7, NO_TOKEN, NULL);
     expect_final_failure(&meeting, "it wants a job token, and none is given here");
     part(&meeting);
 }
 
-static void a_client_with_a_token_does_not_trust_a_store_without(void **state) {
-    (void)state;
+TEST(a_client_with_a_token_does_not_trust_a_store_without) {
     struct meeting meeting;
     meet(&meeting, NO_TOKEN, 7, NULL);
     expect_final_failure(&meeting, "it cannot prove that it is this job's");
@@ -112,8 +107,7 @@ static void a_client_with_a_token_does_not_trust_a_store_without(void **state) {
 }
 
 /* As PyTorch's clients, which know nothing of tokens. */
-static void who_has_proved_itself_is_no_stranger(void **state) {
-    (void)state;
+TEST(who_has_proved_itself_is_no_stranger) {
     struct meeting meeting;
     meet(&meeting, 7, 7, NULL);
     struct answer answer;
@@ -128,8 +122,7 @@ static void who_has_proved_itself_is_no_stranger(void **state) {
     part(&meeting);
 }
 
-static void strangers_may_only_ping(void **state) {
-    (void)state;
+TEST(strangers_may_only_ping) {
     struct meeting meeting;
     meet(&meeting, 7, 7, NULL);
     struct fixture *fixture = &meeting.fixture;
@@ -143,8 +136,7 @@ static void strangers_may_only_ping(void **state) {
     part(&meeting);
 }
 
-static void strangers_may_use_other_keys_where_only_some_are_guarded(void **state) {
-    (void)state;
+TEST(strangers_may_use_other_keys_where_only_some_are_guarded) {
     struct meeting meeting;
     meet(&meeting, 7, 7, "/nodes/");
     struct fixture *fixture = &meeting.fixture;
@@ -167,16 +159,3 @@ static void strangers_may_use_other_keys_where_only_some_are_guarded(void **stat
     assert_int_equal(answer.reply.integer, 6);
     part(&meeting);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(with_the_same_token_requests_are_answered),
-    cmocka_unit_test(a_loopback_address_is_told_to_nobody),
-    cmocka_unit_test(another_token_ends_the_client_at_once),
-    cmocka_unit_test(a_client_without_a_token_is_told_that_one_is_wanted),
-    cmocka_unit_test(a_client_with_a_token_does_not_trust_a_store_without),
-    cmocka_unit_test(who_has_proved_itself_is_no_stranger),
-    cmocka_unit_test(strangers_may_only_ping),
-    cmocka_unit_test(strangers_may_use_other_keys_where_only_some_are_guarded),
-};
-
-UNIT_TESTS(tests)

@@ -81,8 +81,7 @@ static void turn_until(struct fixture *fixture, const int *counter) {
     }
 }
 
-static void handshake_makes_it_ready_and_requests_are_answered(void **state) {
-    (void)state;
+TEST(handshake_makes_it_ready_and_requests_are_answered) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
@@ -95,8 +94,7 @@ static void handshake_makes_it_ready_and_requests_are_answered(void **state) {
     tear_down(&fixture);
 }
 
-static void what_follows_signs_of_life_gets_its_own_reply(void **state) {
-    (void)state;
+TEST(what_follows_signs_of_life_gets_its_own_reply) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
@@ -113,8 +111,7 @@ static void what_follows_signs_of_life_gets_its_own_reply(void **state) {
     tear_down(&fixture);
 }
 
-static void the_end_is_told_while_an_answer_is_left(void **state) {
-    (void)state;
+TEST(the_end_is_told_while_an_answer_is_left) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
@@ -125,8 +122,7 @@ static void the_end_is_told_while_an_answer_is_left(void **state) {
     tear_down(&fixture);
 }
 
-static void end_is_reported_once_and_the_link_stays_until_freed(void **state) {
-    (void)state;
+TEST(end_is_reported_once_and_the_link_stays_until_freed) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
@@ -138,8 +134,7 @@ static void end_is_reported_once_and_the_link_stays_until_freed(void **state) {
     tear_down(&fixture);
 }
 
-static void closed_port_ends_it(void **state) {
-    (void)state;
+TEST(closed_port_ends_it) {
     struct fixture fixture;
     set_up(&fixture);
     store_link_free(fixture.link);
@@ -151,13 +146,3 @@ static void closed_port_ends_it(void **state) {
     assert_int_equal(fixture.failure.system_error, ECONNREFUSED);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(handshake_makes_it_ready_and_requests_are_answered),
-    cmocka_unit_test(what_follows_signs_of_life_gets_its_own_reply),
-    cmocka_unit_test(the_end_is_told_while_an_answer_is_left),
-    cmocka_unit_test(end_is_reported_once_and_the_link_stays_until_freed),
-    cmocka_unit_test(closed_port_ends_it),
-};
-
-UNIT_TESTS(tests)

@@ -38,8 +38,7 @@ static bool has_answer(struct fixture *fixture, int client) {
     return recv(client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-static void a_sign_of_life_alone_waits_for_the_next_look(void **state) {
-    (void)state;
+TEST(a_sign_of_life_alone_waits_for_the_next_look) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
     struct fixture fixture;
     set_up_presence(&fixture, false);
@@ -60,8 +59,7 @@ static void a_sign_of_life_alone_waits_for_the_next_look(void **state) {
 }
 
 /* The end of a request may be shorter than a sign of life. */
-static void a_request_that_comes_in_parts_is_served_beside_signs_of_life(void **state) {
-    (void)state;
+TEST(a_request_that_comes_in_parts_is_served_beside_signs_of_life) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
     struct fixture fixture;
     struct bytes bytes = {0};
@@ -111,8 +109,7 @@ static int add_calm_client(struct fixture *fixture) {
     return node;
 }
 
-static void who_gives_no_more_signs_is_left_to_the_kernel(void **state) {
-    (void)state;
+TEST(who_gives_no_more_signs_is_left_to_the_kernel) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     fixture.peers->silence_timeout = duration_from_seconds(SILENCE);
@@ -126,8 +123,7 @@ static void who_gives_no_more_signs_is_left_to_the_kernel(void **state) {
     tear_down(&fixture);
 }
 
-static void the_next_sign_ends_the_calm_at_once(void **state) {
-    (void)state;
+TEST(the_next_sign_ends_the_calm_at_once) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
     struct fixture fixture;
     set_up_presence(&fixture, false);
@@ -144,8 +140,7 @@ static void the_next_sign_ends_the_calm_at_once(void **state) {
 }
 
 /* Closing the last ones of a list, the first ones and those between. */
-static void clients_come_and_go_while_they_are_looked_at(void **state) {
-    (void)state;
+TEST(clients_come_and_go_while_they_are_looked_at) {
     enum { COUNT = 5 };
     const int order[COUNT] = {2, 0, 4, 3, 1};
     struct fixture fixture;
@@ -175,13 +170,3 @@ static void clients_come_and_go_while_they_are_looked_at(void **state) {
     }
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_sign_of_life_alone_waits_for_the_next_look),
-    cmocka_unit_test(a_request_that_comes_in_parts_is_served_beside_signs_of_life),
-    cmocka_unit_test(who_gives_no_more_signs_is_left_to_the_kernel),
-    cmocka_unit_test(the_next_sign_ends_the_calm_at_once),
-    cmocka_unit_test(clients_come_and_go_while_they_are_looked_at),
-};
-
-UNIT_TESTS(tests)

@@ -51,7 +51,7 @@ static void expect_nothing(struct store_mail *mail) {
     assert_null(store_mail_take(mail));
 }
 
-static void letters_come_out_in_the_order_they_went_in(void **state) {
+TEST_WITH(letters_come_out_in_the_order_they_went_in, setup, teardown) {
     struct store_mail *mail = *state;
     post(mail, STORE_LETTER_RENEW, "/a/", "");
     post(mail, STORE_LETTER_DROP, "node", "");
@@ -66,7 +66,7 @@ static void letters_come_out_in_the_order_they_went_in(void **state) {
     expect_nothing(mail);
 }
 
-static void newer_beat_takes_the_place_of_an_unread_one(void **state) {
+TEST_WITH(newer_beat_takes_the_place_of_an_unread_one, setup, teardown) {
     struct store_mail *mail = *state;
     post(mail, STORE_LETTER_BEAT, "a", "1");
     post(mail, STORE_LETTER_BEAT, "b", "1");
@@ -76,7 +76,7 @@ static void newer_beat_takes_the_place_of_an_unread_one(void **state) {
     expect_nothing(mail);
 }
 
-static void beat_after_a_read_one_is_a_letter_of_its_own(void **state) {
+TEST_WITH(beat_after_a_read_one_is_a_letter_of_its_own, setup, teardown) {
     struct store_mail *mail = *state;
     post(mail, STORE_LETTER_BEAT, "a", "1");
     expect(mail, STORE_LETTER_BEAT, "a", "1");
@@ -85,7 +85,7 @@ static void beat_after_a_read_one_is_a_letter_of_its_own(void **state) {
     expect_nothing(mail);
 }
 
-static void beat_never_passes_an_end(void **state) {
+TEST_WITH(beat_never_passes_an_end, setup, teardown) {
     struct store_mail *mail = *state;
     post(mail, STORE_LETTER_BEAT, "a", "1");
     post(mail, STORE_LETTER_GONE, "a", "1");
@@ -98,7 +98,7 @@ static void beat_never_passes_an_end(void **state) {
     expect_nothing(mail);
 }
 
-static void only_the_last_number_of_connections_is_kept_for_the_end(void **state) {
+TEST_WITH(only_the_last_number_of_connections_is_kept_for_the_end, setup, teardown) {
     struct store_mail *mail = *state;
     post_connections(mail, 1);
     post_connections(mail, 2);
@@ -112,21 +112,9 @@ static void only_the_last_number_of_connections_is_kept_for_the_end(void **state
     expect_nothing(mail);
 }
 
-static void unread_letters_go_with_the_box(void **state) {
+TEST_WITH(unread_letters_go_with_the_box, setup, teardown) {
     struct store_mail *mail = *state;
     post(mail, STORE_LETTER_BEAT, "a", "1");
     post(mail, STORE_LETTER_GONE, "a", "1");
     post_connections(mail, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(letters_come_out_in_the_order_they_went_in, setup, teardown),
-    cmocka_unit_test_setup_teardown(newer_beat_takes_the_place_of_an_unread_one, setup, teardown),
-    cmocka_unit_test_setup_teardown(beat_after_a_read_one_is_a_letter_of_its_own, setup, teardown),
-    cmocka_unit_test_setup_teardown(beat_never_passes_an_end, setup, teardown),
-    cmocka_unit_test_setup_teardown(
-        only_the_last_number_of_connections_is_kept_for_the_end, setup, teardown),
-    cmocka_unit_test_setup_teardown(unread_letters_go_with_the_box, setup, teardown),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
-static void presence_ends_with_its_connection(void **state) {
-    (void)state;
+TEST(presence_ends_with_its_connection) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -25,8 +24,7 @@ static void presence_ends_with_its_connection(void **state) {
     tear_down(&fixture);
 }
 
-static void presence_ends_with_a_breach_of_the_protocol(void **state) {
-    (void)state;
+TEST(presence_ends_with_a_breach_of_the_protocol) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -39,8 +37,7 @@ static void presence_ends_with_a_breach_of_the_protocol(void **state) {
     tear_down(&fixture);
 }
 
-static void goodbye_is_no_loss(void **state) {
-    (void)state;
+TEST(goodbye_is_no_loss) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -58,8 +55,7 @@ static void goodbye_is_no_loss(void **state) {
 /* A released waiter has a broken connection, so it ends while the effects of the SET are carried
  * out. A later effect still borrows its presence key, so the key must be deleted only after
  * that. */
-static void presence_may_end_while_a_request_is_carried_out(void **state) {
-    (void)state;
+TEST(presence_may_end_while_a_request_is_carried_out) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -75,12 +71,3 @@ static void presence_may_end_while_a_request_is_carried_out(void **state) {
     close(other);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(presence_ends_with_its_connection),
-    cmocka_unit_test(presence_ends_with_a_breach_of_the_protocol),
-    cmocka_unit_test(goodbye_is_no_loss),
-    cmocka_unit_test(presence_may_end_while_a_request_is_carried_out),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "host/store_peers_fixture.h"
 
-static void clients_are_counted_until_they_leave(void **state) {
-    (void)state;
+TEST(clients_are_counted_until_they_leave) {
     struct fixture fixture;
     set_up(&fixture, &STORE_LIMITS_DEFAULT);
     int first = add_client(&fixture);
@@ -21,8 +20,7 @@ static void clients_are_counted_until_they_leave(void **state) {
     tear_down(&fixture);
 }
 
-static void lines_about_hostile_clients_are_held_back(void **state) {
-    (void)state;
+TEST(lines_about_hostile_clients_are_held_back) {
     struct fixture fixture;
     set_up(&fixture, &STORE_LIMITS_DEFAULT);
     for (int i = 0; i < 200; i++) {
@@ -35,8 +33,7 @@ static void lines_about_hostile_clients_are_held_back(void **state) {
     tear_down(&fixture);
 }
 
-static void catching_up_carries_out_what_has_arrived(void **state) {
-    (void)state;
+TEST(catching_up_carries_out_what_has_arrived) {
     struct fixture fixture;
     set_up(&fixture, &STORE_LIMITS_DEFAULT);
     int first = add_client(&fixture);
@@ -49,8 +46,7 @@ static void catching_up_carries_out_what_has_arrived(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_closes_those_who_wait_for_what_is_forgotten(void **state) {
-    (void)state;
+TEST(renewal_closes_those_who_wait_for_what_is_forgotten) {
     struct fixture fixture;
     set_up(&fixture, &STORE_LIMITS_DEFAULT);
     int for_kept = add_client(&fixture);
@@ -67,8 +63,7 @@ static void renewal_closes_those_who_wait_for_what_is_forgotten(void **state) {
     tear_down(&fixture);
 }
 
-static void client_can_ask_whether_presence_is_served(void **state) {
-    (void)state;
+TEST(client_can_ask_whether_presence_is_served) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int client = add_client(&fixture);
@@ -79,8 +74,7 @@ static void client_can_ask_whether_presence_is_served(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_does_not_forget_who_is_there(void **state) {
-    (void)state;
+TEST(renewal_does_not_forget_who_is_there) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -93,8 +87,7 @@ static void renewal_does_not_forget_who_is_there(void **state) {
     tear_down(&fixture);
 }
 
-static void stalled_client_is_dropped_by_its_name(void **state) {
-    (void)state;
+TEST(stalled_client_is_dropped_by_its_name) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -114,8 +107,7 @@ static void stalled_client_is_dropped_by_its_name(void **state) {
     tear_down(&fixture);
 }
 
-static void connections_are_told_as_they_come_and_go(void **state) {
-    (void)state;
+TEST(connections_are_told_as_they_come_and_go) {
     struct fixture fixture;
     set_up_presence(&fixture, true);
     int first = add_client(&fixture);
@@ -131,8 +123,7 @@ static void connections_are_told_as_they_come_and_go(void **state) {
     tear_down(&fixture);
 }
 
-static void ending_the_store_tells_nothing(void **state) {
-    (void)state;
+TEST(ending_the_store_tells_nothing) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -145,8 +136,7 @@ static void ending_the_store_tells_nothing(void **state) {
     text_clear(&fixture.log.text);
 }
 
-static void renewal_does_not_wait_for_clients_that_do_not_read(void **state) {
-    (void)state;
+TEST(renewal_does_not_wait_for_clients_that_do_not_read) {
     enum { TIMES = 60, LENGTH = 200000 };
     struct fixture fixture;
     static uint8_t value[LENGTH];
@@ -165,18 +155,3 @@ static void renewal_does_not_wait_for_clients_that_do_not_read(void **state) {
     close(other);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(clients_are_counted_until_they_leave),
-    cmocka_unit_test(lines_about_hostile_clients_are_held_back),
-    cmocka_unit_test(catching_up_carries_out_what_has_arrived),
-    cmocka_unit_test(renewal_closes_those_who_wait_for_what_is_forgotten),
-    cmocka_unit_test(client_can_ask_whether_presence_is_served),
-    cmocka_unit_test(renewal_does_not_forget_who_is_there),
-    cmocka_unit_test(stalled_client_is_dropped_by_its_name),
-    cmocka_unit_test(connections_are_told_as_they_come_and_go),
-    cmocka_unit_test(ending_the_store_tells_nothing),
-    cmocka_unit_test(renewal_does_not_wait_for_clients_that_do_not_read),
-};
-
-UNIT_TESTS(tests)

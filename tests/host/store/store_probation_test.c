@@ -80,8 +80,7 @@ static void let_pass(struct scene *scene, int64_t seconds) {
     turn(&scene->fixture);
 }
 
-static void who_has_not_proved_itself_in_time_is_closed(void **state) {
-    (void)state;
+TEST(who_has_not_proved_itself_in_time_is_closed) {
     struct scene scene;
     begin(&scene, &(struct store_server_settings){0});
     int silent = come(&scene, 1);
@@ -98,8 +97,7 @@ static void who_has_not_proved_itself_in_time_is_closed(void **state) {
     end(&scene);
 }
 
-static void who_has_not_proved_itself_is_not_counted(void **state) {
-    (void)state;
+TEST(who_has_not_proved_itself_is_not_counted) {
     struct scene scene;
     begin(&scene, &(struct store_server_settings){.observer = {.connections = remember_connections,
                                                       .context = &scene.fixture}});
@@ -110,8 +108,7 @@ static void who_has_not_proved_itself_is_not_counted(void **state) {
     end(&scene);
 }
 
-static void when_there_is_no_room_the_oldest_makes_way(void **state) {
-    (void)state;
+TEST(when_there_is_no_room_the_oldest_makes_way) {
     struct scene scene;
     begin(&scene, &(struct store_server_settings){0});
     int node = come(&scene, 99);
@@ -127,8 +124,7 @@ static void when_there_is_no_room_the_oldest_makes_way(void **state) {
     end(&scene);
 }
 
-static void one_address_does_not_take_the_room_of_others(void **state) {
-    (void)state;
+TEST(one_address_does_not_take_the_room_of_others) {
     struct scene scene;
     begin(&scene, &(struct store_server_settings){0});
     int other = come(&scene, 1);
@@ -141,8 +137,7 @@ static void one_address_does_not_take_the_room_of_others(void **state) {
     end(&scene);
 }
 
-static void where_only_some_keys_need_a_proof_nobody_is_hurried(void **state) {
-    (void)state;
+TEST(where_only_some_keys_need_a_proof_nobody_is_hurried) {
     struct scene scene;
     begin(&scene,
         &(struct store_server_settings){.own_prefix = "/agents/", .guards_only_own_keys = true});
@@ -152,13 +147,3 @@ static void where_only_some_keys_need_a_proof_nobody_is_hurried(void **state) {
     assert_int_equal(store_peers_count(scene.fixture.peers), MOST);
     end(&scene);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_has_not_proved_itself_in_time_is_closed),
-    cmocka_unit_test(who_has_not_proved_itself_is_not_counted),
-    cmocka_unit_test(when_there_is_no_room_the_oldest_makes_way),
-    cmocka_unit_test(one_address_does_not_take_the_room_of_others),
-    cmocka_unit_test(where_only_some_keys_need_a_proof_nobody_is_hurried),
-};
-
-UNIT_TESTS(tests)

@@ -33,8 +33,7 @@ static void store_value(struct fixture *fixture, size_t length) {
     free(value);
 }
 
-static void each_may_use_what_the_other_leaves(void **state) {
-    (void)state;
+TEST(each_may_use_what_the_other_leaves) {
     struct fixture fixture;
     set_up(&fixture, 64 * MIB);
     store_value(&fixture, 40 * MIB);
@@ -48,8 +47,7 @@ static void each_may_use_what_the_other_leaves(void **state) {
     tear_down(&fixture);
 }
 
-static void buffers_have_a_little_beside_a_full_store(void **state) {
-    (void)state;
+TEST(buffers_have_a_little_beside_a_full_store) {
     struct fixture fixture;
     set_up(&fixture, 64 * MIB);
     store_value(&fixture, 64 * MIB - 1000);
@@ -58,8 +56,7 @@ static void buffers_have_a_little_beside_a_full_store(void **state) {
     tear_down(&fixture);
 }
 
-static void buffers_are_given_up_before_the_table_finds_no_room(void **state) {
-    (void)state;
+TEST(buffers_are_given_up_before_the_table_finds_no_room) {
     struct fixture fixture;
     set_up(&fixture, 64 * MIB);
     fixture.pool.buffered_bytes = 50 * MIB;
@@ -72,8 +69,7 @@ static void buffers_are_given_up_before_the_table_finds_no_room(void **state) {
     tear_down(&fixture);
 }
 
-static void what_fills_the_table_explains_why_buffers_have_no_room(void **state) {
-    (void)state;
+TEST(what_fills_the_table_explains_why_buffers_have_no_room) {
     struct fixture fixture;
     struct text text = {0};
     set_up(&fixture, 64 * MIB);
@@ -86,12 +82,3 @@ static void what_fills_the_table_explains_why_buffers_have_no_room(void **state)
     text_clear(&text);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_may_use_what_the_other_leaves),
-    cmocka_unit_test(buffers_have_a_little_beside_a_full_store),
-    cmocka_unit_test(buffers_are_given_up_before_the_table_finds_no_room),
-    cmocka_unit_test(what_fills_the_table_explains_why_buffers_have_no_room),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "host/store/store_server.h"
 
-static void keys_and_values_are_copied(void **state) {
-    (void)state;
+TEST(keys_and_values_are_copied) {
     struct store_seeds seeds = {0};
     char key[] = "/record";
     uint8_t value[] = {0, 1, 2};
@@ -21,9 +20,3 @@ static void keys_and_values_are_copied(void **state) {
     assert_int_equal(seeds.count, 0);
     store_seeds_clear(&seeds); /* an empty list is cleared, too */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(keys_and_values_are_copied),
-};
-
-UNIT_TESTS(tests)

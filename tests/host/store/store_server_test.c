@@ -38,8 +38,7 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-static void values_are_stored_and_returned(void **state) {
-    (void)state;
+TEST(values_are_stored_and_returned) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int writer = client_open(fixture.port);
@@ -53,8 +52,7 @@ static void values_are_stored_and_returned(void **state) {
     tear_down(&fixture);
 }
 
-static void a_server_may_have_several_listening_sockets(void **state) {
-    (void)state;
+TEST(a_server_may_have_several_listening_sockets) {
     struct fixture fixture = {0};
     remembered_log_init(&fixture.log);
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
@@ -81,8 +79,7 @@ static void a_server_may_have_several_listening_sockets(void **state) {
     tear_down(&fixture);
 }
 
-static void requests_that_arrive_together_are_answered_in_order(void **state) {
-    (void)state;
+TEST(requests_that_arrive_together_are_answered_in_order) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -103,8 +100,7 @@ static void requests_that_arrive_together_are_answered_in_order(void **state) {
     tear_down(&fixture);
 }
 
-static void requests_in_single_bytes_work(void **state) {
-    (void)state;
+TEST(requests_in_single_bytes_work) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_connect(fixture.port);
@@ -126,8 +122,7 @@ static void requests_in_single_bytes_work(void **state) {
     tear_down(&fixture);
 }
 
-static void waiting_clients_are_released_by_another(void **state) {
-    (void)state;
+TEST(waiting_clients_are_released_by_another) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int waiters[3];
@@ -146,8 +141,7 @@ static void waiting_clients_are_released_by_another(void **state) {
     tear_down(&fixture);
 }
 
-static void waiter_that_left_does_not_disturb_the_setter(void **state) {
-    (void)state;
+TEST(waiter_that_left_does_not_disturb_the_setter) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int waiter = client_open(fixture.port);
@@ -165,8 +159,7 @@ static void waiter_that_left_does_not_disturb_the_setter(void **state) {
     tear_down(&fixture);
 }
 
-static void half_a_request_disturbs_nobody(void **state) {
-    (void)state;
+TEST(half_a_request_disturbs_nobody) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int half = client_open(fixture.port);
@@ -180,8 +173,7 @@ static void half_a_request_disturbs_nobody(void **state) {
     tear_down(&fixture);
 }
 
-static void breach_closes_one_connection_with_a_line_that_names_it(void **state) {
-    (void)state;
+TEST(breach_closes_one_connection_with_a_line_that_names_it) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int good = client_open(fixture.port);
@@ -202,8 +194,7 @@ static void breach_closes_one_connection_with_a_line_that_names_it(void **state)
     tear_down(&fixture);
 }
 
-static void answers_before_a_breach_are_delivered(void **state) {
-    (void)state;
+TEST(answers_before_a_breach_are_delivered) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -214,8 +205,7 @@ static void answers_before_a_breach_are_delivered(void **state) {
     tear_down(&fixture);
 }
 
-static void old_clients_are_served_but_for_the_agents_own_keys(void **state) {
-    (void)state;
+TEST(old_clients_are_served_but_for_the_agents_own_keys) {
     struct fixture fixture;
     set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"});
     int old = client_connect(fixture.port);
@@ -228,8 +218,7 @@ static void old_clients_are_served_but_for_the_agents_own_keys(void **state) {
     tear_down(&fixture);
 }
 
-static void announced_sizes_beyond_the_limits_close_before_they_cost(void **state) {
-    (void)state;
+TEST(announced_sizes_beyond_the_limits_close_before_they_cost) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -240,8 +229,7 @@ static void announced_sizes_beyond_the_limits_close_before_they_cost(void **stat
     tear_down(&fixture);
 }
 
-static void connections_beyond_the_limit_are_turned_away(void **state) {
-    (void)state;
+TEST(connections_beyond_the_limit_are_turned_away) {
     struct fixture fixture;
     struct store_limits limits = STORE_LIMITS_DEFAULT;
     limits.connections = 2;
@@ -265,8 +253,7 @@ static void connections_beyond_the_limit_are_turned_away(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_without_prefix_forgets_everything_and_everyone(void **state) {
-    (void)state;
+TEST(renewal_without_prefix_forgets_everything_and_everyone) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int old = client_open(fixture.port);
@@ -286,8 +273,7 @@ static void renewal_without_prefix_forgets_everything_and_everyone(void **state)
     tear_down(&fixture);
 }
 
-static void renewal_with_prefix_keeps_its_keys_and_the_connections(void **state) {
-    (void)state;
+TEST(renewal_with_prefix_keeps_its_keys_and_the_connections) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -301,8 +287,7 @@ static void renewal_with_prefix_keeps_its_keys_and_the_connections(void **state)
     tear_down(&fixture);
 }
 
-static void last_words_that_have_arrived_are_forgotten_by_a_renewal(void **state) {
-    (void)state;
+TEST(last_words_that_have_arrived_are_forgotten_by_a_renewal) {
     struct fixture fixture;
     set_up(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -356,36 +341,11 @@ static void check_accepted_socket(struct store_server_settings settings) {
     tear_down(&fixture);
 }
 
-static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
-    (void)state;
+TEST(accepted_sockets_do_not_delay_and_notice_lost_hosts) {
     check_accepted_socket((struct store_server_settings){0});
 }
 
-static void where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts(
-    void **state) {
-    (void)state;
+TEST(where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts) {
     check_accepted_socket((struct store_server_settings){
         .presence_prefix = "/p/", .ends_presence_with_connection_only = true});
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(values_are_stored_and_returned),
-    cmocka_unit_test(a_server_may_have_several_listening_sockets),
-    cmocka_unit_test(requests_that_arrive_together_are_answered_in_order),
-    cmocka_unit_test(requests_in_single_bytes_work),
-    cmocka_unit_test(waiting_clients_are_released_by_another),
-    cmocka_unit_test(waiter_that_left_does_not_disturb_the_setter),
-    cmocka_unit_test(half_a_request_disturbs_nobody),
-    cmocka_unit_test(breach_closes_one_connection_with_a_line_that_names_it),
-    cmocka_unit_test(answers_before_a_breach_are_delivered),
-    cmocka_unit_test(old_clients_are_served_but_for_the_agents_own_keys),
-    cmocka_unit_test(announced_sizes_beyond_the_limits_close_before_they_cost),
-    cmocka_unit_test(connections_beyond_the_limit_are_turned_away),
-    cmocka_unit_test(renewal_without_prefix_forgets_everything_and_everyone),
-    cmocka_unit_test(renewal_with_prefix_keeps_its_keys_and_the_connections),
-    cmocka_unit_test(last_words_that_have_arrived_are_forgotten_by_a_renewal),
-    cmocka_unit_test(accepted_sockets_do_not_delay_and_notice_lost_hosts),
-    cmocka_unit_test(where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts),
-};
-
-UNIT_TESTS(tests)

@@ -6,8 +6,7 @@
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
-static void presence_beyond_its_limits_costs_the_connection(void **state) {
-    (void)state;
+TEST(presence_beyond_its_limits_costs_the_connection) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -30,8 +29,7 @@ static void write_anyhow(int client, enum store_operation operation, const char 
                            .number = 1});
 }
 
-static void a_presence_key_is_its_connections_until_that_ends(void **state) {
-    (void)state;
+TEST(a_presence_key_is_its_connections_until_that_ends) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int node = add_client(&fixture);
@@ -60,8 +58,7 @@ static void a_presence_key_is_its_connections_until_that_ends(void **state) {
     tear_down(&fixture);
 }
 
-static void nobody_unsays_that_presence_is_served(void **state) {
-    (void)state;
+TEST(nobody_unsays_that_presence_is_served) {
     struct fixture fixture;
     set_up_presence(&fixture, false);
     int client = add_client(&fixture);
@@ -73,8 +70,7 @@ static void nobody_unsays_that_presence_is_served(void **state) {
     tear_down(&fixture);
 }
 
-static void a_client_that_does_not_read_is_served_no_further_request_until_it_reads(void **state) {
-    (void)state;
+TEST(a_client_that_does_not_read_is_served_no_further_request_until_it_reads) {
     enum { TIMES = 60, LENGTH = 200000 };
     struct fixture fixture;
     static uint8_t value[8 + LENGTH] = {LENGTH & 0xff, LENGTH >> 8 & 0xff, LENGTH >> 16};
@@ -96,8 +92,7 @@ static void a_client_that_does_not_read_is_served_no_further_request_until_it_re
     tear_down(&fixture);
 }
 
-static void many_requests_of_one_client_leave_the_others_their_turn(void **state) {
-    (void)state;
+TEST(many_requests_of_one_client_leave_the_others_their_turn) {
     enum { REQUESTS = 3000 };
     struct fixture fixture;
     struct bytes requests = {0};
@@ -128,8 +123,7 @@ static void many_requests_of_one_client_leave_the_others_their_turn(void **state
     tear_down(&fixture);
 }
 
-static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void **state) {
-    (void)state;
+TEST(a_full_store_names_the_keys_and_the_option_and_serves_its_owner) {
     struct fixture fixture = {0};
     struct store_limits limits = STORE_LIMITS_DEFAULT;
     limits.memory_bytes = (size_t)1 << 20;
@@ -164,8 +158,7 @@ static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void
 
 /* The answer to a QUEUE_POP that gives way comes before the next one of its connection. Where there
  * is none for a while, it comes all the same. */
-static void what_gives_way_is_answered_before_the_next_request_or_a_moment_later(void **state) {
-    (void)state;
+TEST(what_gives_way_is_answered_before_the_next_request_or_a_moment_later) {
     struct fixture fixture = {0};
     remembered_log_init(&fixture.log);
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
@@ -188,15 +181,3 @@ static void what_gives_way_is_answered_before_the_next_request_or_a_moment_later
     close(client);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(presence_beyond_its_limits_costs_the_connection),
-    cmocka_unit_test(a_presence_key_is_its_connections_until_that_ends),
-    cmocka_unit_test(nobody_unsays_that_presence_is_served),
-    cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
-    cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
-    cmocka_unit_test(a_full_store_names_the_keys_and_the_option_and_serves_its_owner),
-    cmocka_unit_test(what_gives_way_is_answered_before_the_next_request_or_a_moment_later),
-};
-
-UNIT_TESTS(tests)

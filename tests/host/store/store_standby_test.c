@@ -64,8 +64,7 @@ static void serve(struct fixture *fixture, const char *key, const char *value) {
     event_loop_run(fixture->loop);
 }
 
-static void it_tells_who_hosts_and_nothing_else(void **state) {
-    (void)state;
+TEST(it_tells_who_hosts_and_nothing_else) {
     struct fixture fixture;
     begin(&fixture, HOST_KEY);
     int early = client_open(fixture.port);
@@ -89,8 +88,7 @@ static void it_tells_who_hosts_and_nothing_else(void **state) {
     end(&fixture);
 }
 
-static void a_client_of_a_store_is_turned_away(void **state) {
-    (void)state;
+TEST(a_client_of_a_store_is_turned_away) {
     static const struct store_request requests[] = {
         {.operation = STORE_SET, .key = {(const uint8_t *)HOST_KEY, sizeof HOST_KEY - 1}},
         {.operation = STORE_COMPARE_SET, .key = {(const uint8_t *)HOST_KEY, sizeof HOST_KEY - 1}},
@@ -116,8 +114,7 @@ static void a_client_of_a_store_is_turned_away(void **state) {
     end(&fixture);
 }
 
-static void it_begins_to_serve_what_it_is_given(void **state) {
-    (void)state;
+TEST(it_begins_to_serve_what_it_is_given) {
     struct fixture fixture;
     begin(&fixture, HOST_KEY);
     stand_by(&fixture, "nobody");
@@ -134,8 +131,7 @@ static void it_begins_to_serve_what_it_is_given(void **state) {
     end(&fixture);
 }
 
-static void a_store_that_is_deposed_forgets_everything_and_everyone(void **state) {
-    (void)state;
+TEST(a_store_that_is_deposed_forgets_everything_and_everyone) {
     struct fixture fixture;
     begin(&fixture, HOST_KEY);
     stand_by(&fixture, "nobody");
@@ -166,8 +162,7 @@ static void assert_offered(int client) {
 }
 
 /* Else whoever comes first would not see the offer, and take no part in what is offered. */
-static void what_is_offered_is_there_from_before_the_first_client_on(void **state) {
-    (void)state;
+TEST(what_is_offered_is_there_from_before_the_first_client_on) {
     struct fixture fixture;
     begin(&fixture, NULL);
     int client = client_open(fixture.port);
@@ -186,8 +181,7 @@ static void what_is_offered_is_there_from_before_the_first_client_on(void **stat
     end(&fixture);
 }
 
-static void many_terms_follow_each_other(void **state) {
-    (void)state;
+TEST(many_terms_follow_each_other) {
     struct fixture fixture;
     begin(&fixture, HOST_KEY);
     for (int term = 0; term < 100; term++) {
@@ -204,8 +198,7 @@ static void many_terms_follow_each_other(void **state) {
 }
 
 /* Nobody waits: what is asked is carried out in its order all the same. */
-static void it_may_be_told_at_any_time(void **state) {
-    (void)state;
+TEST(it_may_be_told_at_any_time) {
     struct fixture fixture;
     struct store_seeds seeds = {0};
     begin(&fixture, HOST_KEY);
@@ -221,15 +214,3 @@ static void it_may_be_told_at_any_time(void **state) {
     store_thread_serve(fixture.thread, &seeds, go_on, &fixture);
     end(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_tells_who_hosts_and_nothing_else),
-    cmocka_unit_test(a_client_of_a_store_is_turned_away),
-    cmocka_unit_test(it_begins_to_serve_what_it_is_given),
-    cmocka_unit_test(a_store_that_is_deposed_forgets_everything_and_everyone),
-    cmocka_unit_test(what_is_offered_is_there_from_before_the_first_client_on),
-    cmocka_unit_test(many_terms_follow_each_other),
-    cmocka_unit_test(it_may_be_told_at_any_time),
-};
-
-UNIT_TESTS(tests)

@@ -99,8 +99,7 @@ static void stop_thread_and_loop(void *context) {
     event_loop_stop(fixture->loop);
 }
 
-static void it_serves_while_its_caller_does_nothing(void **state) {
-    (void)state;
+TEST(it_serves_while_its_caller_does_nothing) {
     struct fixture fixture;
     set_up(&fixture);
     int client = client_open(fixture.port);
@@ -110,8 +109,7 @@ static void it_serves_while_its_caller_does_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_is_done_before_it_is_reported(void **state) {
-    (void)state;
+TEST(renewal_is_done_before_it_is_reported) {
     struct fixture fixture;
     set_up(&fixture);
     int client = client_open(fixture.port);
@@ -128,8 +126,7 @@ static void renewal_is_done_before_it_is_reported(void **state) {
     tear_down(&fixture);
 }
 
-static void renewal_keeps_what_it_is_told_to_keep(void **state) {
-    (void)state;
+TEST(renewal_keeps_what_it_is_told_to_keep) {
     struct fixture fixture;
     set_up(&fixture);
     int client = client_open(fixture.port);
@@ -147,8 +144,7 @@ static void renewal_keeps_what_it_is_told_to_keep(void **state) {
     tear_down(&fixture);
 }
 
-static void every_renewal_is_reported(void **state) {
-    (void)state;
+TEST(every_renewal_is_reported) {
     struct fixture fixture;
     set_up(&fixture);
     fixture.stop_after = 50;
@@ -160,8 +156,7 @@ static void every_renewal_is_reported(void **state) {
     tear_down(&fixture);
 }
 
-static void thread_may_be_stopped_from_a_report(void **state) {
-    (void)state;
+TEST(thread_may_be_stopped_from_a_report) {
     struct fixture fixture;
     set_up(&fixture);
     store_thread_renew(fixture.thread, NULL, stop_thread_and_loop, &fixture);
@@ -172,8 +167,7 @@ static void thread_may_be_stopped_from_a_report(void **state) {
     tear_down(&fixture);
 }
 
-static void stopping_closes_the_port_and_the_clients(void **state) {
-    (void)state;
+TEST(stopping_closes_the_port_and_the_clients) {
     struct fixture fixture;
     set_up(&fixture);
     int client = client_open(fixture.port);
@@ -188,8 +182,7 @@ static void stopping_closes_the_port_and_the_clients(void **state) {
     close(fd);
 }
 
-static void signals_stay_with_the_caller(void **state) {
-    (void)state;
+TEST(signals_stay_with_the_caller) {
     struct fixture fixture;
     sigset_t before;
     sigset_t after;
@@ -202,8 +195,7 @@ static void signals_stay_with_the_caller(void **state) {
     tear_down(&fixture);
 }
 
-static void end_of_a_connection_is_told_on_the_callers_loop(void **state) {
-    (void)state;
+TEST(end_of_a_connection_is_told_on_the_callers_loop) {
     struct fixture fixture;
     set_up(&fixture);
     int node = client_open(fixture.port);
@@ -217,8 +209,7 @@ static void end_of_a_connection_is_told_on_the_callers_loop(void **state) {
     tear_down(&fixture);
 }
 
-static void only_strangers_writes_of_the_watched_key_are_told(void **state) {
-    (void)state;
+TEST(only_strangers_writes_of_the_watched_key_are_told) {
     struct fixture fixture;
     set_up(&fixture);
     int known = client_open(fixture.port);
@@ -237,8 +228,7 @@ static void only_strangers_writes_of_the_watched_key_are_told(void **state) {
 }
 
 /* As each node that comes asks for the record to be begun. */
-static void a_stranger_who_would_only_have_written_is_not_told_of(void **state) {
-    (void)state;
+TEST(a_stranger_who_would_only_have_written_is_not_told_of) {
     struct fixture fixture;
     set_up(&fixture);
     int known = client_open(fixture.port);
@@ -265,8 +255,7 @@ static void a_stranger_who_would_only_have_written_is_not_told_of(void **state) 
     tear_down(&fixture);
 }
 
-static void dropped_client_is_told_as_gone(void **state) {
-    (void)state;
+TEST(dropped_client_is_told_as_gone) {
     struct fixture fixture;
     set_up(&fixture);
     int node = client_open(fixture.port);
@@ -282,8 +271,7 @@ static void dropped_client_is_told_as_gone(void **state) {
     tear_down(&fixture);
 }
 
-static void thread_may_be_stopped_when_a_node_is_gone(void **state) {
-    (void)state;
+TEST(thread_may_be_stopped_when_a_node_is_gone) {
     struct fixture fixture;
     set_up(&fixture);
     int node = client_open(fixture.port);
@@ -294,20 +282,3 @@ static void thread_may_be_stopped_when_a_node_is_gone(void **state) {
     assert_null(fixture.thread);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_serves_while_its_caller_does_nothing),
-    cmocka_unit_test(renewal_is_done_before_it_is_reported),
-    cmocka_unit_test(renewal_keeps_what_it_is_told_to_keep),
-    cmocka_unit_test(every_renewal_is_reported),
-    cmocka_unit_test(thread_may_be_stopped_from_a_report),
-    cmocka_unit_test(stopping_closes_the_port_and_the_clients),
-    cmocka_unit_test(signals_stay_with_the_caller),
-    cmocka_unit_test(end_of_a_connection_is_told_on_the_callers_loop),
-    cmocka_unit_test(only_strangers_writes_of_the_watched_key_are_told),
-    cmocka_unit_test(a_stranger_who_would_only_have_written_is_not_told_of),
-    cmocka_unit_test(dropped_client_is_told_as_gone),
-    cmocka_unit_test(thread_may_be_stopped_when_a_node_is_gone),
-};
-
-UNIT_TESTS(tests)

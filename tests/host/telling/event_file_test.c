@@ -17,8 +17,7 @@ static enum failure_code append(struct event_file *file, const char *record) {
     return event_file_append(file, slice_from_string(record), &failure);
 }
 
-static void records_are_appended_to_what_is_there(void **state) {
-    (void)state;
+TEST(records_are_appended_to_what_is_there) {
     char path[] = "/tmp/muster_event_file_XXXXXX";
     struct failure failure = {0};
     struct event_file *files[2];
@@ -39,8 +38,7 @@ static void records_are_appended_to_what_is_there(void **state) {
     unlink(path);
 }
 
-static void a_path_that_cannot_be_is_named(void **state) {
-    (void)state;
+TEST(a_path_that_cannot_be_is_named) {
     struct failure failure = {0};
     struct event_file *file = NULL;
     assert_int_equal(event_file_open("/nowhere/events", &file, &failure), FAILURE_SYSTEM);
@@ -48,8 +46,7 @@ static void a_path_that_cannot_be_is_named(void **state) {
     assert_non_null(strstr(failure.message, "/nowhere/events"));
 }
 
-static void a_fifo_that_nobody_reads_holds_up_nobody(void **state) {
-    (void)state;
+TEST(a_fifo_that_nobody_reads_holds_up_nobody) {
     char directory[] = "/tmp/muster_event_file_XXXXXX";
     char path[64];
     struct failure failure = {0};
@@ -71,8 +68,7 @@ static void a_fifo_that_nobody_reads_holds_up_nobody(void **state) {
     rmdir(directory);
 }
 
-static void a_record_that_is_cut_short_names_what_has_cut_it(void **state) {
-    (void)state;
+TEST(a_record_that_is_cut_short_names_what_has_cut_it) {
     char path[] = "/tmp/muster_event_file_XXXXXX";
     struct failure failure = {0};
     struct event_file *file = NULL;
@@ -91,12 +87,3 @@ static void a_record_that_is_cut_short_names_what_has_cut_it(void **state) {
     event_file_free(file);
     unlink(path);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(records_are_appended_to_what_is_there),
-    cmocka_unit_test(a_path_that_cannot_be_is_named),
-    cmocka_unit_test(a_fifo_that_nobody_reads_holds_up_nobody),
-    cmocka_unit_test(a_record_that_is_cut_short_names_what_has_cut_it),
-};
-
-UNIT_TESTS(tests)

@@ -81,8 +81,7 @@ static struct event_thread *start(struct fixture *fixture, struct duration patie
     return thread;
 }
 
-static void everything_is_written_in_order_before_the_end(void **state) {
-    (void)state;
+TEST(everything_is_written_in_order_before_the_end) {
     struct fixture fixture;
     struct text expected = {0};
     struct bytes content = {0};
@@ -105,8 +104,7 @@ static void everything_is_written_in_order_before_the_end(void **state) {
     tear_down(&fixture);
 }
 
-static void a_path_that_cannot_be_is_named(void **state) {
-    (void)state;
+TEST(a_path_that_cannot_be_is_named) {
     struct fixture fixture;
     struct failure failure = {0};
     struct event_thread *thread = NULL;
@@ -121,8 +119,7 @@ static void a_path_that_cannot_be_is_named(void **state) {
 
 /* Far more records are given than may wait, and the disk accepts none of them. The caller is not
  * delayed. */
-static void what_finds_no_room_is_lost_said_once_and_counted(void **state) {
-    (void)state;
+TEST(what_finds_no_room_is_lost_said_once_and_counted) {
     struct fixture fixture;
     set_up(&fixture);
     change_disk(false);
@@ -144,8 +141,7 @@ static void what_finds_no_room_is_lost_said_once_and_counted(void **state) {
     tear_down(&fixture);
 }
 
-static void a_disk_that_refuses_is_told_of_at_once_and_at_the_end(void **state) {
-    (void)state;
+TEST(a_disk_that_refuses_is_told_of_at_once_and_at_the_end) {
     struct fixture fixture;
     set_up(&fixture);
     struct event_thread *thread = start(&fixture, LONG, refuse);
@@ -162,8 +158,7 @@ static void a_disk_that_refuses_is_told_of_at_once_and_at_the_end(void **state) 
     tear_down(&fixture);
 }
 
-static void a_disk_that_never_answers_is_left_behind(void **state) {
-    (void)state;
+TEST(a_disk_that_never_answers_is_left_behind) {
     struct fixture fixture;
     set_up(&fixture);
     change_disk(false);
@@ -181,13 +176,3 @@ static void a_disk_that_never_answers_is_left_behind(void **state) {
     }
     pthread_mutex_unlock(&disk);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(everything_is_written_in_order_before_the_end),
-    cmocka_unit_test(a_path_that_cannot_be_is_named),
-    cmocka_unit_test(what_finds_no_room_is_lost_said_once_and_counted),
-    cmocka_unit_test(a_disk_that_refuses_is_told_of_at_once_and_at_the_end),
-    cmocka_unit_test(a_disk_that_never_answers_is_left_behind),
-};
-
-UNIT_TESTS(tests)

@@ -53,8 +53,7 @@ static void assert_found(const struct fixture *fixture, const char *expected) {
     text_list_clear(&refusals);
 }
 
-static void what_is_posted_is_found_until_it_is_removed(void **state) {
-    (void)state;
+TEST(what_is_posted_is_found_until_it_is_removed) {
     struct fixture fixture;
     struct stat status;
     set_up(&fixture);
@@ -75,8 +74,7 @@ static void what_is_posted_is_found_until_it_is_removed(void **state) {
     tear_down(&fixture);
 }
 
-static void several_agents_of_one_job_are_one_job(void **state) {
-    (void)state;
+TEST(several_agents_of_one_job_are_one_job) {
     struct fixture fixture;
     struct job_list jobs = {0};
     struct text_list refusals = {0};
@@ -92,8 +90,7 @@ static void several_agents_of_one_job_are_one_job(void **state) {
 }
 
 /* What an agent leaves behind that is killed: its file, and no lock. */
-static void what_a_killed_agent_left_is_removed_by_whoever_looks(void **state) {
-    (void)state;
+TEST(what_a_killed_agent_left_is_removed_by_whoever_looks) {
     struct fixture fixture;
     set_up(&fixture);
     struct job_posting left = post(&fixture, JOB_A);
@@ -107,8 +104,7 @@ static void what_a_killed_agent_left_is_removed_by_whoever_looks(void **state) {
     tear_down(&fixture);
 }
 
-static void whoever_posts_looks_too(void **state) {
-    (void)state;
+TEST(whoever_posts_looks_too) {
     struct fixture fixture;
     set_up(&fixture);
     struct job_posting left = post(&fixture, JOB_A);
@@ -120,8 +116,7 @@ static void whoever_posts_looks_too(void **state) {
     tear_down(&fixture);
 }
 
-static void a_posting_is_written_again_in_place(void **state) {
-    (void)state;
+TEST(a_posting_is_written_again_in_place) {
     struct fixture fixture;
     struct job_posting none = {0};
     set_up(&fixture);
@@ -135,8 +130,7 @@ static void a_posting_is_written_again_in_place(void **state) {
     tear_down(&fixture);
 }
 
-static void what_is_not_whole_or_not_a_job_is_passed_over(void **state) {
-    (void)state;
+TEST(what_is_not_whole_or_not_a_job_is_passed_over) {
     struct fixture fixture;
     set_up(&fixture);
     struct job_posting torn = post(&fixture, "{\"run_id\": ");
@@ -169,8 +163,7 @@ static void assert_refused(const struct fixture *fixture, const char *words) {
     text_list_clear(&refusals);
 }
 
-static void a_directory_that_others_may_enter_is_refused(void **state) {
-    (void)state;
+TEST(a_directory_that_others_may_enter_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
@@ -179,8 +172,7 @@ static void a_directory_that_others_may_enter_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_link_to_a_directory_is_refused(void **state) {
-    (void)state;
+TEST(a_link_to_a_directory_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     char *own = temporary_tree_path(&fixture.tree, "own");
@@ -191,8 +183,7 @@ static void a_link_to_a_directory_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_directory_of_another_user_is_refused(void **state) {
-    (void)state;
+TEST(a_directory_of_another_user_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
@@ -204,8 +195,7 @@ static void a_directory_of_another_user_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_place_that_cannot_be_used_leads_to_the_next(void **state) {
-    (void)state;
+TEST(a_place_that_cannot_be_used_leads_to_the_next) {
     struct fixture fixture;
     struct failure failure = {0};
     struct job_posting posting = {0};
@@ -233,8 +223,7 @@ static void assert_places(const char *variable, const char *first, size_t count)
     text_list_clear(&places);
 }
 
-static void places_are_private_ones_first(void **state) {
-    (void)state;
+TEST(places_are_private_ones_first) {
     char *variable = text_format("XDG_RUNTIME_DIR=/run/user/%u", (unsigned)geteuid());
     char *usual = text_format("/run/user/%u/muster", (unsigned)geteuid());
     assert_places("XDG_RUNTIME_DIR=/x", "/x/muster", 3);
@@ -244,19 +233,3 @@ static void places_are_private_ones_first(void **state) {
     free(usual);
     free(variable);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_posted_is_found_until_it_is_removed),
-    cmocka_unit_test(several_agents_of_one_job_are_one_job),
-    cmocka_unit_test(what_a_killed_agent_left_is_removed_by_whoever_looks),
-    cmocka_unit_test(whoever_posts_looks_too),
-    cmocka_unit_test(a_posting_is_written_again_in_place),
-    cmocka_unit_test(what_is_not_whole_or_not_a_job_is_passed_over),
-    cmocka_unit_test(a_directory_that_others_may_enter_is_refused),
-    cmocka_unit_test(a_link_to_a_directory_is_refused),
-    cmocka_unit_test(a_directory_of_another_user_is_refused),
-    cmocka_unit_test(a_place_that_cannot_be_used_leads_to_the_next),
-    cmocka_unit_test(places_are_private_ones_first),
-};
-
-UNIT_TESTS(tests)

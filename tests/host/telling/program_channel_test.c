@@ -52,7 +52,7 @@ static void read_all(int fd, struct text *out) {
     }
 }
 
-static void lines_come_in_order(void **state) {
+TEST(lines_come_in_order) {
     struct fixture fixture;
     struct text heard = {0};
     (void)state;
@@ -72,7 +72,7 @@ static char *long_line(size_t length) {
     return line;
 }
 
-static void program_that_does_not_read_holds_up_nothing(void **state) {
+TEST(program_that_does_not_read_holds_up_nothing) {
     struct fixture fixture;
     struct text heard = {0};
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
@@ -96,7 +96,7 @@ static void program_that_does_not_read_holds_up_nothing(void **state) {
     tear_down(&fixture);
 }
 
-static void each_byte_asks_for_a_signal(void **state) {
+TEST(each_byte_asks_for_a_signal) {
     struct fixture fixture;
     const unsigned char requests[] = {SIGINT, SIGTERM};
     (void)state;
@@ -109,7 +109,7 @@ static void each_byte_asks_for_a_signal(void **state) {
     tear_down(&fixture);
 }
 
-static void end_of_the_socket_asks_for_the_end_once(void **state) {
+TEST(end_of_the_socket_asks_for_the_end_once) {
     struct fixture fixture;
     (void)state;
     set_up(&fixture, -1);
@@ -123,7 +123,7 @@ static void end_of_the_socket_asks_for_the_end_once(void **state) {
     tear_down(&fixture);
 }
 
-static void program_that_asks_and_is_gone_asks_once(void **state) {
+TEST(program_that_asks_and_is_gone_asks_once) {
     struct fixture fixture;
     const unsigned char request = SIGTERM;
     (void)state;
@@ -138,7 +138,7 @@ static void program_that_asks_and_is_gone_asks_once(void **state) {
     tear_down(&fixture);
 }
 
-static void end_of_the_program_asks_for_the_end(void **state) {
+TEST(end_of_the_program_asks_for_the_end) {
     struct fixture fixture;
     (void)state;
     pid_t program = fork();
@@ -163,7 +163,7 @@ static void end_of_the_program_asks_for_the_end(void **state) {
 }
 
 /* The program has its end while the agent waits with the last lines. */
-static void last_lines_are_waited_for(void **state) {
+TEST(last_lines_are_waited_for) {
     struct fixture fixture;
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
     (void)state;
@@ -187,15 +187,3 @@ static void last_lines_are_waited_for(void **state) {
     assert_int_equal(status, 0);
     free(line);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lines_come_in_order),
-    cmocka_unit_test(program_that_does_not_read_holds_up_nothing),
-    cmocka_unit_test(each_byte_asks_for_a_signal),
-    cmocka_unit_test(end_of_the_socket_asks_for_the_end_once),
-    cmocka_unit_test(program_that_asks_and_is_gone_asks_once),
-    cmocka_unit_test(end_of_the_program_asks_for_the_end),
-    cmocka_unit_test(last_lines_are_waited_for),
-};
-
-UNIT_TESTS(tests)

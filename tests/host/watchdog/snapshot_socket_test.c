@@ -62,8 +62,7 @@ static void expect_reader(struct fixture *fixture) {
     assert_int_equal(status, 0);
 }
 
-static void whoever_connects_gets_the_state(void **state) {
-    (void)state;
+TEST(whoever_connects_gets_the_state) {
     struct fixture fixture;
     struct stat status;
     set_up(&fixture);
@@ -89,8 +88,7 @@ static void append_long_line(void *context, struct text *out) {
     }
 }
 
-static void a_line_that_is_too_long_is_not_kept(void **state) {
-    (void)state;
+TEST(a_line_that_is_too_long_is_not_kept) {
     struct fixture fixture;
     int status;
     set_up(&fixture);
@@ -111,8 +109,7 @@ static void a_line_that_is_too_long_is_not_kept(void **state) {
     tear_down(&fixture);
 }
 
-static void the_socket_is_gone_afterwards(void **state) {
-    (void)state;
+TEST(the_socket_is_gone_afterwards) {
     struct fixture fixture;
     struct failure failure;
     size_t lines = 0;
@@ -128,8 +125,7 @@ static void the_socket_is_gone_afterwards(void **state) {
     tear_down(&fixture);
 }
 
-static void an_old_socket_is_replaced_and_no_other_file(void **state) {
-    (void)state;
+TEST(an_old_socket_is_replaced_and_no_other_file) {
     struct fixture fixture;
     struct snapshot_socket *old;
     set_up(&fixture);
@@ -146,8 +142,7 @@ static void an_old_socket_is_replaced_and_no_other_file(void **state) {
     tear_down(&fixture);
 }
 
-static void its_path_may_be_long(void **state) {
-    (void)state;
+TEST(its_path_may_be_long) {
     struct fixture fixture;
     char name[101] = {0};
     set_up(&fixture);
@@ -161,13 +156,3 @@ static void its_path_may_be_long(void **state) {
     free(directory);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(whoever_connects_gets_the_state),
-    cmocka_unit_test(a_line_that_is_too_long_is_not_kept),
-    cmocka_unit_test(the_socket_is_gone_afterwards),
-    cmocka_unit_test(an_old_socket_is_replaced_and_no_other_file),
-    cmocka_unit_test(its_path_may_be_long),
-};
-
-UNIT_TESTS(tests)

@@ -82,8 +82,7 @@ static void expect_lines(struct fixture *fixture, const char *expected) {
     text_append(&fixture->lines, "");
 }
 
-static void writers_come_and_go(void **state) {
-    (void)state;
+TEST(writers_come_and_go) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -96,8 +95,7 @@ static void writers_come_and_go(void **state) {
     tear_down(&fixture);
 }
 
-static void a_writer_that_keeps_it_open_stalls_nobody(void **state) {
-    (void)state;
+TEST(a_writer_that_keeps_it_open_stalls_nobody) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -110,8 +108,7 @@ static void a_writer_that_keeps_it_open_stalls_nobody(void **state) {
     tear_down(&fixture);
 }
 
-static void an_unfinished_line_stays_in_front_of_the_next(void **state) {
-    (void)state;
+TEST(an_unfinished_line_stays_in_front_of_the_next) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -126,8 +123,7 @@ static void an_unfinished_line_stays_in_front_of_the_next(void **state) {
     tear_down(&fixture);
 }
 
-static void a_last_line_needs_no_newline_when_it_is_whole(void **state) {
-    (void)state;
+TEST(a_last_line_needs_no_newline_when_it_is_whole) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -142,8 +138,7 @@ static void a_last_line_needs_no_newline_when_it_is_whole(void **state) {
 
 /* Only root can give a file to another user. Without root the test shows that a user's own FIFO is
  * replaced. */
-static void a_fifo_of_another_user_is_left_alone(void **state) {
-    (void)state;
+TEST(a_fifo_of_another_user_is_left_alone) {
     struct fixture fixture;
     struct failure failure;
     struct stat status;
@@ -161,8 +156,7 @@ static void a_fifo_of_another_user_is_left_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void dropped_input_is_not_seen_again(void **state) {
-    (void)state;
+TEST(dropped_input_is_not_seen_again) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -175,8 +169,7 @@ static void dropped_input_is_not_seen_again(void **state) {
     tear_down(&fixture);
 }
 
-static void input_can_be_taken_at_once(void **state) {
-    (void)state;
+TEST(input_can_be_taken_at_once) {
     struct fixture fixture;
     char line[4096];
     set_up(&fixture);
@@ -196,8 +189,7 @@ static void input_can_be_taken_at_once(void **state) {
     tear_down(&fixture);
 }
 
-static void it_is_for_this_user_and_gone_afterwards(void **state) {
-    (void)state;
+TEST(it_is_for_this_user_and_gone_afterwards) {
     struct fixture fixture;
     struct stat status;
     set_up(&fixture);
@@ -213,8 +205,7 @@ static void it_is_for_this_user_and_gone_afterwards(void **state) {
     tear_down(&fixture);
 }
 
-static void a_fifo_that_was_left_behind_is_replaced(void **state) {
-    (void)state;
+TEST(a_fifo_that_was_left_behind_is_replaced) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(mkfifo(fixture.path, 0600), 0);
@@ -225,8 +216,7 @@ static void a_fifo_that_was_left_behind_is_replaced(void **state) {
     tear_down(&fixture);
 }
 
-static void another_kind_of_file_is_left_alone(void **state) {
-    (void)state;
+TEST(another_kind_of_file_is_left_alone) {
     struct fixture fixture;
     struct failure failure;
     set_up(&fixture);
@@ -237,8 +227,7 @@ static void another_kind_of_file_is_left_alone(void **state) {
     tear_down(&fixture);
 }
 
-static void a_directory_that_is_missing_is_told(void **state) {
-    (void)state;
+TEST(a_directory_that_is_missing_is_told) {
     struct fixture fixture;
     struct failure failure;
     set_up(&fixture);
@@ -247,8 +236,7 @@ static void a_directory_that_is_missing_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void somebody_elses_file_is_not_removed_at_the_end(void **state) {
-    (void)state;
+TEST(somebody_elses_file_is_not_removed_at_the_end) {
     struct fixture fixture;
     set_up(&fixture);
     make_fifo(&fixture);
@@ -259,20 +247,3 @@ static void somebody_elses_file_is_not_removed_at_the_end(void **state) {
     assert_true(temporary_tree_has(&fixture.tree, "timers"));
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(writers_come_and_go),
-    cmocka_unit_test(a_writer_that_keeps_it_open_stalls_nobody),
-    cmocka_unit_test(an_unfinished_line_stays_in_front_of_the_next),
-    cmocka_unit_test(a_last_line_needs_no_newline_when_it_is_whole),
-    cmocka_unit_test(a_fifo_of_another_user_is_left_alone),
-    cmocka_unit_test(dropped_input_is_not_seen_again),
-    cmocka_unit_test(input_can_be_taken_at_once),
-    cmocka_unit_test(it_is_for_this_user_and_gone_afterwards),
-    cmocka_unit_test(a_fifo_that_was_left_behind_is_replaced),
-    cmocka_unit_test(another_kind_of_file_is_left_alone),
-    cmocka_unit_test(a_directory_that_is_missing_is_told),
-    cmocka_unit_test(somebody_elses_file_is_not_removed_at_the_end),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static void note(void *context, const struct watchdog_request *request) {
         context, "%s@%d ", request->scope, (int)(request->expiration.nanoseconds / 1000000000));
 }
 
-static void requests_come_out_as_they_went_in(void **state) {
-    (void)state;
+TEST(requests_come_out_as_they_went_in) {
     struct timer_queue *queue;
     struct text noted = {0};
     assert_int_equal(timer_queue_new(&queue, NULL), FAILURE_NONE);
@@ -41,8 +40,7 @@ static void requests_come_out_as_they_went_in(void **state) {
     timer_queue_free(queue);
 }
 
-static void the_timeout_is_shared_by_all_that_are_waited_for(void **state) {
-    (void)state;
+TEST(the_timeout_is_shared_by_all_that_are_waited_for) {
     struct timer_queue *queue;
     struct text noted = {0};
     assert_int_equal(timer_queue_new(&queue, NULL), FAILURE_NONE);
@@ -52,8 +50,7 @@ static void the_timeout_is_shared_by_all_that_are_waited_for(void **state) {
     timer_queue_free(queue);
 }
 
-static void a_full_queue_takes_no_more_and_loses_nothing(void **state) {
-    (void)state;
+TEST(a_full_queue_takes_no_more_and_loses_nothing) {
     struct timer_queue *queue;
     struct text noted = {0};
     size_t count = 0;
@@ -70,8 +67,7 @@ static void a_full_queue_takes_no_more_and_loses_nothing(void **state) {
     timer_queue_free(queue);
 }
 
-static void scopes_have_a_longest_size(void **state) {
-    (void)state;
+TEST(scopes_have_a_longest_size) {
     struct timer_queue *queue;
     struct text noted = {0};
     char scope[TIMER_QUEUE_MAXIMUM_SCOPE + 2];
@@ -85,12 +81,3 @@ static void scopes_have_a_longest_size(void **state) {
     text_clear(&noted);
     timer_queue_free(queue);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(requests_come_out_as_they_went_in),
-    cmocka_unit_test(the_timeout_is_shared_by_all_that_are_waited_for),
-    cmocka_unit_test(a_full_queue_takes_no_more_and_loses_nothing),
-    cmocka_unit_test(scopes_have_a_longest_size),
-};
-
-UNIT_TESTS(tests)

@@ -28,8 +28,7 @@ static size_t index_of(const char *destination) {
     return option_table_find(&sample_table, destination);
 }
 
-static void a_value_may_follow_or_be_attached(void **state) {
-    (void)state;
+TEST_WITH(a_value_may_follow_or_be_attached, NULL, clear) {
     static const char *const attached[] = {"--size=3", "-s3", "-s=3", "-vqs3", "-vqs=3"};
     for (size_t i = 0; i < sizeof attached / sizeof *attached; i++) {
         read_option(attached[i], "next", "OA");
@@ -44,8 +43,7 @@ static void a_value_may_follow_or_be_attached(void **state) {
     assert_int_equal(bundle.flags[0], index_of("verbose"));
 }
 
-static void a_missing_value_is_a_mistake_of_that_option(void **state) {
-    (void)state;
+TEST_WITH(a_missing_value_is_a_mistake_of_that_option, NULL, clear) {
     static const char *const patterns[] = {"OO", "O-", "O"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         read_option("-vs", patterns[i][1] == '\0' ? NULL : "--", patterns[i]);
@@ -55,8 +53,7 @@ static void a_missing_value_is_a_mistake_of_that_option(void **state) {
     }
 }
 
-static void flags_take_no_value(void **state) {
-    (void)state;
+TEST_WITH(flags_take_no_value, NULL, clear) {
     static const struct {
         const char *argument;
         const char *mistake;
@@ -73,8 +70,7 @@ static void flags_take_no_value(void **state) {
     }
 }
 
-static void what_no_option_explains_is_kept_apart(void **state) {
-    (void)state;
+TEST_WITH(what_no_option_explains_is_kept_apart, NULL, clear) {
     read_option("--nope=1", "x", "OA");
     assert_string_equal(bundle.unknown, "--nope=1");
     assert_int_equal(bundle.end, 1);
@@ -83,20 +79,9 @@ static void what_no_option_explains_is_kept_apart(void **state) {
     assert_int_equal(bundle.flag_count, 1);
 }
 
-static void an_ambiguous_prefix_is_nobodys_mistake(void **state) {
-    (void)state;
+TEST_WITH(an_ambiguous_prefix_is_nobodys_mistake, NULL, clear) {
     read_option("--tag", "x", "OA");
     assert_string_equal(
         text_string(&bundle.mistake), "ambiguous option: --tag could match --tag-list, --tag_list");
     assert_int_equal(bundle.mistaken, sample_table.definition_count);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_value_may_follow_or_be_attached, clear),
-    cmocka_unit_test_teardown(a_missing_value_is_a_mistake_of_that_option, clear),
-    cmocka_unit_test_teardown(flags_take_no_value, clear),
-    cmocka_unit_test_teardown(what_no_option_explains_is_kept_apart, clear),
-    cmocka_unit_test_teardown(an_ambiguous_prefix_is_nobodys_mistake, clear),
-};
-
-UNIT_TESTS(tests)

@@ -14,33 +14,22 @@ static void expect_in_script(const char *program, const char *shell, const char 
     text_clear(&script);
 }
 
-static void every_shell_learns_the_choices(void **state) {
-    (void)state;
+TEST(every_shell_learns_the_choices) {
     expect_in_script(
         "sample", "bash", "--colour)\n            COMPREPLY=($(compgen -W \"red green\"");
     expect_in_script("sample", "zsh", "'--colour=[Which colour.]:colour:(red green)'");
     expect_in_script("sample", "tcsh", "'n/--colour/(red green)/'");
 }
 
-static void every_shell_learns_the_names(void **state) {
-    (void)state;
+TEST(every_shell_learns_the_names) {
     expect_in_script("sample", "bash", "-h --help -s --size --rate --colour --tag-list --tag_list");
     expect_in_script("sample", "zsh", "'-s+[How large.]:size:_files'");
     expect_in_script("sample", "tcsh", "(help size rate colour tag-list tag_list verbose");
 }
 
-static void a_sub_command_is_waited_for(void **state) {
-    (void)state;
+TEST(a_sub_command_is_waited_for) {
     expect_in_script("muster run", "bash", "[[ ${COMP_WORDS[1]} == \"run\" ]] || return");
     expect_in_script("muster run", "bash", "complete -o default -F _muster_completion muster\n");
     expect_in_script("muster run", "zsh", "[[ $words[2] == run ]] || return");
     expect_in_script("muster run", "tcsh", "'p/1/(run)/'");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_shell_learns_the_choices),
-    cmocka_unit_test(every_shell_learns_the_names),
-    cmocka_unit_test(a_sub_command_is_waited_for),
-};
-
-UNIT_TESTS(tests)

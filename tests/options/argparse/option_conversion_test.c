@@ -25,8 +25,7 @@ static void expect_reason(const char *destination, const char *text, const char 
     clear_value(&value);
 }
 
-static void what_does_not_convert_says_so_as_argparse_does(void **state) {
-    (void)state;
+TEST(what_does_not_convert_says_so_as_argparse_does) {
     expect_reason("size", "x", "invalid int value: 'x'");
     expect_reason("size", "", "invalid int value: ''");
     expect_reason("size", "99999999999999999999", "int value out of range: '99999999999999999999'");
@@ -35,8 +34,7 @@ static void what_does_not_convert_says_so_as_argparse_does(void **state) {
     expect_reason("verbose", "yes", "invalid int value: 'yes'");
 }
 
-static void values_take_their_type(void **state) {
-    (void)state;
+TEST(values_take_their_type) {
     struct option_value value = {0};
     struct text reason = {0};
     assert_int_equal(option_convert(entry("size"), " 1_0 ", &value, &reason), FAILURE_NONE);
@@ -54,8 +52,7 @@ static void values_take_their_type(void **state) {
     clear_value(&value);
 }
 
-static void two_commas_are_one_inside_an_item(void **state) {
-    (void)state;
+TEST(two_commas_are_one_inside_an_item) {
     static const struct {
         const char *text;
         const char *items[4];
@@ -79,11 +76,3 @@ static void two_commas_are_one_inside_an_item(void **state) {
         text_list_clear(&items);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_does_not_convert_says_so_as_argparse_does),
-    cmocka_unit_test(values_take_their_type),
-    cmocka_unit_test(two_commas_are_one_inside_an_item),
-};
-
-UNIT_TESTS(tests)

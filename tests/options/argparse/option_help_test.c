@@ -29,21 +29,18 @@ static void expect_usage(const char *program, size_t columns, const char *expect
     text_clear(&usage);
 }
 
-static void a_short_usage_stays_on_its_line(void **state) {
-    (void)state;
+TEST(a_short_usage_stays_on_its_line) {
     expect_usage(
         "get", 100, "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME] key [more ...]\n");
 }
 
-static void a_long_usage_wraps_below_the_first_option(void **state) {
-    (void)state;
+TEST(a_long_usage_wraps_below_the_first_option) {
     expect_usage("get", 60,
         "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME]\n"
         "           key [more ...]\n");
 }
 
-static void a_long_program_stands_alone(void **state) {
-    (void)state;
+TEST(a_long_program_stands_alone) {
     expect_usage("a command of many words", 38,
         "usage: a command of many words\n"
         "       [-h] [--host HOST]\n"
@@ -51,8 +48,7 @@ static void a_long_program_stands_alone(void **state) {
         "       key [more ...]\n");
 }
 
-static void help_has_argparse_layout(void **state) {
-    (void)state;
+TEST(help_has_argparse_layout) {
     struct text help = {0};
     option_help_format(&table, "get", 72, &help);
     assert_string_equal(text_string(&help),
@@ -73,12 +69,3 @@ static void help_has_argparse_layout(void **state) {
         "                        text, which is long too.\n");
     text_clear(&help);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_short_usage_stays_on_its_line),
-    cmocka_unit_test(a_long_usage_wraps_below_the_first_option),
-    cmocka_unit_test(a_long_program_stands_alone),
-    cmocka_unit_test(help_has_argparse_layout),
-};
-
-UNIT_TESTS(tests)

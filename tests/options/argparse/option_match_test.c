@@ -4,8 +4,7 @@
 #include "options/argparse/option_parser.h"
 #include "sample_table.h"
 
-static void options_are_told_from_other_arguments(void **state) {
-    (void)state;
+TEST(options_are_told_from_other_arguments) {
     static const char *const options[] = {
         "--size", "--si", "-s", "-s3", "-vq", "--unknown", "-x", "--size=-1", "-=1"};
     static const char *const others[] = {"", "-", "key", "-1", "-.5", "-1e3", "-1x", "--no such"};
@@ -17,8 +16,7 @@ static void options_are_told_from_other_arguments(void **state) {
     }
 }
 
-static void values_may_be_attached(void **state) {
-    (void)state;
+TEST(values_may_be_attached) {
     static const struct {
         const char *argument;
         const char *name;
@@ -46,8 +44,7 @@ static void values_may_be_attached(void **state) {
     }
 }
 
-static void a_prefix_of_two_spellings_is_ambiguous(void **state) {
-    (void)state;
+TEST(a_prefix_of_two_spellings_is_ambiguous) {
     struct option_match match;
     struct text names = {0};
     assert_int_equal(option_match_find(&sample_table, "--tag", &match, &names), 2);
@@ -58,28 +55,16 @@ static void a_prefix_of_two_spellings_is_ambiguous(void **state) {
     assert_int_equal(option_match_find(&sample_table, "--verb", &match, NULL), 1);
 }
 
-static void an_unknown_option_is_a_match_without_definition(void **state) {
-    (void)state;
+TEST(an_unknown_option_is_a_match_without_definition) {
     struct option_match match;
     assert_int_equal(option_match_find(&sample_table, "--nope=1", &match, NULL), 1);
     assert_int_equal(match.index, sample_table.definition_count);
 }
 
-static void letters_find_short_options_only(void **state) {
-    (void)state;
+TEST(letters_find_short_options_only) {
     const char *name = NULL;
     assert_int_equal(
         option_match_letter(&sample_table, 'q', &name), option_table_find(&sample_table, "quiet"));
     assert_string_equal(name, "-q");
     assert_int_equal(option_match_letter(&sample_table, 'x', &name), sample_table.definition_count);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(options_are_told_from_other_arguments),
-    cmocka_unit_test(values_may_be_attached),
-    cmocka_unit_test(a_prefix_of_two_spellings_is_ambiguous),
-    cmocka_unit_test(an_unknown_option_is_a_match_without_definition),
-    cmocka_unit_test(letters_find_short_options_only),
-};
-
-UNIT_TESTS(tests)

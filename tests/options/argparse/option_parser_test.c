@@ -43,8 +43,7 @@ static void expect_mistake(const char *line, const char *message) {
     text_clear(&expected);
 }
 
-static void defaults_hold_when_nothing_is_given(void **state) {
-    (void)state;
+TEST_WITH(defaults_hold_when_nothing_is_given, NULL, clear) {
     parse("k");
     assert_int_equal(value("size")->integer, 1);
     assert_int_equal(value("size")->source, OPTION_SOURCE_DEFAULT);
@@ -53,8 +52,7 @@ static void defaults_hold_when_nothing_is_given(void **state) {
     assert_string_equal(value("key")->text, "k");
 }
 
-static void bundles_run_into_one_value(void **state) {
-    (void)state;
+TEST_WITH(bundles_run_into_one_value, NULL, clear) {
     parse("-vqs3 k");
     assert_true(value("verbose")->flag && value("quiet")->flag);
     assert_int_equal(value("size")->integer, 3);
@@ -64,16 +62,14 @@ static void bundles_run_into_one_value(void **state) {
     assert_int_equal(value("size")->integer, 5);
 }
 
-static void what_follows_the_key_is_left_alone(void **state) {
-    (void)state;
+TEST_WITH(what_follows_the_key_is_left_alone, NULL, clear) {
     parse("-v k --size x -- -v");
     assert_int_equal(value("rest")->list.count, 4);
     assert_string_equal(value("rest")->list.items[0], "--size");
     assert_int_equal(value("size")->integer, 1);
 }
 
-static void the_first_double_dash_next_to_the_key_is_dropped(void **state) {
-    (void)state;
+TEST_WITH(the_first_double_dash_next_to_the_key_is_dropped, NULL, clear) {
     parse("-- k -- a");
     assert_int_equal(value("rest")->list.count, 2);
     parse("k -- a");
@@ -84,8 +80,7 @@ static void the_first_double_dash_next_to_the_key_is_dropped(void **state) {
     assert_string_equal(value("key")->text, "--size");
 }
 
-static void mistakes_are_worded_as_argparse_words_them(void **state) {
-    (void)state;
+TEST_WITH(mistakes_are_worded_as_argparse_words_them, NULL, clear) {
     expect_mistake("", "the following arguments are required: key");
     expect_mistake("--size", "argument -s/--size: expected one argument");
     expect_mistake("--size -- 3", "argument -s/--size: expected one argument");
@@ -101,8 +96,7 @@ static void mistakes_are_worded_as_argparse_words_them(void **state) {
         "argument --colour: invalid choice: 'blue' (choose from 'red', 'green')");
 }
 
-static void the_environment_stands_behind_the_command_line(void **state) {
-    (void)state;
+TEST_WITH(the_environment_stands_behind_the_command_line, NULL, clear) {
     text_list_set_variable(&environment, "SAMPLE_SIZE", "7");
     text_list_set_variable(&environment, "SAMPLE_RATE", "7");
     text_list_set_variable(&environment, "SAMPLE_VERBOSE", "2");
@@ -118,8 +112,7 @@ static void the_environment_stands_behind_the_command_line(void **state) {
     assert_int_equal(value("size")->source, OPTION_SOURCE_COMMAND_LINE);
 }
 
-static void bad_variables_are_named_unless_overridden(void **state) {
-    (void)state;
+TEST_WITH(bad_variables_are_named_unless_overridden, NULL, clear) {
     text_list_set_variable(&environment, "SAMPLE_COLOUR", "blue");
     expect_mistake("k", "argument --colour: invalid choice: 'blue' (choose from 'red', 'green') "
                         "(from the environment variable SAMPLE_COLOUR)");
@@ -131,15 +124,13 @@ static void bad_variables_are_named_unless_overridden(void **state) {
                         "(from the environment variable SAMPLE_VERBOSE)");
 }
 
-static void an_unknown_option_may_have_been_meant_to_be_another(void **state) {
-    (void)state;
+TEST_WITH(an_unknown_option_may_have_been_meant_to_be_another, NULL, clear) {
     expect_mistake("--sise k", "unrecognized arguments: --sise (did you mean --size?)");
     expect_mistake("--rats=1", "the following arguments are required: key (did you mean --rate?)");
     expect_mistake("--other k", "unrecognized arguments: --other");
 }
 
-static void help_and_version_end_the_reading(void **state) {
-    (void)state;
+TEST_WITH(help_and_version_end_the_reading, NULL, clear) {
     parse("-vh --nope");
     assert_int_equal(result.outcome, OPTION_OUTCOME_PRINT);
     assert_non_null(strstr(result.text, "usage: sample [-h]"));
@@ -154,17 +145,3 @@ static void help_and_version_end_the_reading(void **state) {
     parse("k --help");
     assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(defaults_hold_when_nothing_is_given, clear),
-    cmocka_unit_test_teardown(bundles_run_into_one_value, clear),
-    cmocka_unit_test_teardown(what_follows_the_key_is_left_alone, clear),
-    cmocka_unit_test_teardown(the_first_double_dash_next_to_the_key_is_dropped, clear),
-    cmocka_unit_test_teardown(mistakes_are_worded_as_argparse_words_them, clear),
-    cmocka_unit_test_teardown(the_environment_stands_behind_the_command_line, clear),
-    cmocka_unit_test_teardown(bad_variables_are_named_unless_overridden, clear),
-    cmocka_unit_test_teardown(an_unknown_option_may_have_been_meant_to_be_another, clear),
-    cmocka_unit_test_teardown(help_and_version_end_the_reading, clear),
-};
-
-UNIT_TESTS(tests)

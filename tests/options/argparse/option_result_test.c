@@ -13,8 +13,7 @@ static void init(struct option_result *result, const char *columns) {
     text_list_clear(&environment);
 }
 
-static void width_comes_from_the_environment(void **state) {
-    (void)state;
+TEST(width_comes_from_the_environment) {
     static const struct {
         const char *given;
         size_t columns;
@@ -28,8 +27,7 @@ static void width_comes_from_the_environment(void **state) {
     }
 }
 
-static void a_mistake_names_option_and_variable(void **state) {
-    (void)state;
+TEST(a_mistake_names_option_and_variable) {
     struct option_result result;
     init(&result, NULL);
     result.values[option_table_find(&sample_table, "size")].source = OPTION_SOURCE_ENVIRONMENT;
@@ -43,8 +41,7 @@ static void a_mistake_names_option_and_variable(void **state) {
 }
 
 /* As argparse has it, for programs that read what torchrun prints. */
-static void torchrun_shows_its_usage_first(void **state) {
-    (void)state;
+TEST(torchrun_shows_its_usage_first) {
     struct option_result result;
     struct text_list environment = {0};
     option_result_init(&result, &sample_table, "torchrun", &environment);
@@ -55,8 +52,7 @@ static void torchrun_shows_its_usage_first(void **state) {
     option_result_clear(&result);
 }
 
-static void only_the_first_mistake_is_kept(void **state) {
-    (void)state;
+TEST(only_the_first_mistake_is_kept) {
     struct option_result result;
     init(&result, NULL);
     option_result_reject(&result, NULL, "first");
@@ -66,8 +62,7 @@ static void only_the_first_mistake_is_kept(void **state) {
     option_result_clear(&result);
 }
 
-static void a_reason_becomes_a_mistake_only_on_failure(void **state) {
-    (void)state;
+TEST(a_reason_becomes_a_mistake_only_on_failure) {
     struct option_result result;
     struct text reason = {0};
     init(&result, NULL);
@@ -81,8 +76,7 @@ static void a_reason_becomes_a_mistake_only_on_failure(void **state) {
     option_result_clear(&result);
 }
 
-static void an_unknown_destination_is_not_set(void **state) {
-    (void)state;
+TEST(an_unknown_destination_is_not_set) {
     struct option_result result;
     init(&result, NULL);
     assert_false(option_result_value(&result, "nothing")->is_set);
@@ -90,14 +84,3 @@ static void an_unknown_destination_is_not_set(void **state) {
     option_result_clear(&result);
     option_result_clear(&result);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(width_comes_from_the_environment),
-    cmocka_unit_test(a_mistake_names_option_and_variable),
-    cmocka_unit_test(torchrun_shows_its_usage_first),
-    cmocka_unit_test(only_the_first_mistake_is_kept),
-    cmocka_unit_test(a_reason_becomes_a_mistake_only_on_failure),
-    cmocka_unit_test(an_unknown_destination_is_not_set),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@ static void expect(const char *argument, const char *name) {
     assert_string_equal(found, name);
 }
 
-static void slips_are_understood(void **state) {
-    (void)state;
+TEST(slips_are_understood) {
     expect("--max-restart-s", "--max-restarts");
     expect("--max-retarts=3", "--max-restarts");
     expect("--maxrestarts", "--max-restarts");
@@ -26,8 +25,7 @@ static void slips_are_understood(void **state) {
     expect("--rdvz-id", "--rdzv-id");
 }
 
-static void what_is_like_nothing_has_no_suggestion(void **state) {
-    (void)state;
+TEST(what_is_like_nothing_has_no_suggestion) {
     expect("--learning-rate", NULL);
     expect("--x", NULL);
     expect("--", NULL);
@@ -37,18 +35,9 @@ static void what_is_like_nothing_has_no_suggestion(void **state) {
     expect("word", NULL);
 }
 
-static void very_long_words_are_not_looked_at(void **state) {
-    (void)state;
+TEST(very_long_words_are_not_looked_at) {
     char word[300] = "--";
     memset(word + 2, 'n', sizeof word - 3);
     word[sizeof word - 1] = '\0';
     expect(word, NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(slips_are_understood),
-    cmocka_unit_test(what_is_like_nothing_has_no_suggestion),
-    cmocka_unit_test(very_long_words_are_not_looked_at),
-};
-
-UNIT_TESTS(tests)

@@ -10,8 +10,7 @@
 #define REMAINDER OPTION_ARITY_REMAINDER
 
 /* The expected results are those of Python 3.14's argparse. */
-static void each_positional_takes_all_it_can(void **state) {
-    (void)state;
+TEST(each_positional_takes_all_it_can) {
     static const struct {
         enum option_arity arities[3];
         size_t arity_count;
@@ -49,9 +48,3 @@ static void each_positional_takes_all_it_can(void **state) {
         }
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_positional_takes_all_it_can),
-};
-
-UNIT_TESTS(tests)

@@ -4,8 +4,7 @@
 #include "launch_line.h"
 #include "options/launch/config_builder.h"
 
-static void a_bare_script_gets_every_default(void **state) {
-    (void)state;
+TEST_WITH(a_bare_script_gets_every_default, NULL, clear) {
     const struct launch_config *config = config_of("train.py --lr 0.1");
     assert_int_equal(config->entry, LAUNCH_ENTRY_SCRIPT);
     assert_string_equal(config->script, "train.py");
@@ -33,8 +32,7 @@ static void a_bare_script_gets_every_default(void **state) {
     assert_int_equal(config->warnings.count, 0);
 }
 
-static void the_entry_follows_three_flags(void **state) {
-    (void)state;
+TEST_WITH(the_entry_follows_three_flags, NULL, clear) {
     assert_int_equal(config_of("-m pkg.train")->entry, LAUNCH_ENTRY_MODULE);
     assert_int_equal(config_of("--no-python ./a.out")->entry, LAUNCH_ENTRY_PROGRAM);
     assert_int_equal(config_of("--run-path /a.py")->entry, LAUNCH_ENTRY_RUN_PATH);
@@ -42,8 +40,7 @@ static void the_entry_follows_three_flags(void **state) {
     expect_mistake("-m --no-python x", "argument --no-python/--no_python: ", "-m/--module");
 }
 
-static void an_empty_script_is_refused(void **state) {
-    (void)state;
+TEST_WITH(an_empty_script_is_refused, NULL, clear) {
     struct text_list arguments = {0};
     text_list_add(&arguments, "");
     launch_options_parse("torchrun", &arguments, &environment, &launch);
@@ -52,8 +49,7 @@ static void an_empty_script_is_refused(void **state) {
     text_list_clear(&arguments);
 }
 
-static void numbers_outside_their_range_are_mistakes(void **state) {
-    (void)state;
+TEST_WITH(numbers_outside_their_range_are_mistakes, NULL, clear) {
     expect_mistake(
         "--nproc-per-node 0 t.py", "argument --nproc-per-node/--nproc_per_node: ", "'0'");
     expect_mistake("--nproc-per-node 1000000000 t.py", "--nproc-per-node", "at most 4096");
@@ -64,8 +60,7 @@ static void numbers_outside_their_range_are_mistakes(void **state) {
     expect_mistake("--signals-to-handle SIGKILL t.py", "--signals-to-handle", "'SIGKILL'");
 }
 
-static void evidence_is_a_choice_and_a_time(void **state) {
-    (void)state;
+TEST_WITH(evidence_is_a_choice_and_a_time, NULL, clear) {
     assert_int_equal(config_of("--evidence off t.py")->evidence, LAUNCH_EVIDENCE_OFF);
     assert_int_equal(config_of("--evidence full t.py")->evidence, LAUNCH_EVIDENCE_FULL);
     assert_int_equal(config_of("--evidence-timeout 0 t.py")->evidence, LAUNCH_EVIDENCE_OFF);
@@ -75,8 +70,7 @@ static void evidence_is_a_choice_and_a_time(void **state) {
     expect_mistake("--evidence-timeout -1 t.py", "--evidence-timeout/--evidence_timeout: ", "-1");
 }
 
-static void the_signal_for_evidence_is_a_real_time_signal(void **state) {
-    (void)state;
+TEST_WITH(the_signal_for_evidence_is_a_real_time_signal, NULL, clear) {
     assert_int_equal(config_of("t.py")->evidence_signal, 50);
     assert_int_equal(config_of("--evidence-signal 34 t.py")->evidence_signal, 34);
     assert_int_equal(config_of("--evidence-signal 64 t.py")->evidence_signal, 64);
@@ -88,8 +82,7 @@ static void the_signal_for_evidence_is_a_real_time_signal(void **state) {
     expect_mistake("--evidence-signal no t.py", "--evidence-signal/--evidence_signal: ", "or off");
 }
 
-static void standby_is_a_choice_and_a_time(void **state) {
-    (void)state;
+TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
     assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_OFF);
     assert_true(duration_seconds(config_of("t.py")->standby_after) == 2.5);
     assert_int_equal(config_of("--standby auto t.py")->standby, LAUNCH_STANDBY_AUTO);
@@ -115,8 +108,7 @@ static void standby_is_a_choice_and_a_time(void **state) {
     expect_mistake("--standby-after 0 t.py", "--standby-after/--standby_after: ", "above 0");
 }
 
-static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
-    (void)state;
+TEST_WITH(shutdown_timeout_takes_fractions_and_a_variable, NULL, clear) {
     assert_true(
         duration_seconds(config_of("--shutdown-timeout 0.5 t.py")->shutdown_timeout) == 0.5);
     assert_true(duration_seconds(config_of("--shutdown-timeout 0 t.py")->shutdown_timeout) == 0);
@@ -131,8 +123,7 @@ static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
 
 #define SEVERAL_NODES "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint node1:29400 "
 
-static void the_token_is_taken_from_a_file_or_else_from_the_environment(void **state) {
-    (void)state;
+TEST_WITH(the_token_is_taken_from_a_file_or_else_from_the_environment, NULL, clear) {
     const struct launch_config *config = config_of(SEVERAL_NODES "t.py");
     assert_null(config->job_token);
     assert_null(config->token_file);
@@ -157,8 +148,7 @@ static enum launch_auth auth_of(const char *words) {
     return config_of(words)->auth;
 }
 
-static void without_a_token_munge_is_used_where_there_may_be_other_machines(void **state) {
-    (void)state;
+TEST_WITH(without_a_token_munge_is_used_where_there_may_be_other_machines, NULL, clear) {
     assert_int_equal(auth_of(SEVERAL_NODES "t.py"), LAUNCH_AUTH_MUNGE_HERE);
     assert_int_equal(auth_of(SEVERAL_NODES "--auth auto t.py"), LAUNCH_AUTH_MUNGE_HERE);
     assert_int_equal(auth_of(SEVERAL_NODES "--auth munge t.py"), LAUNCH_AUTH_MUNGE);
@@ -183,8 +173,7 @@ static void without_a_token_munge_is_used_where_there_may_be_other_machines(void
     assert_string_equal(config_of(SEVERAL_NODES "t.py")->munge_socket, "/there");
 }
 
-static void the_workers_store_is_for_the_round_where_nodes_prove_themselves(void **state) {
-    (void)state;
+TEST_WITH(the_workers_store_is_for_the_round_where_nodes_prove_themselves, NULL, clear) {
     const struct launch_config *config = config_of(SEVERAL_NODES "t.py");
     assert_true(config->is_store_for_proven);
     assert_false(config->is_store_for_round || config->is_store_for_every_user);
@@ -197,8 +186,7 @@ static void the_workers_store_is_for_the_round_where_nodes_prove_themselves(void
     assert_true(config->is_store_for_every_user && !config->is_store_for_proven);
 }
 
-static void a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere(void **state) {
-    (void)state;
+TEST_WITH(a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere, NULL, clear) {
     assert_true(config_of("t.py")->is_local);
     assert_true(config_of("--standalone t.py")->is_local);
     assert_true(config_of("--master-port 29501 t.py")->is_local);
@@ -210,8 +198,7 @@ static void a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere(void **
     assert_false(config_of("--nnodes 2 --master-addr 127.0.0.1 t.py")->is_local);
 }
 
-static void words_become_choices(void **state) {
-    (void)state;
+TEST_WITH(words_become_choices, NULL, clear) {
     const struct launch_config *config =
         config_of("--numa-binding core-complex --exit-code worker --nproc-per-node auto "
                   "--on-timer-expiry exit-agent "
@@ -230,8 +217,7 @@ static void words_become_choices(void **state) {
         config_of("--numa-binding exclusive t.py")->numa_binding, LAUNCH_NUMA_EXCLUSIVE);
 }
 
-static void the_environment_says_what_runs(void **state) {
-    (void)state;
+TEST_WITH(the_environment_says_what_runs, NULL, clear) {
     text_list_set_variable(&environment, "PYTHON_EXEC", "/usr/bin/python3.12");
     text_list_set_variable(&environment, "OMP_NUM_THREADS", "");
     const struct launch_config *config = config_of("t.py");
@@ -239,8 +225,7 @@ static void the_environment_says_what_runs(void **state) {
     assert_false(config->sets_omp_num_threads);
 }
 
-static void the_environment_says_where_probes_are_answered(void **state) {
-    (void)state;
+TEST_WITH(the_environment_says_where_probes_are_answered, NULL, clear) {
     const struct launch_config *config = config_of("t.py");
     assert_false(config->serves_health);
     assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
@@ -269,8 +254,7 @@ static void the_environment_says_where_probes_are_answered(void **state) {
     }
 }
 
-static void the_environment_says_what_is_watched(void **state) {
-    (void)state;
+TEST_WITH(the_environment_says_what_is_watched, NULL, clear) {
     const struct launch_config *config = config_of("--monitor-interval 0.25 t.py");
     assert_int_equal(config->monitor_interval.nanoseconds, 250000000);
     assert_int_equal(config->stuck_timeout.nanoseconds, 0);
@@ -296,8 +280,7 @@ static void the_environment_says_what_is_watched(void **state) {
     expect_warning(config, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is no number");
 }
 
-static void plug_ins_are_refused_with_a_way_out(void **state) {
-    (void)state;
+TEST_WITH(plug_ins_are_refused_with_a_way_out, NULL, clear) {
     expect_mistake("--logs-specs mine t.py", "argument --logs-specs/--logs_specs: ", "--log-dir");
     assert_int_equal(config_of("--logs-specs default t.py")->warnings.count, 0);
     expect_mistake("--event-log-handler scuba t.py", "--event-log-handler", "file:PATH");
@@ -305,43 +288,15 @@ static void plug_ins_are_refused_with_a_way_out(void **state) {
     config_of("--event-log-handler null t.py");
 }
 
-static void a_handler_that_does_nothing_there_is_accepted(void **state) {
-    (void)state;
+TEST_WITH(a_handler_that_does_nothing_there_is_accepted, NULL, clear) {
     const struct launch_config *config = config_of("--event-log-handler dynamic_rendezvous t.py");
     assert_int_equal(config->event_handler, LAUNCH_EVENTS_NULL);
     assert_null(config->event_file);
 }
 
-static void start_methods_matter_to_nobody(void **state) {
-    (void)state;
+TEST_WITH(start_methods_matter_to_nobody, NULL, clear) {
     assert_int_equal(config_of("--start-method fork t.py")->warnings.count, 0);
     expect_warning(config_of("--start-method fork --run-path /t.py"), "fresh process");
     text_list_set_variable(&environment, "PET_START_METHOD", "zz");
     expect_mistake("t.py", "--start-method", "PET_START_METHOD");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_bare_script_gets_every_default, clear),
-    cmocka_unit_test_teardown(the_entry_follows_three_flags, clear),
-    cmocka_unit_test_teardown(an_empty_script_is_refused, clear),
-    cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
-    cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
-    cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
-    cmocka_unit_test_teardown(the_token_is_taken_from_a_file_or_else_from_the_environment, clear),
-    cmocka_unit_test_teardown(
-        the_workers_store_is_for_the_round_where_nodes_prove_themselves, clear),
-    cmocka_unit_test_teardown(
-        without_a_token_munge_is_used_where_there_may_be_other_machines, clear),
-    cmocka_unit_test_teardown(a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere, clear),
-    cmocka_unit_test_teardown(words_become_choices, clear),
-    cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
-    cmocka_unit_test_teardown(the_environment_says_where_probes_are_answered, clear),
-    cmocka_unit_test_teardown(the_environment_says_what_is_watched, clear),
-    cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
-    cmocka_unit_test_teardown(a_handler_that_does_nothing_there_is_accepted, clear),
-    cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
-    cmocka_unit_test_teardown(the_signal_for_evidence_is_a_real_time_signal, clear),
-    cmocka_unit_test_teardown(standby_is_a_choice_and_a_time, clear),
-};
-
-UNIT_TESTS(tests)

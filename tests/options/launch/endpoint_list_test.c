@@ -30,8 +30,7 @@ static void expect_refused(const char *text, const char *words) {
     text_clear(&reason);
 }
 
-static void members_have_hosts_and_ports(void **state) {
-    (void)state;
+TEST(members_have_hosts_and_ports) {
     expect_members("a:1", false, "a:1 ");
     expect_members("a:1,b:65535,10.0.0.1:3", false, "a:1 b:65535 10.0.0.1:3 ");
     expect_members(" a:1 , [::1]:3 ", false, "a:1 [::1]:3 ");
@@ -41,14 +40,12 @@ static void members_have_hosts_and_ports(void **state) {
         "a:2379 a:2379 a:2379 b:1 ");
 }
 
-static void schemes_are_cut_off(void **state) {
-    (void)state;
+TEST(schemes_are_cut_off) {
     expect_members("http://a:1,b:2,http://c:3/", false, "a:1 b:2 c:3 ");
     expect_members("https://a:1,https://[::1]/", true, "a:1 [::1]:2379 ");
 }
 
-static void lists_that_are_none_are_refused(void **state) {
-    (void)state;
+TEST(lists_that_are_none_are_refused) {
     expect_refused("", "one of its members is empty");
     expect_refused(",", "one of its members is empty");
     expect_refused("a:1,", "'a:1,': one of its members is empty");
@@ -65,11 +62,3 @@ static void lists_that_are_none_are_refused(void **state) {
     expect_refused(
         "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "names 17 members of etcd, more than the 16");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(members_have_hosts_and_ports),
-    cmocka_unit_test(schemes_are_cut_off),
-    cmocka_unit_test(lists_that_are_none_are_refused),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static void expect(const char *text, const char *host, int port) {
     endpoint_clear(&endpoint);
 }
 
-static void hosts_come_with_and_without_port(void **state) {
-    (void)state;
+TEST(hosts_come_with_and_without_port) {
     expect("", "localhost", ENDPOINT_NO_PORT);
     expect("  ", "localhost", ENDPOINT_NO_PORT);
     expect("node0", "node0", ENDPOINT_NO_PORT);
@@ -28,16 +27,14 @@ static void hosts_come_with_and_without_port(void **state) {
         1);
 }
 
-static void brackets_hold_an_ipv6_address(void **state) {
-    (void)state;
+TEST(brackets_hold_an_ipv6_address) {
     expect("[::1]", "::1", ENDPOINT_NO_PORT);
     expect("[::1]:5", "::1", 5);
     expect("[fe80::1]:29500", "fe80::1", 29500);
 }
 
 /* torchrun reads "::1" as host ":" and port 1. */
-static void a_bare_ipv6_address_is_a_host_without_port(void **state) {
-    (void)state;
+TEST(a_bare_ipv6_address_is_a_host_without_port) {
     expect("::1", "::1", ENDPOINT_NO_PORT);
     expect("2001:db8::5", "2001:db8::5", ENDPOINT_NO_PORT);
     expect("fe80::1:ab", "fe80::1:ab", ENDPOINT_NO_PORT);
@@ -46,8 +43,7 @@ static void a_bare_ipv6_address_is_a_host_without_port(void **state) {
     expect("1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8", 9);
 }
 
-static void an_address_that_may_end_in_a_port_is_refused(void **state) {
-    (void)state;
+TEST(an_address_that_may_end_in_a_port_is_refused) {
     struct endpoint endpoint;
     struct text reason = {0};
     assert_int_equal(endpoint_parse("fe80::1:2940", &endpoint, &reason), FAILURE_INVALID);
@@ -57,8 +53,7 @@ static void an_address_that_may_end_in_a_port_is_refused(void **state) {
     expect("[fe80::1]:2940", "fe80::1", 2940);
 }
 
-static void several_endpoints_are_refused_with_a_word_about_what_survives(void **state) {
-    (void)state;
+TEST(several_endpoints_are_refused_with_a_word_about_what_survives) {
     static const char *const lists[] = {
         "a:29400,b:29400", "a,b", ",", "[::1]:1,[::2]:1", "a:1,b:x"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -71,8 +66,7 @@ static void several_endpoints_are_refused_with_a_word_about_what_survives(void *
     }
 }
 
-static void hosts_have_a_longest_length(void **state) {
-    (void)state;
+TEST(hosts_have_a_longest_length) {
     char host[ENDPOINT_HOST_MAXIMUM + 2] = {0};
     struct text reason = {0};
     char *copy;
@@ -84,8 +78,7 @@ static void hosts_have_a_longest_length(void **state) {
     text_clear(&reason);
 }
 
-static void loopback_is_known_by_name_and_address(void **state) {
-    (void)state;
+TEST(loopback_is_known_by_name_and_address) {
     static const char *const loopback[] = {"localhost", "localhost.localdomain", "127.0.0.1",
         "127.255.0.9", "::1", "0:0:0:0:0:0:0:1", "0::0001", "::ffff:127.0.0.1", "ip6-localhost"};
     static const char *const elsewhere[] = {"node0", "127.example.org", "128.0.0.1", "10.0.0.127",
@@ -99,8 +92,7 @@ static void loopback_is_known_by_name_and_address(void **state) {
     }
 }
 
-static void broken_endpoints_repeat_the_value(void **state) {
-    (void)state;
+TEST(broken_endpoints_repeat_the_value) {
     static const char *const wrong[] = {":5", "host:", "host:x", "host:65536", "host:123456",
         "http://h:1", "fe80::1%eth0", "[]", "a b:1", "host:-1", "host: 1", "h,i:1", "a:b:1",
         ":::1:29500", "[a:b]:1", "::1:2", "1::2:3"};
@@ -114,8 +106,7 @@ static void broken_endpoints_repeat_the_value(void **state) {
     }
 }
 
-static void a_host_is_text(void **state) {
-    (void)state;
+TEST(a_host_is_text) {
     static const char *const wrong[] = {"n\x01", "n\xff", "n\xc3", "\xed\xb3\xbf"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct text reason = {0};
@@ -125,8 +116,7 @@ static void a_host_is_text(void **state) {
     }
 }
 
-static void a_host_alone_may_have_brackets(void **state) {
-    (void)state;
+TEST(a_host_alone_may_have_brackets) {
     struct text reason = {0};
     char *host;
     assert_int_equal(endpoint_parse_host("[::1]", &host, &reason), FAILURE_NONE);
@@ -139,8 +129,7 @@ static void a_host_alone_may_have_brackets(void **state) {
     text_clear(&reason);
 }
 
-static void ipv6_addresses_are_recognised(void **state) {
-    (void)state;
+TEST(ipv6_addresses_are_recognised) {
     static const char *const good[] = {"::", "::1", "1::", "1::8", "2001:db8::ff00:42:8329",
         "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::ffff:10.0.0.1", "1:2:3:4:5:6:1.2.3.4"};
     static const char *const bad[] = {"", ":", ":::", "1", "1:2", ":1",
@@ -154,19 +143,3 @@ static void ipv6_addresses_are_recognised(void **state) {
         assert_false(endpoint_is_ipv6_address(bad[i]));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(hosts_come_with_and_without_port),
-    cmocka_unit_test(brackets_hold_an_ipv6_address),
-    cmocka_unit_test(a_bare_ipv6_address_is_a_host_without_port),
-    cmocka_unit_test(an_address_that_may_end_in_a_port_is_refused),
-    cmocka_unit_test(several_endpoints_are_refused_with_a_word_about_what_survives),
-    cmocka_unit_test(hosts_have_a_longest_length),
-    cmocka_unit_test(loopback_is_known_by_name_and_address),
-    cmocka_unit_test(broken_endpoints_repeat_the_value),
-    cmocka_unit_test(a_host_is_text),
-    cmocka_unit_test(a_host_alone_may_have_brackets),
-    cmocka_unit_test(ipv6_addresses_are_recognised),
-};
-
-UNIT_TESTS(tests)

@@ -28,8 +28,7 @@ static void expect_refused(const char *text, const char *words) {
     text_clear(&reason);
 }
 
-static void names_have_a_namespace_or_none(void **state) {
-    (void)state;
+TEST(names_have_a_namespace_or_none) {
     expect_place("train", NULL, "train");
     expect_place("t", NULL, "t");
     expect_place("0-train.v1.x", NULL, "0-train.v1.x");
@@ -41,8 +40,7 @@ static void names_have_a_namespace_or_none(void **state) {
     free(space);
 }
 
-static void names_that_kubernetes_refuses_are_refused(void **state) {
-    (void)state;
+TEST(names_that_kubernetes_refuses_are_refused) {
     static const char *const names[] = {"", "Train", "-train", "train-", "tra_in", "a..b", ".a",
         "a.", "a.-b", "a-.b", "a b", "a/", "a/b/c", "tr\xc3\xa4in"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -53,8 +51,7 @@ static void names_that_kubernetes_refuses_are_refused(void **state) {
     free(longer);
 }
 
-static void namespaces_that_kubernetes_refuses_are_refused(void **state) {
-    (void)state;
+TEST(namespaces_that_kubernetes_refuses_are_refused) {
     static const char *const names[] = {"/train", "a.b/train", "ML/train", "-/train", "m_l/train"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         expect_refused(names[i], "the name of a namespace: at most 63");
@@ -63,11 +60,3 @@ static void namespaces_that_kubernetes_refuses_are_refused(void **state) {
     expect_refused(longer, "the name of a namespace");
     free(longer);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(names_have_a_namespace_or_none),
-    cmocka_unit_test(names_that_kubernetes_refuses_are_refused),
-    cmocka_unit_test(namespaces_that_kubernetes_refuses_are_refused),
-};
-
-UNIT_TESTS(tests)

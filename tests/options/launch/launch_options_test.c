@@ -4,14 +4,12 @@
 #include "launch_line.h"
 #include "options/launch/launch_options.h"
 
-static void a_good_line_is_ready_to_run(void **state) {
-    (void)state;
+TEST_WITH(a_good_line_is_ready_to_run, NULL, clear) {
     assert_string_equal(config_of("t.py")->script, "t.py");
     assert_null(launch.text);
 }
 
-static void help_is_to_be_printed(void **state) {
-    (void)state;
+TEST_WITH(help_is_to_be_printed, NULL, clear) {
     read_line("--help");
     assert_int_equal(launch.outcome, OPTION_OUTCOME_PRINT);
     assert_non_null(strstr(launch.text, "--nproc-per-node, --nproc_per_node NPROC_PER_NODE\n"));
@@ -38,7 +36,7 @@ static size_t count_of(const char *text, const char *part) {
 }
 
 /* Under its own name; as torchrun it is laid out as argparse does. */
-static void help_begins_with_examples_and_has_headings(void **state) {
+TEST_WITH(help_begins_with_examples_and_has_headings, NULL, clear) {
     static const char *const headings[] = {"\nwhat torchrun has, too:\n",
         "\nlogs (torchrun has these, too):\n", "\nnodes:\n", "\nfailures:\n", "\nstandby:\n",
         "\nsecurity:\n"};
@@ -64,8 +62,7 @@ static void help_begins_with_examples_and_has_headings(void **state) {
     }
 }
 
-static void no_script_is_a_mistake(void **state) {
-    (void)state;
+TEST_WITH(no_script_is_a_mistake, NULL, clear) {
     expect_mistake("", "the following arguments are required: ", "training_script\n");
 }
 
@@ -75,7 +72,7 @@ static const struct launch_config *muster_config_of(const char *line) {
     return &launch.config;
 }
 
-static void what_other_launchers_say_gets_a_hint(void **state) {
+TEST_WITH(what_other_launchers_say_gets_a_hint, NULL, clear) {
     static const struct {
         const char *line;
         const char *hint;
@@ -94,8 +91,7 @@ static void what_other_launchers_say_gets_a_hint(void **state) {
     assert_null(strstr(launch.text, "did you mean"));
 }
 
-static void variables_of_no_option_are_said(void **state) {
-    (void)state;
+TEST_WITH(variables_of_no_option_are_said, NULL, clear) {
     text_list_set_variable(&environment, "PET_NPROC_PERNODE", "2");
     expect_warning(muster_config_of("t.py"),
         "PET_NPROC_PERNODE is no option's variable and has no effect (did you mean "
@@ -113,8 +109,7 @@ static void variables_of_no_option_are_said(void **state) {
     text_list_clear(&environment);
 }
 
-static void settings_of_one_node_that_do_not_exist_are_said(void **state) {
-    (void)state;
+TEST_WITH(settings_of_one_node_that_do_not_exist_are_said, NULL, clear) {
     expect_warning(muster_config_of("--rdzv-conf joint_timeout=5 t.py"),
         "no setting joint_timeout; it has no effect (did you mean join_timeout?)");
     expect_warning(muster_config_of("--standalone --rdzv-conf x=5 t.py"), "no setting x; it");
@@ -122,8 +117,7 @@ static void settings_of_one_node_that_do_not_exist_are_said(void **state) {
     assert_int_equal(muster_config_of("--rdzv-conf join_timeout=5 t.py")->warnings.count, 0);
 }
 
-static void a_prefix_of_one_option_means_it(void **state) {
-    (void)state;
+TEST_WITH(a_prefix_of_one_option_means_it, NULL, clear) {
     expect_mistake("--nproc 2 t.py", "ambiguous option: --nproc could match ",
         "--nproc-per-node, --nproc_per_node\n"); /* as torchrun */
     assert_int_equal(muster_config_of("--nproc 2 t.py")->worker_count, 2);
@@ -134,29 +128,12 @@ static void a_prefix_of_one_option_means_it(void **state) {
     assert_int_equal(config_of("--nproc_ 2 t.py")->worker_count, 2);
 }
 
-static void warnings_do_not_stop_the_launch(void **state) {
-    (void)state;
+TEST_WITH(warnings_do_not_stop_the_launch, NULL, clear) {
     expect_warning(config_of("--node-rank 1 t.py"), "--node-rank");
 }
 
-static void clearing_twice_is_harmless(void **state) {
-    (void)state;
+TEST_WITH(clearing_twice_is_harmless, NULL, clear) {
     config_of("t.py");
     launch_options_clear(&launch);
     launch_options_clear(&launch);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_good_line_is_ready_to_run, clear),
-    cmocka_unit_test_teardown(help_is_to_be_printed, clear),
-    cmocka_unit_test_teardown(no_script_is_a_mistake, clear),
-    cmocka_unit_test_teardown(help_begins_with_examples_and_has_headings, clear),
-    cmocka_unit_test_teardown(a_prefix_of_one_option_means_it, clear),
-    cmocka_unit_test_teardown(what_other_launchers_say_gets_a_hint, clear),
-    cmocka_unit_test_teardown(variables_of_no_option_are_said, clear),
-    cmocka_unit_test_teardown(settings_of_one_node_that_do_not_exist_are_said, clear),
-    cmocka_unit_test_teardown(warnings_do_not_stop_the_launch, clear),
-    cmocka_unit_test_teardown(clearing_twice_is_harmless, clear),
-};
-
-UNIT_TESTS(tests)

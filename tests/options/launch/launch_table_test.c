@@ -4,8 +4,7 @@
 #include "options/argparse/option_parser.h"
 #include "options/launch/launch_options.h"
 
-static void every_entry_is_explained(void **state) {
-    (void)state;
+TEST(every_entry_is_explained) {
     for (size_t i = 0; i < launch_table.definition_count; i++) {
         const struct option_definition *definition = &launch_table.definitions[i];
         assert_non_null(definition->help);
@@ -14,8 +13,7 @@ static void every_entry_is_explained(void **state) {
 }
 
 /* argparse derives the destination from the first long name, so the two must agree. */
-static void destinations_are_long_names_with_underscores(void **state) {
-    (void)state;
+TEST(destinations_are_long_names_with_underscores) {
     for (size_t i = 0; i < launch_table.definition_count; i++) {
         const struct option_definition *definition = &launch_table.definitions[i];
         for (size_t j = 0; j < OPTION_MAXIMUM_NAMES && definition->names[j] != NULL; j++) {
@@ -31,8 +29,7 @@ static void destinations_are_long_names_with_underscores(void **state) {
     }
 }
 
-static void defaults_convert(void **state) {
-    (void)state;
+TEST(defaults_convert) {
     struct text_list arguments = {0};
     struct text_list environment = {0};
     struct option_result result;
@@ -44,11 +41,3 @@ static void defaults_convert(void **state) {
     option_result_clear(&result);
     text_list_clear(&arguments);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_entry_is_explained),
-    cmocka_unit_test(destinations_are_long_names_with_underscores),
-    cmocka_unit_test(defaults_convert),
-};
-
-UNIT_TESTS(tests)

@@ -19,8 +19,7 @@ static void expect_reason(const char *part) {
     text_clear(&reason);
 }
 
-static void node_ranges_are_one_number_or_two(void **state) {
-    (void)state;
+TEST_WITH(node_ranges_are_one_number_or_two, NULL, clear) {
     static const struct {
         const char *text;
         int minimum;
@@ -36,8 +35,7 @@ static void node_ranges_are_one_number_or_two(void **state) {
     }
 }
 
-static void impossible_node_ranges_say_why(void **state) {
-    (void)state;
+TEST_WITH(impossible_node_ranges_say_why, NULL, clear) {
     static const struct {
         const char *text;
         const char *why;
@@ -55,8 +53,7 @@ static void impossible_node_ranges_say_why(void **state) {
     }
 }
 
-static void worker_counts_are_numbers_or_words(void **state) {
-    (void)state;
+TEST_WITH(worker_counts_are_numbers_or_words, NULL, clear) {
     static const struct {
         const char *text;
         enum launch_worker_count kind;
@@ -74,8 +71,7 @@ static void worker_counts_are_numbers_or_words(void **state) {
     }
 }
 
-static void impossible_worker_counts_say_what_is_possible(void **state) {
-    (void)state;
+TEST_WITH(impossible_worker_counts_say_what_is_possible, NULL, clear) {
     static const struct {
         const char *text;
         const char *why;
@@ -91,16 +87,14 @@ static void impossible_worker_counts_say_what_is_possible(void **state) {
     }
 }
 
-static void one_streams_value_serves_all_ranks(void **state) {
-    (void)state;
+TEST_WITH(one_streams_value_serves_all_ranks, NULL, clear) {
     struct launch_streams streams;
     assert_int_equal(option_parse_streams("3", &streams, &reason), FAILURE_NONE);
     assert_int_equal(launch_streams_for(&streams, 0), 3);
     assert_int_equal(launch_streams_for(&streams, 500), 3);
 }
 
-static void streams_by_rank_leave_the_others_alone(void **state) {
-    (void)state;
+TEST_WITH(streams_by_rank_leave_the_others_alone, NULL, clear) {
     struct launch_streams streams;
     assert_int_equal(option_parse_streams("0:1,2:3,0:2", &streams, &reason), FAILURE_NONE);
     assert_int_equal(launch_streams_for(&streams, 0), LAUNCH_STREAM_STDERR);
@@ -111,8 +105,7 @@ static void streams_by_rank_leave_the_others_alone(void **state) {
 }
 
 /* torchrun's grammar allows only one digit. */
-static void ranks_from_ten_on_can_be_named(void **state) {
-    (void)state;
+TEST_WITH(ranks_from_ten_on_can_be_named, NULL, clear) {
     struct launch_streams streams;
     assert_int_equal(option_parse_streams("10:1,4095:2", &streams, &reason), FAILURE_NONE);
     assert_int_equal(launch_streams_for(&streams, 10), 1);
@@ -121,8 +114,7 @@ static void ranks_from_ten_on_can_be_named(void **state) {
     free(streams.by_rank);
 }
 
-static void broken_streams_repeat_the_value(void **state) {
-    (void)state;
+TEST_WITH(broken_streams_repeat_the_value, NULL, clear) {
     static const char *const wrong[] = {"", "4", "-1", "x", "0:4", "0:1,", ",0:1", "0:1 ,1:1",
         "0:", ":1", "00", "0:11", "0;1", "0:1:2"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -136,8 +128,7 @@ static void broken_streams_repeat_the_value(void **state) {
     expect_reason("from 0 to 4095");
 }
 
-static void rank_lists_are_sorted_and_without_repetition(void **state) {
-    (void)state;
+TEST_WITH(rank_lists_are_sorted_and_without_repetition, NULL, clear) {
     int *ranks;
     size_t count;
     assert_int_equal(option_parse_rank_list("3, 1,3 ,-1", &ranks, &count, &reason), FAILURE_NONE);
@@ -154,8 +145,7 @@ static void rank_lists_are_sorted_and_without_repetition(void **state) {
     }
 }
 
-static void signals_are_named_in_full(void **state) {
-    (void)state;
+TEST_WITH(signals_are_named_in_full, NULL, clear) {
     int signals[LAUNCH_MAXIMUM_SIGNALS];
     size_t count;
     assert_int_equal(
@@ -169,8 +159,7 @@ static void signals_are_named_in_full(void **state) {
     assert_int_equal(count, 0);
 }
 
-static void impossible_signals_say_why(void **state) {
-    (void)state;
+TEST_WITH(impossible_signals_say_why, NULL, clear) {
     static const struct {
         const char *text;
         const char *why;
@@ -195,8 +184,7 @@ static void expect_amount(const char *text, uint64_t expected_bytes, int expecte
     assert_int_equal(percent, expected_percent);
 }
 
-static void memory_is_bytes_or_a_percentage(void **state) {
-    (void)state;
+TEST_WITH(memory_is_bytes_or_a_percentage, NULL, clear) {
     expect_amount("1048576", 1 << 20, 0);
     expect_amount(" 512M ", 512 << 20, 0);
     expect_amount("2g", UINT64_C(2) << 30, 0);
@@ -216,8 +204,7 @@ static void memory_is_bytes_or_a_percentage(void **state) {
     }
 }
 
-static void scratch_is_bytes_or_none(void **state) {
-    (void)state;
+TEST_WITH(scratch_is_bytes_or_none, NULL, clear) {
     uint64_t bytes = 7;
     assert_int_equal(option_parse_scratch("64m", &bytes, &reason), FAILURE_NONE);
     assert_int_equal(bytes, 64 << 20);
@@ -241,8 +228,7 @@ static void expect_scale_up(const char *text, enum rendezvous_scale_up expected,
     assert_true(duration_seconds(interval) == seconds);
 }
 
-static void new_nodes_are_admitted_at_once_or_never_or_now_and_then(void **state) {
-    (void)state;
+TEST_WITH(new_nodes_are_admitted_at_once_or_never_or_now_and_then, NULL, clear) {
     expect_scale_up("immediate", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
     expect_scale_up("0", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
     expect_scale_up("90.5", RENDEZVOUS_SCALE_UP_ALLOWED, 90.5);
@@ -257,8 +243,7 @@ static void new_nodes_are_admitted_at_once_or_never_or_now_and_then(void **state
     }
 }
 
-static void ends_of_workers_are_codes_and_signals(void **state) {
-    (void)state;
+TEST(ends_of_workers_are_codes_and_signals) {
     struct launch_exit_on exit_on = {0};
     struct text why = {0};
     assert_int_equal(option_parse_exit_on("", &exit_on, &why), FAILURE_NONE);
@@ -275,23 +260,3 @@ static void ends_of_workers_are_codes_and_signals(void **state) {
     assert_true(exit_on.codes[17]);
     text_clear(&why);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ends_of_workers_are_codes_and_signals),
-    cmocka_unit_test_teardown(node_ranges_are_one_number_or_two, clear),
-    cmocka_unit_test_teardown(impossible_node_ranges_say_why, clear),
-    cmocka_unit_test_teardown(worker_counts_are_numbers_or_words, clear),
-    cmocka_unit_test_teardown(impossible_worker_counts_say_what_is_possible, clear),
-    cmocka_unit_test_teardown(one_streams_value_serves_all_ranks, clear),
-    cmocka_unit_test_teardown(streams_by_rank_leave_the_others_alone, clear),
-    cmocka_unit_test_teardown(ranks_from_ten_on_can_be_named, clear),
-    cmocka_unit_test_teardown(broken_streams_repeat_the_value, clear),
-    cmocka_unit_test_teardown(rank_lists_are_sorted_and_without_repetition, clear),
-    cmocka_unit_test_teardown(signals_are_named_in_full, clear),
-    cmocka_unit_test_teardown(impossible_signals_say_why, clear),
-    cmocka_unit_test_teardown(new_nodes_are_admitted_at_once_or_never_or_now_and_then, clear),
-    cmocka_unit_test_teardown(memory_is_bytes_or_a_percentage, clear),
-    cmocka_unit_test_teardown(scratch_is_bytes_or_none, clear),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "options/launch/rendezvous_options.h"
 
-static void settings_are_trimmed_and_the_last_wins(void **state) {
-    (void)state;
+TEST(settings_are_trimmed_and_the_last_wins) {
     struct text_list settings = {0};
     struct text reason = {0};
     assert_int_equal(rendezvous_conf_parse(" a = 1 ,b=x=y,a=2 ", &settings, &reason), FAILURE_NONE);
@@ -16,8 +15,7 @@ static void settings_are_trimmed_and_the_last_wins(void **state) {
     text_list_clear(&settings);
 }
 
-static void broken_settings_change_nothing(void **state) {
-    (void)state;
+TEST(broken_settings_change_nothing) {
     static const char *const wrong[] = {"a", "a=", "=1", "a=1,", ",a=1", "a=1,,b=2", "a= ", ","};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct text_list settings = {0};
@@ -29,8 +27,7 @@ static void broken_settings_change_nothing(void **state) {
     }
 }
 
-static void no_password_is_in_a_reason(void **state) {
-    (void)state;
+TEST(no_password_is_in_a_reason) {
     static const char *const wrong[] = {"password=hunter2,join_timeout",
         "password=hunter2,x=", "=1,password=hunter2", "password=a,hunter2",
         "password=a, hunter2 ,user=me"};
@@ -54,8 +51,7 @@ static enum failure_code check(const char *text, const char *backend) {
     return code;
 }
 
-static void known_keys_keep_to_their_grammar(void **state) {
-    (void)state;
+TEST(known_keys_keep_to_their_grammar) {
     static const char *const good[] = {"join_timeout=60", "join_timeout= +6_0 ", "is_host=TRUE",
         "is_host=n", "store_type=File", "read_timeout=1", "unknown=anything", "delegation=true"};
     static const char *const bad[] = {"join_timeout=0", "join_timeout=5.5", "close_timeout=-1",
@@ -72,15 +68,13 @@ static void known_keys_keep_to_their_grammar(void **state) {
 }
 
 /* torchrun accepts such values, and the job hangs. */
-static void keep_alive_settings_below_one_are_refused(void **state) {
-    (void)state;
+TEST(keep_alive_settings_below_one_are_refused) {
     assert_int_equal(check("keep_alive_interval=0", "c10d"), FAILURE_INVALID);
     assert_int_equal(check("keep_alive_max_attempt=-1", "etcd-v2"), FAILURE_INVALID);
     assert_int_equal(check("keep_alive_interval=1,keep_alive_max_attempt=1", "c10d"), FAILURE_NONE);
 }
 
-static void keys_of_other_backends_are_nobodys(void **state) {
-    (void)state;
+TEST(keys_of_other_backends_are_nobodys) {
     assert_int_equal(check("join_timeout=x", "static"), FAILURE_NONE);
     assert_int_equal(check("timeout=x", "c10d"), FAILURE_NONE);
     assert_int_equal(check("timeout=x", "static"), FAILURE_INVALID);
@@ -96,8 +90,7 @@ static void apply(const char *text, struct launch_dynamic *dynamic) {
     text_list_clear(&settings);
 }
 
-static void what_is_given_is_taken_and_the_rest_stays(void **state) {
-    (void)state;
+TEST(what_is_given_is_taken_and_the_rest_stays) {
     struct launch_dynamic dynamic = {.read_timeout = {7}};
     rendezvous_settings_init(&dynamic.settings);
     apply("", &dynamic);
@@ -133,8 +126,7 @@ static void what_is_given_is_taken_and_the_rest_stays(void **state) {
 }
 
 /* All nodes of a job are given the same numbers of nodes, so they all take the same default. */
-static void a_job_of_many_nodes_delegates_unless_told_not_to(void **state) {
-    (void)state;
+TEST(a_job_of_many_nodes_delegates_unless_told_not_to) {
     struct launch_dynamic dynamic = {0};
     rendezvous_settings_init(&dynamic.settings);
     dynamic.settings.maximum_nodes = RENDEZVOUS_DELEGATES_ABOVE_NODES;
@@ -149,8 +141,7 @@ static void a_job_of_many_nodes_delegates_unless_told_not_to(void **state) {
     assert_false(dynamic.settings.delegates);
 }
 
-static void keys_nobody_knows_are_warned_about(void **state) {
-    (void)state;
+TEST(keys_nobody_knows_are_warned_about) {
     struct text_list settings = {0};
     struct text_list warnings = {0};
     struct text reason = {0};
@@ -165,8 +156,7 @@ static void keys_nobody_knows_are_warned_about(void **state) {
     text_list_clear(&warnings);
 }
 
-static void booleans_are_words_in_any_case(void **state) {
-    (void)state;
+TEST(booleans_are_words_in_any_case) {
     bool value = false;
     assert_int_equal(rendezvous_conf_parse_boolean("Yes", &value), FAILURE_NONE);
     assert_true(value);
@@ -175,18 +165,3 @@ static void booleans_are_words_in_any_case(void **state) {
     assert_int_equal(rendezvous_conf_parse_boolean("tr", &value), FAILURE_MALFORMED);
     assert_int_equal(rendezvous_conf_parse_boolean("", &value), FAILURE_MALFORMED);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(settings_are_trimmed_and_the_last_wins),
-    cmocka_unit_test(broken_settings_change_nothing),
-    cmocka_unit_test(no_password_is_in_a_reason),
-    cmocka_unit_test(known_keys_keep_to_their_grammar),
-    cmocka_unit_test(keep_alive_settings_below_one_are_refused),
-    cmocka_unit_test(keys_of_other_backends_are_nobodys),
-    cmocka_unit_test(what_is_given_is_taken_and_the_rest_stays),
-    cmocka_unit_test(a_job_of_many_nodes_delegates_unless_told_not_to),
-    cmocka_unit_test(keys_nobody_knows_are_warned_about),
-    cmocka_unit_test(booleans_are_words_in_any_case),
-};
-
-UNIT_TESTS(tests)

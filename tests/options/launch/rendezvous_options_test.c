@@ -4,8 +4,7 @@
 #include "launch_line.h"
 #include "options/launch/rendezvous_options.h"
 
-static void one_node_without_any_address_is_alone(void **state) {
-    (void)state;
+TEST_WITH(one_node_without_any_address_is_alone, NULL, clear) {
     const struct launch_config *config = config_of("--rdzv-id ignored t.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
     assert_string_equal(config->rdzv_backend, "c10d");
@@ -14,8 +13,7 @@ static void one_node_without_any_address_is_alone(void **state) {
     assert_int_equal(config->maximum_nodes, 1);
 }
 
-static void standalone_overrides_the_rendezvous_options(void **state) {
-    (void)state;
+TEST_WITH(standalone_overrides_the_rendezvous_options, NULL, clear) {
     const struct launch_config *config = config_of(
         "--standalone --rdzv-backend static --rdzv-endpoint x:1 --rdzv-id y --master-port 7 t.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
@@ -25,8 +23,7 @@ static void standalone_overrides_the_rendezvous_options(void **state) {
         "--standalone --nnodes 2 t.py", "argument --standalone: ", "--nnodes asks for 2");
 }
 
-static void one_node_meets_others_of_its_name(void **state) {
-    (void)state;
+TEST_WITH(one_node_meets_others_of_its_name, NULL, clear) {
     const struct launch_config *config =
         config_of("--rdzv-backend c10d --nnodes 1 --rdzv-endpoint node0:1234 --rdzv-id job t.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
@@ -48,8 +45,7 @@ static void one_node_meets_others_of_its_name(void **state) {
     expect_mistake("--rdzv-backend c10d --rdzv-endpoint h:x t.py", "--rdzv-endpoint", "'h:x'");
 }
 
-static void one_node_at_a_place_nobody_knows_is_alone(void **state) {
-    (void)state;
+TEST_WITH(one_node_at_a_place_nobody_knows_is_alone, NULL, clear) {
     static const char *const lines[] = {
         "--rdzv-backend c10d --rdzv-endpoint localhost:0 --rdzv-id job t.py",
         "--rdzv-backend c10d --rdzv-endpoint [::1]:0 --rdzv-conf is_host=1 --rdzv-id job t.py",
@@ -65,8 +61,7 @@ static void one_node_at_a_place_nobody_knows_is_alone(void **state) {
     expect_mistake("--rdzv-backend etcd --rdzv-endpoint h:x t.py", "--rdzv-endpoint", "'h:x'");
 }
 
-static void a_master_port_makes_one_node_static(void **state) {
-    (void)state;
+TEST_WITH(a_master_port_makes_one_node_static, NULL, clear) {
     const struct launch_config *config = config_of("--master-port 1234 t.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_STATIC);
     assert_string_equal(config->master_host, "127.0.0.1");
@@ -76,8 +71,7 @@ static void a_master_port_makes_one_node_static(void **state) {
     assert_int_equal(config->master_port, 0);
 }
 
-static void several_static_nodes_have_a_master(void **state) {
-    (void)state;
+TEST_WITH(several_static_nodes_have_a_master, NULL, clear) {
     const struct launch_config *config =
         config_of("--nnodes 2:4 --node-rank 3 --master-addr [::1] --rdzv-conf timeout=5 t.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_STATIC);
@@ -97,8 +91,7 @@ static void several_static_nodes_have_a_master(void **state) {
     assert_string_equal(config->master_host, "::1");
 }
 
-static void static_nodes_without_a_master_are_warned(void **state) {
-    (void)state;
+TEST_WITH(static_nodes_without_a_master_are_warned, NULL, clear) {
     expect_warning(config_of("--nnodes 2 t.py"),
         "--nnodes 2 without --master-addr: this is node 0, as no --node-rank is given, and nodes "
         "meet at 127.0.0.1 port 29500");
@@ -110,8 +103,7 @@ static void static_nodes_without_a_master_are_warned(void **state) {
     assert_int_equal(config_of("--master-port 7 t.py")->meeting_warnings.count, 0);
 }
 
-static void static_nodes_need_a_place_to_meet(void **state) {
-    (void)state;
+TEST_WITH(static_nodes_need_a_place_to_meet, NULL, clear) {
     expect_mistake("--nnodes 2 --rdzv-endpoint h t.py", "--rdzv-endpoint", "needs a port");
     expect_mistake("--nnodes 2 --rdzv-endpoint ::1 t.py", "--rdzv-endpoint", "[::1]:29500");
     expect_mistake("--nnodes 2 --rdzv-endpoint fe80::1:2940 t.py", "--rdzv-endpoint",
@@ -123,23 +115,20 @@ static void static_nodes_need_a_place_to_meet(void **state) {
     expect_mistake("--nnodes 2 --master-addr a/b t.py", "--master-addr", "'a/b'");
 }
 
-static void node_ranks_count_from_zero(void **state) {
-    (void)state;
+TEST_WITH(node_ranks_count_from_zero, NULL, clear) {
     expect_mistake("--nnodes 2 --node-rank 2 t.py", "--node-rank", "from 0 to 1");
     expect_mistake("--nnodes 2 --node-rank -1 t.py", "--node-rank", "-1");
     expect_mistake("--node-rank 1 --master-port 5 t.py", "--node-rank", "with 1 node (");
 }
 
-static void etcd_v2_is_refused_with_a_way_out(void **state) {
-    (void)state;
+TEST_WITH(etcd_v2_is_refused_with_a_way_out, NULL, clear) {
     expect_mistake("--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend",
         "has dropped its API of version 2; use --rdzv-backend etcd-v3");
     expect_mistake(
         "--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, dir, etcd and k8s");
 }
 
-static void kubernetes_decides_who_hosts_the_store(void **state) {
-    (void)state;
+TEST_WITH(kubernetes_decides_who_hosts_the_store, NULL, clear) {
     const struct launch_config *config = config_of(
         "--nnodes 2:4 --rdzv-backend k8s --rdzv-endpoint ml/train.1 --rdzv-id j --rdzv-conf "
         "fence_timeout=20,k8s_server=https://h:6443,k8s_token_file=t,k8s_ca=c t.py");
@@ -157,8 +146,7 @@ static void kubernetes_decides_who_hosts_the_store(void **state) {
         "--rdzv-conf: dir knows no setting k8s_ca");
 }
 
-static void a_directory_decides_who_hosts_the_store(void **state) {
-    (void)state;
+TEST_WITH(a_directory_decides_who_hosts_the_store, NULL, clear) {
     const struct launch_config *config = config_of(
         "--nnodes 2:4 --rdzv-backend dir --rdzv-endpoint /shared/path --rdzv-id j --rdzv-conf "
         "fence_timeout=20 t.py");
@@ -170,8 +158,7 @@ static void a_directory_decides_who_hosts_the_store(void **state) {
     expect_mistake("--nnodes 2 --rdzv-backend dir t.py", "--rdzv-endpoint", "is missing");
 }
 
-static void etcd_decides_who_hosts_the_store(void **state) {
-    (void)state;
+TEST_WITH(etcd_decides_who_hosts_the_store, NULL, clear) {
     static const char *const lines[] = {
         "--nnodes 2:4 --rdzv-backend etcd --rdzv-endpoint a:1,https://b:2 --rdzv-id j t.py",
         "--nnodes 1 --rdzv-backend etcd-v3 --rdzv-endpoint a:1,b,[::1]:3 --rdzv-id j --rdzv-conf "
@@ -191,8 +178,7 @@ static void etcd_decides_who_hosts_the_store(void **state) {
     expect_warning(config, "--rdzv-conf: etcd knows no setting certs");
 }
 
-static void members_of_etcd_that_cannot_be_used_are_refused(void **state) {
-    (void)state;
+TEST_WITH(members_of_etcd_that_cannot_be_used_are_refused, NULL, clear) {
     expect_mistake("--nnodes 2 --rdzv-backend etcd t.py", "--rdzv-endpoint",
         "is missing: with --rdzv-backend etcd it is HOST:PORT,HOST:PORT");
     static const char *const wrong[] = {"a:1,,b:1", "a:1,", "a:", "a:0", "a:65536", "a:x", "a/b:1"};
@@ -207,8 +193,7 @@ static void members_of_etcd_that_cannot_be_used_are_refused(void **state) {
         "--rdzv-conf", "'tcp': the setting protocol takes http or https");
 }
 
-static void options_of_static_are_warned_about_elsewhere(void **state) {
-    (void)state;
+TEST_WITH(options_of_static_are_warned_about_elsewhere, NULL, clear) {
     const struct launch_config *config =
         config_of("--rdzv-backend c10d --master-addr h --node-rank 1 t.py");
     expect_warning(config, "--master-addr is not used");
@@ -218,8 +203,7 @@ static void options_of_static_are_warned_about_elsewhere(void **state) {
     assert_int_equal(config_of("--rdzv-backend c10d --rdzv-id j t.py")->warnings.count, 0);
 }
 
-static void settings_are_checked_for_the_backend(void **state) {
-    (void)state;
+TEST_WITH(settings_are_checked_for_the_backend, NULL, clear) {
     expect_mistake("--rdzv-conf a t.py", "--rdzv-conf/--rdzv_conf: ", "has no value");
     expect_mistake("--rdzv-conf join_timeout=x t.py", "--rdzv-conf", "join_timeout");
     expect_mistake(
@@ -229,40 +213,15 @@ static void settings_are_checked_for_the_backend(void **state) {
     assert_true(duration_seconds(config->store_timeout) == 900);
 }
 
-static void settings_that_static_nodes_do_not_heed_are_warned_about(void **state) {
-    (void)state;
+TEST_WITH(settings_that_static_nodes_do_not_heed_are_warned_about, NULL, clear) {
     const struct launch_config *config =
         config_of("--nnodes 2 --master-addr h --rdzv-conf timeout=5,join_timeout=7 t.py");
     assert_int_equal(config->warnings.count, 1);
     expect_warning(config, "static knows no setting join_timeout");
 }
 
-static void nodes_come_from_the_environment_too(void **state) {
-    (void)state;
+TEST_WITH(nodes_come_from_the_environment_too, NULL, clear) {
     text_list_set_variable(&environment, "PET_NNODES", "0");
     expect_mistake("t.py", "argument --nnodes: ", "(from the environment variable PET_NNODES)");
     assert_int_equal(config_of("--nnodes 1 t.py")->maximum_nodes, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(one_node_without_any_address_is_alone, clear),
-    cmocka_unit_test_teardown(standalone_overrides_the_rendezvous_options, clear),
-    cmocka_unit_test_teardown(one_node_meets_others_of_its_name, clear),
-    cmocka_unit_test_teardown(one_node_at_a_place_nobody_knows_is_alone, clear),
-    cmocka_unit_test_teardown(a_master_port_makes_one_node_static, clear),
-    cmocka_unit_test_teardown(several_static_nodes_have_a_master, clear),
-    cmocka_unit_test_teardown(static_nodes_without_a_master_are_warned, clear),
-    cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
-    cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
-    cmocka_unit_test_teardown(etcd_v2_is_refused_with_a_way_out, clear),
-    cmocka_unit_test_teardown(etcd_decides_who_hosts_the_store, clear),
-    cmocka_unit_test_teardown(members_of_etcd_that_cannot_be_used_are_refused, clear),
-    cmocka_unit_test_teardown(a_directory_decides_who_hosts_the_store, clear),
-    cmocka_unit_test_teardown(kubernetes_decides_who_hosts_the_store, clear),
-    cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
-    cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
-    cmocka_unit_test_teardown(settings_that_static_nodes_do_not_heed_are_warned_about, clear),
-    cmocka_unit_test_teardown(nodes_come_from_the_environment_too, clear),
-};
-
-UNIT_TESTS(tests)

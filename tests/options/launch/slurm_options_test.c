@@ -68,8 +68,7 @@ static void expect_only_warning(const struct launch_config *config, const char *
     }
 }
 
-static void a_bare_command_takes_everything_from_slurm(void **state) {
-    (void)state;
+TEST_WITH(a_bare_command_takes_everything_from_slurm, NULL, clear) {
     be_task_on("node1");
     const struct launch_config *config = config_of("train.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
@@ -87,8 +86,7 @@ static void a_bare_command_takes_everything_from_slurm(void **state) {
         "nothing from Slurm)");
 }
 
-static void other_nodes_do_not_host_and_say_nothing(void **state) {
-    (void)state;
+TEST_WITH(other_nodes_do_not_host_and_say_nothing, NULL, clear) {
     be_task_on("node2");
     const struct launch_config *config = config_of("train.py");
     assert_string_equal(config->dynamic.host, "node1");
@@ -97,8 +95,7 @@ static void other_nodes_do_not_host_and_say_nothing(void **state) {
     assert_int_equal(config->warnings.count, 0);
 }
 
-static void workers_are_gpus_where_slurm_knows_of_some(void **state) {
-    (void)state;
+TEST_WITH(workers_are_gpus_where_slurm_knows_of_some, NULL, clear) {
     be_task_on("node1");
     text_list_set_variable(&environment, "SLURM_GPUS_ON_NODE", "4");
     const struct launch_config *config = config_of("train.py");
@@ -109,8 +106,7 @@ static void workers_are_gpus_where_slurm_knows_of_some(void **state) {
     assert_int_equal(config_of("train.py")->worker_count, 3);
 }
 
-static void the_number_of_nodes_may_be_given(void **state) {
-    (void)state;
+TEST_WITH(the_number_of_nodes_may_be_given, NULL, clear) {
     be_task_on("node1");
     const struct launch_config *config = config_of("--nnodes 1:2 train.py");
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
@@ -121,8 +117,7 @@ static void the_number_of_nodes_may_be_given(void **state) {
     expect_mistake("--nnodes x train.py", "argument --nnodes: ");
 }
 
-static void who_says_where_to_meet_is_left_alone(void **state) {
-    (void)state;
+TEST_WITH(who_says_where_to_meet_is_left_alone, NULL, clear) {
     static const char *const lines[] = {"--standalone t.py", "--slurm off t.py",
         "--rdzv-id job t.py", "--rdzv-conf timeout=5 t.py", "--master-port 7 t.py",
         "--rdzv-backend c10d --rdzv-endpoint localhost:0 --rdzv-id job t.py"};
@@ -141,8 +136,7 @@ static void who_says_where_to_meet_is_left_alone(void **state) {
 
 /* A worker inherits Slurm's variables, and is no task of the step. */
 /* Also where nothing else is taken from Slurm. */
-static void slurm_may_signal_workers_unless_it_is_off(void **state) {
-    (void)state;
+TEST_WITH(slurm_may_signal_workers_unless_it_is_off, NULL, clear) {
     be_task_on("node1");
     assert_true(config_of("train.py")->is_signalled_by_slurm);
     assert_true(config_of("--standalone train.py")->is_signalled_by_slurm);
@@ -151,16 +145,14 @@ static void slurm_may_signal_workers_unless_it_is_off(void **state) {
     assert_false(config_of("train.py")->is_signalled_by_slurm);
 }
 
-static void jobs_of_workers_take_nothing(void **state) {
-    (void)state;
+TEST_WITH(jobs_of_workers_take_nothing, NULL, clear) {
     be_task_on("node1");
     text_list_set_variable(&environment, "TORCHELASTIC_RUN_ID", "41.3");
     assert_int_equal(config_of("t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
     assert_int_equal(config_of("t.py")->warnings.count, 0);
 }
 
-static void torchrun_takes_nothing_and_says_what_to_write(void **state) {
-    (void)state;
+TEST_WITH(torchrun_takes_nothing_and_says_what_to_write, NULL, clear) {
     be_task_on("node2");
     read_line_as("torchrun", "t.py");
     assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
@@ -174,8 +166,7 @@ static void torchrun_takes_nothing_and_says_what_to_write(void **state) {
     assert_int_equal(launch.config.warnings.count, 0);
 }
 
-static void several_tasks_on_a_node_are_refused(void **state) {
-    (void)state;
+TEST_WITH(several_tasks_on_a_node_are_refused, NULL, clear) {
     be_task_on("node1");
     text_list_set_variable(&environment, "SLURM_STEP_TASKS_PER_NODE", "4(x2)");
     expect_mistake("t.py", "Slurm starts 4 tasks on a node");
@@ -184,8 +175,7 @@ static void several_tasks_on_a_node_are_refused(void **state) {
 }
 
 /* Four tasks on the only node would be four jobs, which overwrite each other's files. */
-static void several_tasks_on_the_only_node_are_refused(void **state) {
-    (void)state;
+TEST_WITH(several_tasks_on_the_only_node_are_refused, NULL, clear) {
     be_task_on_the_only_node("4");
     expect_mistake("train.py", "Slurm starts 4 tasks on a node (step 41.3)");
     expect_mistake("--nproc-per-node 2 train.py", "write srun --ntasks-per-node=1");
@@ -201,8 +191,7 @@ static void several_tasks_on_the_only_node_are_refused(void **state) {
     expect_mistake("train.py", "Slurm starts 2 tasks on a node");
 }
 
-static void one_task_on_the_only_node_takes_the_gpus(void **state) {
-    (void)state;
+TEST_WITH(one_task_on_the_only_node_takes_the_gpus, NULL, clear) {
     be_task_on_the_only_node("1");
     assert_int_equal(config_of("train.py")->worker_count, 1);
     assert_null(launch.config.notice);
@@ -219,15 +208,13 @@ static void one_task_on_the_only_node_takes_the_gpus(void **state) {
     assert_int_equal(launch.config.worker_count, 1);
 }
 
-static void what_slurm_says_wrongly_is_refused(void **state) {
-    (void)state;
+TEST_WITH(what_slurm_says_wrongly_is_refused, NULL, clear) {
     be_task_on("node1");
     text_list_set_variable(&environment, "SLURM_STEP_NODELIST", "node[1-");
     expect_mistake("t.py", "SLURM_STEP_NODELIST='node[1-' cannot be used: expected the names");
 }
 
-static void one_process_of_a_job_of_several_nodes_is_warned(void **state) {
-    (void)state;
+TEST_WITH(one_process_of_a_job_of_several_nodes_is_warned, NULL, clear) {
     text_list_add(&environment, "SLURM_JOB_ID=41");
     text_list_add(&environment, "SLURM_JOB_NUM_NODES=4");
     expect_only_warning(config_of("t.py"), "has 4 nodes, and this process runs on one of them");
@@ -237,28 +224,8 @@ static void one_process_of_a_job_of_several_nodes_is_warned(void **state) {
     assert_int_equal(config_of("t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
 }
 
-static void parts_of_several_kinds_are_left_to_the_user(void **state) {
-    (void)state;
+TEST_WITH(parts_of_several_kinds_are_left_to_the_user, NULL, clear) {
     be_task_on("node1");
     text_list_set_variable(&environment, "SLURM_HET_SIZE", "2");
     expect_only_warning(config_of("t.py"), "parts of several kinds");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_bare_command_takes_everything_from_slurm, clear),
-    cmocka_unit_test_teardown(other_nodes_do_not_host_and_say_nothing, clear),
-    cmocka_unit_test_teardown(workers_are_gpus_where_slurm_knows_of_some, clear),
-    cmocka_unit_test_teardown(the_number_of_nodes_may_be_given, clear),
-    cmocka_unit_test_teardown(who_says_where_to_meet_is_left_alone, clear),
-    cmocka_unit_test_teardown(slurm_may_signal_workers_unless_it_is_off, clear),
-    cmocka_unit_test_teardown(jobs_of_workers_take_nothing, clear),
-    cmocka_unit_test_teardown(torchrun_takes_nothing_and_says_what_to_write, clear),
-    cmocka_unit_test_teardown(several_tasks_on_a_node_are_refused, clear),
-    cmocka_unit_test_teardown(several_tasks_on_the_only_node_are_refused, clear),
-    cmocka_unit_test_teardown(one_task_on_the_only_node_takes_the_gpus, clear),
-    cmocka_unit_test_teardown(what_slurm_says_wrongly_is_refused, clear),
-    cmocka_unit_test_teardown(one_process_of_a_job_of_several_nodes_is_warned, clear),
-    cmocka_unit_test_teardown(parts_of_several_kinds_are_left_to_the_user, clear),
-};
-
-UNIT_TESTS(tests)

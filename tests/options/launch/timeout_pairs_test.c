@@ -7,8 +7,7 @@
 #define JOB "--rdzv-backend c10d --nnodes 1:4 --rdzv-id job --rdzv-endpoint n:1 "
 #define CONF "--rdzv-conf/--rdzv_conf: "
 
-static void a_last_call_that_outlasts_the_join_is_refused(void **state) {
-    (void)state;
+TEST_WITH(a_last_call_that_outlasts_the_join_is_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=20,last_call_timeout=21 t.py", CONF,
         "join_timeout=20 is shorter than last_call_timeout=21");
     (void)config_of(JOB "--rdzv-conf join_timeout=20,last_call_timeout=20 t.py");
@@ -16,8 +15,7 @@ static void a_last_call_that_outlasts_the_join_is_refused(void **state) {
                     "--rdzv-conf join_timeout=20,last_call_timeout=21 t.py");
 }
 
-static void a_default_gives_way(void **state) {
-    (void)state;
+TEST_WITH(a_default_gives_way, NULL, clear) {
     const struct rendezvous_settings *times =
         &config_of(JOB "--rdzv-conf join_timeout=20 t.py")->dynamic.settings;
     assert_true(duration_seconds(times->join_timeout) == 20);
@@ -29,8 +27,7 @@ static void a_default_gives_way(void **state) {
     (void)config_of(JOB "--host-timeout 900 t.py");
 }
 
-static void signs_of_life_that_are_missed_after_the_join_are_refused(void **state) {
-    (void)state;
+TEST_WITH(signs_of_life_that_are_missed_after_the_join_are_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=60,keep_alive_interval=21 t.py", CONF,
         "keep_alive_interval=21 times keep_alive_max_attempt=3 is longer than join_timeout=60");
     expect_mistake(JOB "--rdzv-conf join_timeout=60,keep_alive_max_attempt=13 t.py", CONF,
@@ -40,8 +37,7 @@ static void signs_of_life_that_are_missed_after_the_join_are_refused(void **stat
         config_of(JOB "--rdzv-conf join_timeout=60,keep_alive_max_attempt=1 t.py"), "merely slow");
 }
 
-static void a_host_timeout_without_effect_is_refused(void **state) {
-    (void)state;
+TEST_WITH(a_host_timeout_without_effect_is_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=60,host_timeout=61 t.py", CONF,
         "host_timeout=61 is longer than join_timeout=60");
     expect_mistake(JOB "--rdzv-conf join_timeout=60 --host-timeout 60.5 t.py",
@@ -53,25 +49,12 @@ static void a_host_timeout_without_effect_is_refused(void **state) {
     assert_true(duration_seconds(config->dynamic.settings.host_timeout) == 7);
 }
 
-static void a_settling_that_outlasts_the_others_join_is_refused(void **state) {
-    (void)state;
+TEST_WITH(a_settling_that_outlasts_the_others_join_is_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=5 --settling-time 5 t.py",
         "--settling-time/--settling_time: ", "5 s are not shorter than join_timeout=5");
     (void)config_of(JOB "--rdzv-conf join_timeout=5 --settling-time 4.9 t.py");
 }
 
-static void nodes_that_do_not_change_have_no_such_times(void **state) {
-    (void)state;
+TEST_WITH(nodes_that_do_not_change_have_no_such_times, NULL, clear) {
     (void)config_of("--rdzv-conf join_timeout=20,last_call_timeout=21 --host-timeout 0 t.py");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_last_call_that_outlasts_the_join_is_refused, clear),
-    cmocka_unit_test_teardown(a_default_gives_way, clear),
-    cmocka_unit_test_teardown(signs_of_life_that_are_missed_after_the_join_are_refused, clear),
-    cmocka_unit_test_teardown(a_host_timeout_without_effect_is_refused, clear),
-    cmocka_unit_test_teardown(a_settling_that_outlasts_the_others_join_is_refused, clear),
-    cmocka_unit_test_teardown(nodes_that_do_not_change_have_no_such_times, clear),
-};
-
-UNIT_TESTS(tests)

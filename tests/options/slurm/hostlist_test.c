@@ -31,43 +31,37 @@ static void expect_failure(const char *text, enum failure_code code) {
     text_list_clear(&hosts);
 }
 
-static void plain_names_are_themselves(void **state) {
-    (void)state;
+TEST(plain_names_are_themselves) {
     expect("node1", "node1");
     expect("b,a,b.example.org", "b a b.example.org");
     expect("7", "7");
 }
 
-static void brackets_are_every_number_in_them(void **state) {
-    (void)state;
+TEST(brackets_are_every_number_in_them) {
     expect("node[1-3]", "node1 node2 node3");
     expect("node[3,1,7-8]", "node3 node1 node7 node8");
     expect("a[1-2],b,c[9-11]", "a1 a2 b c9 c10 c11");
     expect("[1-2]", "1 2");
 }
 
-static void leading_zeros_are_kept(void **state) {
-    (void)state;
+TEST(leading_zeros_are_kept) {
     expect("node[008-011]", "node008 node009 node010 node011");
     expect("node[001-002,7,0010]", "node001 node002 node7 node0010");
     expect("node[98-101]", "node98 node99 node100 node101");
     expect("node[0]", "node0");
 }
 
-static void several_brackets_multiply(void **state) {
-    (void)state;
+TEST(several_brackets_multiply) {
     expect("rack[1-2]node[01-02]", "rack1node01 rack1node02 rack2node01 rack2node02");
     expect("x[0-1][0-1][5]", "x005 x015 x105 x115");
     expect("n[1-2]-[3,5].ib", "n1-3.ib n1-5.ib n2-3.ib n2-5.ib");
 }
 
-static void what_follows_brackets_is_kept(void **state) {
-    (void)state;
+TEST(what_follows_brackets_is_kept) {
     expect("node[1-2]-ib0,other", "node1-ib0 node2-ib0 other");
 }
 
-static void other_text_is_refused_and_changes_nothing(void **state) {
-    (void)state;
+TEST(other_text_is_refused_and_changes_nothing) {
     static const char *const wrong[] = {"", ",", "a,", ",a", "a,,b", "a[", "a]", "a[]", "a[1",
         "a[1-]", "a[-1]", "a[1,]", "a[,1]", "a[1-2-3]", "a[2-1]", "a[1]]", "a[[1]]", "a[x]",
         "a[1 - 2]", "a b", "a\n", "bg[000x133]", "a[1-3/2]", "a:1", "a/b", "gr\xc3\xbc\xc3\x9f"};
@@ -76,8 +70,7 @@ static void other_text_is_refused_and_changes_nothing(void **state) {
     }
 }
 
-static void sizes_have_a_limit(void **state) {
-    (void)state;
+TEST(sizes_have_a_limit) {
     struct text_list hosts = {0};
     assert_int_equal(hostlist_expand("n[1-65536]", &hosts), FAILURE_NONE);
     assert_int_equal(hosts.count, HOSTLIST_MAXIMUM_HOSTS);
@@ -94,15 +87,3 @@ static void sizes_have_a_limit(void **state) {
     expect(name, name);
     free(name);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(plain_names_are_themselves),
-    cmocka_unit_test(brackets_are_every_number_in_them),
-    cmocka_unit_test(leading_zeros_are_kept),
-    cmocka_unit_test(several_brackets_multiply),
-    cmocka_unit_test(what_follows_brackets_is_kept),
-    cmocka_unit_test(other_text_is_refused_and_changes_nothing),
-    cmocka_unit_test(sizes_have_a_limit),
-};
-
-UNIT_TESTS(tests)

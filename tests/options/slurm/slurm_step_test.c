@@ -32,8 +32,7 @@ static enum failure_code read_changed(const char *name, const char *value) {
     return slurm_step_read(&environment, &step, &reason);
 }
 
-static void a_step_is_read(void **state) {
-    (void)state;
+TEST_WITH(a_step_is_read, NULL, clear) {
     assert_int_equal(read_changed(NULL, NULL), FAILURE_NONE);
     assert_int_equal(step.job, 41);
     assert_int_equal(step.step, 3);
@@ -48,8 +47,7 @@ static void a_step_is_read(void **state) {
     assert_int_equal(reason.length, 0);
 }
 
-static void what_is_not_needed_may_be_missing(void **state) {
-    (void)state;
+TEST_WITH(what_is_not_needed_may_be_missing, NULL, clear) {
     assert_int_equal(read_changed("SLURMD_NODENAME", NULL), FAILURE_NONE);
     assert_null(step.node);
     assert_int_equal(read_changed("SLURM_STEP_TASKS_PER_NODE", NULL), FAILURE_NONE);
@@ -64,8 +62,7 @@ static void what_is_not_needed_may_be_missing(void **state) {
     assert_int_equal(step.gpus, 0);
 }
 
-static void older_names_serve_too(void **state) {
-    (void)state;
+TEST_WITH(older_names_serve_too, NULL, clear) {
     assert_int_equal(read_changed("SLURM_JOB_ID", NULL), FAILURE_INVALID);
     text_list_set_variable(&environment, "SLURM_JOBID", "7");
     slurm_step_clear(&step);
@@ -73,8 +70,7 @@ static void older_names_serve_too(void **state) {
     assert_int_equal(step.job, 7);
 }
 
-static void the_largest_number_of_tasks_counts(void **state) {
-    (void)state;
+TEST_WITH(the_largest_number_of_tasks_counts, NULL, clear) {
     static const struct {
         const char *text;
         int64_t largest;
@@ -93,8 +89,7 @@ static void the_largest_number_of_tasks_counts(void **state) {
     }
 }
 
-static void what_cannot_be_used_is_named_with_its_value(void **state) {
-    (void)state;
+TEST_WITH(what_cannot_be_used_is_named_with_its_value, NULL, clear) {
     static const struct {
         const char *name;
         const char *value;
@@ -114,8 +109,7 @@ static void what_cannot_be_used_is_named_with_its_value(void **state) {
     }
 }
 
-static void counts_that_are_no_numbers_say_nothing(void **state) {
-    (void)state;
+TEST_WITH(counts_that_are_no_numbers_say_nothing, NULL, clear) {
     static const char *const values[] = {"", "x", "-2", "2x", "2 ", "12345678901"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         clear(NULL);
@@ -131,14 +125,3 @@ static void counts_that_are_no_numbers_say_nothing(void **state) {
     assert_int_equal(slurm_job_node_count(&environment), 3);
     assert_true(slurm_job_is_heterogeneous(&environment));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(a_step_is_read, clear),
-    cmocka_unit_test_teardown(what_is_not_needed_may_be_missing, clear),
-    cmocka_unit_test_teardown(older_names_serve_too, clear),
-    cmocka_unit_test_teardown(the_largest_number_of_tasks_counts, clear),
-    cmocka_unit_test_teardown(what_cannot_be_used_is_named_with_its_value, clear),
-    cmocka_unit_test_teardown(counts_that_are_no_numbers_say_nothing, clear),
-};
-
-UNIT_TESTS(tests)

@@ -10,8 +10,7 @@ static struct error_file read_file(const char *input) {
     return file;
 }
 
-static void what_record_writes_is_read(void **state) {
-    (void)state;
+TEST(what_record_writes_is_read) {
     struct error_file file =
         read_file("{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": "
                   "{\"py_callstack\": \"Traceback\\n  x\\n\", \"timestamp\": \"1795175835\"}}}");
@@ -23,8 +22,7 @@ static void what_record_writes_is_read(void **state) {
     error_file_clear(&file);
 }
 
-static void a_plain_message_is_read_with_its_timestamp(void **state) {
-    (void)state;
+TEST(a_plain_message_is_read_with_its_timestamp) {
     struct error_file file = read_file("{\"message\": \"boom\", \"timestamp\": 12.9}");
     assert_false(file.is_message_object);
     assert_string_equal(file.message, "boom");
@@ -33,8 +31,7 @@ static void a_plain_message_is_read_with_its_timestamp(void **state) {
     error_file_clear(&file);
 }
 
-static void without_a_traceback_the_message_is_shown(void **state) {
-    (void)state;
+TEST(without_a_traceback_the_message_is_shown) {
     struct error_file file = read_file("{\"message\": {\"message\": \"boom\", \"extraInfo\": {}}}");
     assert_string_equal(file.message, "boom");
     error_file_clear(&file);
@@ -44,8 +41,7 @@ static void without_a_traceback_the_message_is_shown(void **state) {
     error_file_clear(&file);
 }
 
-static void what_another_node_told_is_written_as_record_would(void **state) {
-    (void)state;
+TEST(what_another_node_told_is_written_as_record_would) {
     struct text text = {0};
     struct failure_account account = {
         .message = memory_duplicate_string("Traceback\n"),
@@ -61,8 +57,7 @@ static void what_another_node_told_is_written_as_record_would(void **state) {
     failure_account_clear(&account);
 }
 
-static void the_summary_is_one_line(void **state) {
-    (void)state;
+TEST(the_summary_is_one_line) {
     static const char *const cases[][2] = {
         {"KeyError: 'a'\\nand more", "KeyError: 'a'"},
         {"\\n  boom  \\r\\n", "boom  "},
@@ -80,8 +75,7 @@ static void the_summary_is_one_line(void **state) {
     error_file_clear(&file);
 }
 
-static void odd_timestamps_are_left_out(void **state) {
-    (void)state;
+TEST(odd_timestamps_are_left_out) {
     static const char *const odd[] = {"\"1.5\"", "null", "[]", "1e300", "-1e300", "0", "-5",
         "\"soon\"", "9223372036854775807", "{}"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -96,15 +90,13 @@ static void odd_timestamps_are_left_out(void **state) {
     error_file_clear(&file);
 }
 
-static void a_file_from_a_dying_worker_is_read_as_far_as_it_makes_sense(void **state) {
-    (void)state;
+TEST(a_file_from_a_dying_worker_is_read_as_far_as_it_makes_sense) {
     struct error_file file = read_file("{\"message\": \"\\udcff \xff\"}");
     assert_string_equal(file.message, "\xef\xbf\xbd \xef\xbf\xbd");
     error_file_clear(&file);
 }
 
-static void malformed_error_files_are_described_and_kill_nobody(void **state) {
-    (void)state;
+TEST(malformed_error_files_are_described_and_kill_nobody) {
     static const char *const bad[][2] = {{"", "empty"}, {"{", "no JSON"}, {"[]", "no message"},
         {"null", "no message"}, {"3", "no message"}, {"{}", "no message"},
         {"{\"message\": 3}", "neither text nor an object"},
@@ -122,8 +114,7 @@ static void malformed_error_files_are_described_and_kill_nobody(void **state) {
     }
 }
 
-static void a_huge_error_file_is_refused(void **state) {
-    (void)state;
+TEST(a_huge_error_file_is_refused) {
     size_t size = ERROR_FILE_JSON_MAXIMUM_SIZE + 1;
     uint8_t *data = malloc(size);
     assert_non_null(data);
@@ -141,8 +132,7 @@ static void check_copy(const char *input, int exit_code, const char *expected) {
     text_clear(&copy);
 }
 
-static void the_parents_copy_carries_the_exit_code(void **state) {
-    (void)state;
+TEST(the_parents_copy_carries_the_exit_code) {
     check_copy("{\"message\": {\"message\": \"boom \\u00e9\", \"extraInfo\": {}}}", 1,
         "{\"message\": {\"message\": \"boom \\u00e9\", \"extraInfo\": {}, \"errorCode\": 1}}");
     check_copy("{\"message\": {\"errorCode\": 5}, \"more\": [1]}", -9,
@@ -154,18 +144,3 @@ static void the_parents_copy_carries_the_exit_code(void **state) {
         error_file_json_write_for_parent(slice_from_string("{"), 1, &copy), FAILURE_MALFORMED);
     assert_int_equal(copy.length, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_record_writes_is_read),
-    cmocka_unit_test(a_plain_message_is_read_with_its_timestamp),
-    cmocka_unit_test(without_a_traceback_the_message_is_shown),
-    cmocka_unit_test(what_another_node_told_is_written_as_record_would),
-    cmocka_unit_test(the_summary_is_one_line),
-    cmocka_unit_test(odd_timestamps_are_left_out),
-    cmocka_unit_test(a_file_from_a_dying_worker_is_read_as_far_as_it_makes_sense),
-    cmocka_unit_test(malformed_error_files_are_described_and_kill_nobody),
-    cmocka_unit_test(a_huge_error_file_is_refused),
-    cmocka_unit_test(the_parents_copy_carries_the_exit_code),
-};
-
-UNIT_TESTS(tests)

@@ -32,8 +32,7 @@ static enum failure_code read_back(
     return code;
 }
 
-static void an_account_is_spelled_as_one_object(void **state) {
-    (void)state;
+TEST(an_account_is_spelled_as_one_object) {
     struct failure_account account = sample();
     struct text text = {0};
     failure_json_write(&account, &text);
@@ -48,8 +47,7 @@ static void an_account_is_spelled_as_one_object(void **state) {
     failure_account_clear(&account);
 }
 
-static void what_is_written_is_read(void **state) {
-    (void)state;
+TEST(what_is_written_is_read) {
     struct failure_account account = sample();
     struct failure_account again;
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
@@ -74,8 +72,7 @@ static void what_is_written_is_read(void **state) {
     failure_account_clear(&account);
 }
 
-static void every_way_to_fail_survives(void **state) {
-    (void)state;
+TEST(every_way_to_fail_survives) {
     struct failure_account account = sample();
     struct failure_account again;
     account.exit = (struct process_exit){.is_signal = true, .value = 11, .has_dumped_core = true};
@@ -109,8 +106,7 @@ static char *repeated(const char *piece, size_t count) {
     return text_take(&text);
 }
 
-static void long_texts_lose_what_matters_least(void **state) {
-    (void)state;
+TEST(long_texts_lose_what_matters_least) {
     struct failure_account account = sample();
     struct failure_account again;
     free(account.message);
@@ -126,8 +122,7 @@ static void long_texts_lose_what_matters_least(void **state) {
     failure_account_clear(&account);
 }
 
-static void the_longest_account_can_be_read(void **state) {
-    (void)state;
+TEST(the_longest_account_can_be_read) {
     struct failure_account account = sample();
     struct failure_account again;
     char **const texts[] = {&account.host, &account.node, &account.error_file, &account.log_file,
@@ -142,8 +137,7 @@ static void the_longest_account_can_be_read(void **state) {
     failure_account_clear(&account);
 }
 
-static void bytes_that_are_no_text_are_repaired(void **state) {
-    (void)state;
+TEST(bytes_that_are_no_text_are_repaired) {
     struct failure_account account = sample();
     struct failure_account again;
     free(account.host);
@@ -157,8 +151,7 @@ static void bytes_that_are_no_text_are_repaired(void **state) {
 #define NUMBERS                                                                                    \
     "\"rank\": 5, \"local_rank\": 1, \"group_rank\": 2, \"role_rank\": 4, \"time\": 1, \"pid\": 2"
 
-static void odd_accounts_are_refused(void **state) {
-    (void)state;
+TEST(odd_accounts_are_refused) {
     static const struct {
         const char *text;
         enum failure_code code;
@@ -192,15 +185,3 @@ static void odd_accounts_are_refused(void **state) {
     assert_int_equal(failure_json_read(slice_from_string(text), &account), FAILURE_LIMIT);
     free(text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_account_is_spelled_as_one_object),
-    cmocka_unit_test(what_is_written_is_read),
-    cmocka_unit_test(every_way_to_fail_survives),
-    cmocka_unit_test(long_texts_lose_what_matters_least),
-    cmocka_unit_test(the_longest_account_can_be_read),
-    cmocka_unit_test(bytes_that_are_no_text_are_repaired),
-    cmocka_unit_test(odd_accounts_are_refused),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static enum failure_code read_stat(const char *text, struct kernel_process_stat 
     return kernel_text_read_stat(slice_from_string(text), stat);
 }
 
-static void stat_line_is_read(void **state) {
-    (void)state;
+TEST(stat_line_is_read) {
     struct kernel_process_stat stat;
     assert_int_equal(read_stat("78 (python3)" STAT_TAIL, &stat), FAILURE_NONE);
     assert_int_equal(stat.pid, 78);
@@ -32,8 +31,7 @@ static void stat_line_is_read(void **state) {
     "78 (python3) R 12 34 56 0 -1 4227332 168 0 0 0 1 2 3 4 20 0 1 0 98 7 8 9 10 11 12 13 14 256 " \
     "16 17 18 0 0 0 17 1 0 0 0 0 0 23 24 25 140 149 26 27 "
 
-static void the_status_of_a_process_that_ends_is_read(void **state) {
-    (void)state;
+TEST(the_status_of_a_process_that_ends_is_read) {
     static const struct {
         const char *line;
         int status;
@@ -50,8 +48,7 @@ static void the_status_of_a_process_that_ends_is_read(void **state) {
     }
 }
 
-static void command_name_may_look_like_anything(void **state) {
-    (void)state;
+TEST(command_name_may_look_like_anything) {
     static const char *const lines[] = {
         "78 (a b) c)" STAT_TAIL, "78 (()" STAT_TAIL, "78 (\n) R 1)" STAT_TAIL, "78 ()" STAT_TAIL};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -62,8 +59,7 @@ static void command_name_may_look_like_anything(void **state) {
     }
 }
 
-static void kernel_threads_and_old_kernels_are_read(void **state) {
-    (void)state;
+TEST(kernel_threads_and_old_kernels_are_read) {
     struct kernel_process_stat stat;
     assert_int_equal(
         read_stat("2 (kthreadd) S 0 0 0 0 -1 2 0 0 0 0 0 0 0 0 20 0 1 0 9", &stat), FAILURE_NONE);
@@ -74,8 +70,7 @@ static void kernel_threads_and_old_kernels_are_read(void **state) {
     assert_int_equal(stat.wait_status, 0);
 }
 
-static void broken_stat_line_is_refused(void **state) {
-    (void)state;
+TEST(broken_stat_line_is_refused) {
     static const char *const lines[] = {"", "x", "78", "78 (a", "78 (a)", "78 (a) ", "78 (a) S",
         "78 (a) S 1 2", "78 (a) S x 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
         "78 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 ",
@@ -93,8 +88,7 @@ static enum failure_code read_kill(const char *record, struct kernel_oom_kill *k
     return kernel_text_read_oom_kill(slice_from_string(record), kill);
 }
 
-static void oom_kill_of_the_machine_is_read(void **state) {
-    (void)state;
+TEST(oom_kill_of_the_machine_is_read) {
     struct kernel_oom_kill kill;
     assert_int_equal(read_kill("3,1050,80215412,-;Out of memory: Killed process 4321 (python3) "
                                "total-vm:25165824kB, anon-rss:23068672kB, file-rss:128kB, "
@@ -106,8 +100,7 @@ static void oom_kill_of_the_machine_is_read(void **state) {
     assert_false(kill.is_memory_cgroup);
 }
 
-static void oom_kill_of_a_cgroup_is_read(void **state) {
-    (void)state;
+TEST(oom_kill_of_a_cgroup_is_read) {
     struct kernel_oom_kill kill;
     assert_int_equal(read_kill("6,1,2,-;Memory cgroup out of memory: Killed process 17 (a) b) "
                                "total-vm:1kB, anon-rss:2kB, file-rss:3kB\n SUBSYSTEM=memory\n",
@@ -118,16 +111,14 @@ static void oom_kill_of_a_cgroup_is_read(void **state) {
     assert_true(kill.is_memory_cgroup);
 }
 
-static void oom_kill_without_figures_is_read(void **state) {
-    (void)state;
+TEST(oom_kill_without_figures_is_read) {
     struct kernel_oom_kill kill;
     assert_int_equal(read_kill("6,1,2,-;Out of memory: Killed process 17", &kill), FAILURE_NONE);
     assert_int_equal(kill.pid, 17);
     assert_int_equal(kill.resident_kib, 0);
 }
 
-static void other_records_are_no_oom_kill(void **state) {
-    (void)state;
+TEST(other_records_are_no_oom_kill) {
     static const char *const records[] = {"", ";", "6,1,2,-;usb 1-1: new device",
         "6,1,2,-;python3 invoked oom-killer: gfp_mask=0xcc0",
         "6,1,2,-;systemd[1]: Killed process 12 (x)", "Out of memory: Killed process 17 (x)",
@@ -141,8 +132,7 @@ static void other_records_are_no_oom_kill(void **state) {
     }
 }
 
-static void counter_is_found_by_its_whole_name(void **state) {
-    (void)state;
+TEST(counter_is_found_by_its_whole_name) {
     const struct slice events =
         slice_from_string("low 0\nhigh 0\nmax 12\noom_kill_group 5\noom 3\noom_kill 2\n");
     uint64_t value = 99;
@@ -169,8 +159,7 @@ static void assert_cgroup(const char *text, const char *controller, const char *
     }
 }
 
-static void sets_of_signals_are_read(void **state) {
-    (void)state;
+TEST(sets_of_signals_are_read) {
     struct slice status =
         slice_from_string("Name:\tSigBlk\nSigBlkX:\t1\nSigBlk:\t0002000000000001\n"
                           "SigCgt:\tfedcba9876543210\nSigIgn:\t00000000000000g0\n"
@@ -187,8 +176,7 @@ static void sets_of_signals_are_read(void **state) {
     assert_true(signals == UINT64_C(0xfedcba9876543210));
 }
 
-static void cgroup_is_found_by_its_controller(void **state) {
-    (void)state;
+TEST(cgroup_is_found_by_its_controller) {
     static const char text[] = "9:name=systemd:/a\n4:memory:/jobs/7\n1:cpu,cpuacct:/b:c\n0::/u\n";
     assert_cgroup(text, "memory", "/jobs/7");
     assert_cgroup(text, "cpuacct", "/b:c");
@@ -199,20 +187,3 @@ static void cgroup_is_found_by_its_controller(void **state) {
     assert_cgroup("", "", NULL);
     assert_cgroup("nonsense\n:\n", "memory", NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(stat_line_is_read),
-    cmocka_unit_test(the_status_of_a_process_that_ends_is_read),
-    cmocka_unit_test(command_name_may_look_like_anything),
-    cmocka_unit_test(kernel_threads_and_old_kernels_are_read),
-    cmocka_unit_test(broken_stat_line_is_refused),
-    cmocka_unit_test(oom_kill_of_the_machine_is_read),
-    cmocka_unit_test(oom_kill_of_a_cgroup_is_read),
-    cmocka_unit_test(oom_kill_without_figures_is_read),
-    cmocka_unit_test(other_records_are_no_oom_kill),
-    cmocka_unit_test(counter_is_found_by_its_whole_name),
-    cmocka_unit_test(sets_of_signals_are_read),
-    cmocka_unit_test(cgroup_is_found_by_its_controller),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "wire/failure/python_stack.h"
 
-static void a_mapping_of_a_file_is_read(void **state) {
-    (void)state;
+TEST(a_mapping_of_a_file_is_read) {
     struct memory_mapping mapping;
     assert_int_equal(
         memory_map_read_line(
@@ -20,8 +19,7 @@ static void a_mapping_of_a_file_is_read(void **state) {
     assert_false(memory_mapping_is_file(&mapping, "bin"));
 }
 
-static void memory_without_a_file_has_no_path(void **state) {
-    (void)state;
+TEST(memory_without_a_file_has_no_path) {
     struct memory_mapping mapping;
     assert_int_equal(
         memory_map_read_line(
@@ -32,8 +30,7 @@ static void memory_without_a_file_has_no_path(void **state) {
     assert_false(memory_mapping_is_file(&mapping, ""));
 }
 
-static void other_lines_are_refused(void **state) {
-    (void)state;
+TEST(other_lines_are_refused) {
     static const char *const lines[] = {"", "-", "12", "12-", "12-34", "12-34 r-", "34-12 r--p 0",
         "12-12 r--p 0", "fffffffffffffffff-12 r--p", "xy-12 r--p 0 0 0"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -42,11 +39,3 @@ static void other_lines_are_refused(void **state) {
             memory_map_read_line(slice_from_string(lines[i]), &mapping), FAILURE_MALFORMED);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_mapping_of_a_file_is_read),
-    cmocka_unit_test(memory_without_a_file_has_no_path),
-    cmocka_unit_test(other_lines_are_refused),
-};
-
-UNIT_TESTS(tests)

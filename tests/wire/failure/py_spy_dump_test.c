@@ -18,8 +18,7 @@ static void expect(const char *dump, const char *place) {
     free(found);
 }
 
-static void the_innermost_frame_of_the_main_thread_is_found(void **state) {
-    (void)state;
+TEST(the_innermost_frame_of_the_main_thread_is_found) {
     expect(HEADING "Thread 4712 (active): \"loader\"\n    get (queue.py:180)\n"
                    "Thread 4711 (idle): \"MainThread\"\n    step (train.py:17)\n"
                    "    <module> (train.py:30)\n",
@@ -30,8 +29,7 @@ static void the_innermost_frame_of_the_main_thread_is_found(void **state) {
         "select.py in poll");
 }
 
-static void a_dump_without_it_has_no_place(void **state) {
-    (void)state;
+TEST(a_dump_without_it_has_no_place) {
     expect("", NULL);
     expect("Error: Failed to suspend process\n", NULL);
     expect(HEADING "Thread 4711 (idle): \"MainThread\"\n", NULL);
@@ -42,10 +40,3 @@ static void a_dump_without_it_has_no_place(void **state) {
     expect(HEADING "Thread 4711 (idle)\n    f ()\n", NULL);
     expect(HEADING "Thread 4711 (idle)\n    )\n", NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_innermost_frame_of_the_main_thread_is_found),
-    cmocka_unit_test(a_dump_without_it_has_no_place),
-};
-
-UNIT_TESTS(tests)

@@ -32,24 +32,21 @@ static void expect(const char *dump, int64_t asked, const char *words, const cha
     text_clear(&found_words);
 }
 
-static void the_stacks_of_all_threads_are_described(void **state) {
-    (void)state;
+TEST(the_stacks_of_all_threads_are_described) {
     expect(LOADER MAIN, 4711,
         "  Python thread 0x00007f01:\n    /usr/lib/queue.py:180 in get\n    data.py:3 in run\n"
         "  Python thread 4711, 0x00007f02:\n    train.py:17 in step\n    train.py:30 in <module>\n",
         "train.py:17 in step");
 }
 
-static void names_of_threads_are_kept(void **state) {
-    (void)state;
+TEST(names_of_threads_are_kept) {
     expect("Current thread 0x00007f41 [l\xc3\xa4ser] (most recent call first):\n"
            "  File \"a.py\", line 4 in wait\n",
         4711, "  Python thread 4711, 0x00007f41 [l\xc3\xa4ser]:\n    a.py:4 in wait\n",
         "a.py:4 in wait");
 }
 
-static void when_another_thread_was_asked_the_first_thread_is_the_last_one(void **state) {
-    (void)state;
+TEST(when_another_thread_was_asked_the_first_thread_is_the_last_one) {
     expect("Current thread 0x01" RECENT "  File \"data.py\", line 3 in run\n\n"
            "Thread 0x02" RECENT "  File \"train.py\", line 17 in step\n",
         4712, NULL, "train.py:17 in step");
@@ -60,16 +57,14 @@ static void when_another_thread_was_asked_the_first_thread_is_the_last_one(void 
         "Current thread 0x01" RECENT "  File \"data.py\", line 3 in run\n...\n", 4712, NULL, NULL);
 }
 
-static void a_first_thread_that_is_not_shown_has_no_place(void **state) {
-    (void)state;
+TEST(a_first_thread_that_is_not_shown_has_no_place) {
     expect(LOADER "...\n", 4711, NULL, NULL);
     expect("Current thread 0x02" RECENT "  <no Python frame>\n", 4711, NULL, NULL);
     expect("Current thread 0x02" RECENT, 4711, NULL, NULL);
     expect("", 4711, "", NULL);
 }
 
-static void what_is_no_frame_is_kept_as_words(void **state) {
-    (void)state;
+TEST(what_is_no_frame_is_kept_as_words) {
     expect("Current thread 0x02" RECENT "  Garbage-collecting\n"
            "  File \"train.py\", line ??? in ???\n  ...\nnonsense\n",
         4711,
@@ -79,8 +74,7 @@ static void what_is_no_frame_is_kept_as_words(void **state) {
     expect("  File \"a.py\", line 3 in f\n", 4711, "    File \"a.py\", line 3 in f\n", NULL);
 }
 
-static void a_file_may_have_any_name(void **state) {
-    (void)state;
+TEST(a_file_may_have_any_name) {
     expect("Current thread 0x02" RECENT "  File \"a\"b\", line 3 in x.py\", line 1 in f\n", 4711,
         NULL, "a\"b\", line 3 in x.py:1 in f");
     expect("Current thread 0x02" RECENT "  File \"\", line 1 in \n", 4711, NULL, ":1 in ");
@@ -89,16 +83,14 @@ static void a_file_may_have_any_name(void **state) {
     expect("Current thread 0x02" RECENT "  File \"\n", 4711, NULL, NULL);
 }
 
-static void control_characters_do_not_reach_a_terminal(void **state) {
-    (void)state;
+TEST(control_characters_do_not_reach_a_terminal) {
     expect("Current thread 0x02 [\x1b]0;x\x07]" RECENT "  File \"a\x1b[2J\t.py\", line 1 in \xff\n"
            "\x1b[2J\n",
         4711, "  Python thread 4711, 0x02 [?]0;x?]:\n    a?[2J?.py:1 in ?\n    ?[2J\n",
         "a?[2J?.py:1 in ?");
 }
 
-static void a_torn_dump_is_read_as_far_as_it_goes(void **state) {
-    (void)state;
+TEST(a_torn_dump_is_read_as_far_as_it_goes) {
     const char dump[] = LOADER MAIN;
     for (size_t length = 0; length < sizeof dump; length++) {
         struct text words = {0};
@@ -112,8 +104,7 @@ static void a_torn_dump_is_read_as_far_as_it_goes(void **state) {
     }
 }
 
-static void a_dump_without_end_is_cut(void **state) {
-    (void)state;
+TEST(a_dump_without_end_is_cut) {
     struct text dump = {0};
     struct text words = {0};
     char *place = NULL;
@@ -130,17 +121,3 @@ static void a_dump_without_end_is_cut(void **state) {
     text_clear(&dump);
     text_clear(&words);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_stacks_of_all_threads_are_described),
-    cmocka_unit_test(names_of_threads_are_kept),
-    cmocka_unit_test(when_another_thread_was_asked_the_first_thread_is_the_last_one),
-    cmocka_unit_test(a_first_thread_that_is_not_shown_has_no_place),
-    cmocka_unit_test(what_is_no_frame_is_kept_as_words),
-    cmocka_unit_test(a_file_may_have_any_name),
-    cmocka_unit_test(control_characters_do_not_reach_a_terminal),
-    cmocka_unit_test(a_torn_dump_is_read_as_far_as_it_goes),
-    cmocka_unit_test(a_dump_without_end_is_cut),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static enum failure_code find(uint64_t offset, int *out_line) {
     return python_lines_find((struct slice){table, sizeof table}, 10, offset, out_line);
 }
 
-static void instructions_have_lines(void **state) {
-    (void)state;
+TEST(instructions_have_lines) {
     static const struct {
         uint64_t offset;
         int line;
@@ -25,16 +24,14 @@ static void instructions_have_lines(void **state) {
     }
 }
 
-static void some_have_none(void **state) {
-    (void)state;
+TEST(some_have_none) {
     int line = 7;
     assert_int_equal(find(8, &line), FAILURE_MISSING);
     assert_int_equal(find(26, &line), FAILURE_MISSING);
     assert_int_equal(line, 7);
 }
 
-static void other_bytes_are_no_table(void **state) {
-    (void)state;
+TEST(other_bytes_are_no_table) {
     static const uint8_t no_mark[] = {0x01};
     static const uint8_t no_number[] = {0x80 | 13 << 3};
     static const uint8_t endless[] = {
@@ -47,11 +44,3 @@ static void other_bytes_are_no_table(void **state) {
         assert_int_equal(python_lines_find(tables[i], 1, 0, &line), FAILURE_MALFORMED);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(instructions_have_lines),
-    cmocka_unit_test(some_have_none),
-    cmocka_unit_test(other_bytes_are_no_table),
-};
-
-UNIT_TESTS(tests)

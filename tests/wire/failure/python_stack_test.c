@@ -105,15 +105,13 @@ static void expect(struct process *process, const char *told) {
     text_clear(&process->told);
 }
 
-static void frames_are_told_with_their_lines(void **state) {
-    (void)state;
+TEST(frames_are_told_with_their_lines) {
     struct process process;
     set_up(&process);
     expect(&process, "[4711] train.py:11 step?");
 }
 
-static void names_beyond_ascii_are_told_in_utf8(void **state) {
-    (void)state;
+TEST(names_beyond_ascii_are_told_in_utf8) {
     struct process process;
     set_up(&process);
     static const uint16_t name[] = {0xe9, 0x20ac, 0xd800};
@@ -123,8 +121,7 @@ static void names_beyond_ascii_are_told_in_utf8(void **state) {
     expect(&process, "[4711] train.py:11 \xc3\xa9\xe2\x82\xac?");
 }
 
-static void circles_end(void **state) {
-    (void)state;
+TEST(circles_end) {
     struct process process;
     set_up(&process);
     put(&process, FRAME, FRAME);
@@ -148,8 +145,7 @@ static void circles_end(void **state) {
     text_clear(&process.told);
 }
 
-static void pointers_to_nowhere_end_the_walk(void **state) {
-    (void)state;
+TEST(pointers_to_nowhere_end_the_walk) {
     struct process process;
     set_up(&process);
     put(&process, CODE, UINT64_MAX - 4);
@@ -160,8 +156,7 @@ static void pointers_to_nowhere_end_the_walk(void **state) {
     expect(&process, "");
 }
 
-static void what_is_not_understood_is_not_read(void **state) {
-    (void)state;
+TEST(what_is_not_understood_is_not_read) {
     struct process process;
     struct python_memory memory = {read_memory, &process};
     struct python_runtime runtime;
@@ -177,13 +172,3 @@ static void what_is_not_understood_is_not_read(void **state) {
     put(&process, RUNTIME + 8 + 25 * 8, UINT64_MAX);
     assert_int_equal(python_runtime_read(&memory, RUNTIME, &runtime), FAILURE_UNSUPPORTED);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(frames_are_told_with_their_lines),
-    cmocka_unit_test(names_beyond_ascii_are_told_in_utf8),
-    cmocka_unit_test(circles_end),
-    cmocka_unit_test(pointers_to_nowhere_end_the_walk),
-    cmocka_unit_test(what_is_not_understood_is_not_read),
-};
-
-UNIT_TESTS(tests)

@@ -15,8 +15,7 @@ static void expect_address(const char *line, bool is_tcp, uint64_t inode, const 
     text_clear(&out);
 }
 
-static void connections_are_told_with_their_peers(void **state) {
-    (void)state;
+TEST(connections_are_told_with_their_peers) {
     expect_address("   1: 0100007F:7275 0200000A:1F90 01 0000000C:00000003 01:00000019 00000000  "
                    "1000        0 4711 2 0000000000000000 20 4 30 10 -1",
         true, 4711,
@@ -26,8 +25,7 @@ static void connections_are_told_with_their_peers(void **state) {
         true, 12, "0.0.0.0:8080 LISTEN, 2 waiting to be accepted");
 }
 
-static void addresses_of_the_sixth_version_are_read(void **state) {
-    (void)state;
+TEST(addresses_of_the_sixth_version_are_read) {
     expect_address(
         "0: 00000000000000000000000001000000:0016 B80D0120000000000000000002000000:1F90 01 "
         "00000000:00000000 00:00000000 00000000 0 0 99 1",
@@ -38,8 +36,7 @@ static void addresses_of_the_sixth_version_are_read(void **state) {
         false, 98, "127.0.0.1:22");
 }
 
-static void unix_sockets_are_told_with_their_path(void **state) {
-    (void)state;
+TEST(unix_sockets_are_told_with_their_path) {
     static const struct {
         const char *line;
         const char *words;
@@ -59,8 +56,7 @@ static void unix_sockets_are_told_with_their_path(void **state) {
     }
 }
 
-static void other_lines_are_refused(void **state) {
-    (void)state;
+TEST(other_lines_are_refused) {
     static const char *const lines[] = {"",
         ("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
          "timeout inode"),
@@ -78,8 +74,7 @@ static void other_lines_are_refused(void **state) {
     }
 }
 
-static void links_of_sockets_hold_an_inode(void **state) {
-    (void)state;
+TEST(links_of_sockets_hold_an_inode) {
     uint64_t inode;
     assert_int_equal(socket_table_read_link("socket:[4711]", &inode), FAILURE_NONE);
     assert_int_equal(inode, 4711);
@@ -89,8 +84,7 @@ static void links_of_sockets_hold_an_inode(void **state) {
     }
 }
 
-static void lines_are_taken_one_by_one(void **state) {
-    (void)state;
+TEST(lines_are_taken_one_by_one) {
     struct slice text = slice_from_string("a\n\nb");
     struct slice line;
     assert_true(socket_table_next_line(&text, &line));
@@ -101,14 +95,3 @@ static void lines_are_taken_one_by_one(void **state) {
     assert_true(slice_equals(line, slice_from_string("b")));
     assert_false(socket_table_next_line(&text, &line));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(connections_are_told_with_their_peers),
-    cmocka_unit_test(addresses_of_the_sixth_version_are_read),
-    cmocka_unit_test(unix_sockets_are_told_with_their_path),
-    cmocka_unit_test(other_lines_are_refused),
-    cmocka_unit_test(links_of_sockets_hold_an_inode),
-    cmocka_unit_test(lines_are_taken_one_by_one),
-};
-
-UNIT_TESTS(tests)

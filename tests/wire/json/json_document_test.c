@@ -21,8 +21,7 @@ static void check_rewritten(const char *input, const char *expected) {
     json_document_free(document);
 }
 
-static void values_are_found_by_name_and_place(void **state) {
-    (void)state;
+TEST(values_are_found_by_name_and_place) {
     struct json_document *document = parse("{\"a\": [1, 2.5, \"x\"], \"b\": {\"c\": null}}");
     struct json_value *root = json_document_root(document);
     assert_true(json_value_is_object(root));
@@ -42,8 +41,7 @@ static void values_are_found_by_name_and_place(void **state) {
     json_document_free(document);
 }
 
-static void only_true_is_true(void **state) {
-    (void)state;
+TEST(only_true_is_true) {
     struct json_document *document = parse("[true, false, 1, \"true\", null]");
     struct json_value *root = json_document_root(document);
     assert_true(json_value_is_true(json_value_item(root, 0)));
@@ -53,8 +51,7 @@ static void only_true_is_true(void **state) {
     json_document_free(document);
 }
 
-static void nothing_is_found_in_nothing(void **state) {
-    (void)state;
+TEST(nothing_is_found_in_nothing) {
     int64_t integer;
     double number;
     assert_null(json_value_member(NULL, "a"));
@@ -67,8 +64,7 @@ static void nothing_is_found_in_nothing(void **state) {
     json_document_free(NULL);
 }
 
-static void writing_spells_as_python_does(void **state) {
-    (void)state;
+TEST(writing_spells_as_python_does) {
     check_rewritten("{\"b\":1,\"a\":[true,false,null],\"c\":{}}",
         "{\"b\": 1, \"a\": [true, false, null], \"c\": {}}");
     check_rewritten("\"\303\251\360\237\230\200\\n\\u0001\x7f/\\\\\\\"\\b\\f\\r\\t\"",
@@ -76,8 +72,7 @@ static void writing_spells_as_python_does(void **state) {
     check_rewritten("[0.1, 1.0, 1e16, -2.5e-7]", "[0.1, 1.0, 1e+16, -2.5e-07]");
 }
 
-static void members_can_be_set(void **state) {
-    (void)state;
+TEST(members_can_be_set) {
     struct json_document *document = parse("{\"a\": 1}");
     json_value_set_integer(json_document_root(document), "errorCode", -9);
     json_value_set_integer(json_document_root(document), "a", 2);
@@ -92,8 +87,7 @@ static bool is_old(void *context, const char *rest) {
     return strcmp(rest, context) < 0;
 }
 
-static void members_of_a_tree_can_be_set_and_removed(void **state) {
-    (void)state;
+TEST(members_of_a_tree_can_be_set_and_removed) {
     struct json_document *document =
         parse("{\"a.1\": 1, \"a.2\": 2, \"a.3\": 3, \"b.1\": {}, \"c\": []}");
     struct json_value *root = json_document_root(document);
@@ -109,8 +103,7 @@ static void members_of_a_tree_can_be_set_and_removed(void **state) {
     json_document_free(document);
 }
 
-static void bad_text_is_refused_with_a_reason(void **state) {
-    (void)state;
+TEST(bad_text_is_refused_with_a_reason) {
     static const char *const bad[] = {"", "{", "{\"a\": }", "[1] x", "nul"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct json_document *document = NULL;
@@ -123,8 +116,7 @@ static void bad_text_is_refused_with_a_reason(void **state) {
     }
 }
 
-static void size_and_depth_have_ceilings(void **state) {
-    (void)state;
+TEST(size_and_depth_have_ceilings) {
     struct json_document *document = NULL;
     assert_int_equal(
         json_document_parse(slice_from_string("[1, 2]"), 5, &document, NULL), FAILURE_LIMIT);
@@ -137,8 +129,7 @@ static void size_and_depth_have_ceilings(void **state) {
 }
 
 /* Whatever is missing, the reserve is there for it: what is JSON is never said to be none. */
-static void text_is_parsed_with_the_reserve_where_there_is_no_other_memory(void **state) {
-    (void)state;
+TEST(text_is_parsed_with_the_reserve_where_there_is_no_other_memory) {
     char input[900];
     enum failure_code codes[40];
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -164,25 +155,9 @@ static void text_is_parsed_with_the_reserve_where_there_is_no_other_memory(void 
     (void)spare_memory_give_up_reserve();
 }
 
-static void any_string_becomes_a_json_string(void **state) {
-    (void)state;
+TEST(any_string_becomes_a_json_string) {
     struct text text = {0};
     json_text_write("tr\xff\"", &text);
     assert_string_equal(text_string(&text), "\"tr\\ufffd\\\"\"");
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(values_are_found_by_name_and_place),
-    cmocka_unit_test(only_true_is_true),
-    cmocka_unit_test(nothing_is_found_in_nothing),
-    cmocka_unit_test(writing_spells_as_python_does),
-    cmocka_unit_test(members_can_be_set),
-    cmocka_unit_test(members_of_a_tree_can_be_set_and_removed),
-    cmocka_unit_test(bad_text_is_refused_with_a_reason),
-    cmocka_unit_test(size_and_depth_have_ceilings),
-    cmocka_unit_test(text_is_parsed_with_the_reserve_where_there_is_no_other_memory),
-    cmocka_unit_test(any_string_becomes_a_json_string),
-};
-
-UNIT_TESTS(tests)

@@ -10,28 +10,24 @@ static void check(const char *input, const char *expected) {
     text_clear(&text);
 }
 
-static void good_json_stays_as_it_is(void **state) {
-    (void)state;
+TEST(good_json_stays_as_it_is) {
     static const char good[] = "{\"a\\\"\\\\\": [1, \"\\u00e9 \\ud83d\\ude00 \303\251\"]}";
     check(good, good);
 }
 
-static void lone_surrogates_are_replaced(void **state) {
-    (void)state;
+TEST(lone_surrogates_are_replaced) {
     check("\"\\udc80\"", "\"\\ufffd\"");
     check("\"\\ud83dx\\ude00\"", "\"\\ufffdx\\ufffd\"");
     check("\"\\ud83d\\ud83d\\ude00\"", "\"\\ufffd\\ud83d\\ude00\"");
     check("\"\\u0000\"", "\"\\ufffd\"");
 }
 
-static void escaped_backslashes_hide_no_escapes(void **state) {
-    (void)state;
+TEST(escaped_backslashes_hide_no_escapes) {
     check("\"\\\\udc80\"", "\"\\\\udc80\"");
     check("\"\\u00\"", "\"\\u00\"");
 }
 
-static void bytes_that_are_no_characters_are_replaced(void **state) {
-    (void)state;
+TEST(bytes_that_are_no_characters_are_replaced) {
     check("\"\xff\"", "\"\xef\xbf\xbd\"");
     check("\"\xc3\"", "\"\xef\xbf\xbd\"");
     check("\"\xed\xa0\x80\"", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
@@ -40,8 +36,7 @@ static void bytes_that_are_no_characters_are_replaced(void **state) {
     check("\"\\\xff\"", "\"\\\xef\xbf\xbd\"");
 }
 
-static void nesting_has_a_ceiling_and_strings_do_not_nest(void **state) {
-    (void)state;
+TEST(nesting_has_a_ceiling_and_strings_do_not_nest) {
     struct text text = {0};
     check("[[[[[[[[]]]]]]]]", "[[[[[[[[]]]]]]]]");
     check("\"[[[[[[[[[[[[\"", "\"[[[[[[[[[[[[\"");
@@ -49,28 +44,14 @@ static void nesting_has_a_ceiling_and_strings_do_not_nest(void **state) {
     text_clear(&text);
 }
 
-static void numbers_that_are_none_are_replaced_outside_strings(void **state) {
-    (void)state;
+TEST(numbers_that_are_none_are_replaced_outside_strings) {
     check("[NaN, Infinity, -Infinity]", "[null, 1.7976931348623157e308, -1.7976931348623157e308]");
     check("[\"NaN\", \"-Infinity\", Na, -1]", "[\"NaN\", \"-Infinity\", Na, -1]");
 }
 
-static void text_loses_nul_and_broken_characters(void **state) {
-    (void)state;
+TEST(text_loses_nul_and_broken_characters) {
     struct text text = {0};
     json_repair_text((struct slice){(const uint8_t *)"a\0\xff", 3}, &text);
     assert_string_equal(text_string(&text), "a\xef\xbf\xbd\xef\xbf\xbd");
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(good_json_stays_as_it_is),
-    cmocka_unit_test(lone_surrogates_are_replaced),
-    cmocka_unit_test(escaped_backslashes_hide_no_escapes),
-    cmocka_unit_test(bytes_that_are_no_characters_are_replaced),
-    cmocka_unit_test(nesting_has_a_ceiling_and_strings_do_not_nest),
-    cmocka_unit_test(numbers_that_are_none_are_replaced_outside_strings),
-    cmocka_unit_test(text_loses_nul_and_broken_characters),
-};
-
-UNIT_TESTS(tests)

@@ -8,8 +8,7 @@ static bool is_known(const char *module, const char *name) {
     return pickle_class_find(slice_from_string(module), slice_from_string(name), &of_class);
 }
 
-static void every_class_is_found_under_its_own_name(void **state) {
-    (void)state;
+TEST(every_class_is_found_under_its_own_name) {
     for (int i = PICKLE_CLASS_RENDEZVOUS_STATE; i <= PICKLE_CLASS_ENCODE; i++) {
         enum pickle_class each = (enum pickle_class)i;
         enum pickle_class found;
@@ -23,8 +22,7 @@ static void every_class_is_found_under_its_own_name(void **state) {
     assert_int_equal(found, PICKLE_CLASS_SET);
 }
 
-static void nothing_else_is_known(void **state) {
-    (void)state;
+TEST(nothing_else_is_known) {
     assert_false(is_known("os", "system"));
     assert_false(is_known("builtins", "eval"));
     assert_false(is_known("__builtin__", "datetime"));
@@ -34,10 +32,3 @@ static void nothing_else_is_known(void **state) {
     assert_false(is_known("", ""));
     assert_false(is_known("torch.distributed.elastic.rendezvous.dynamic_rendezvous", "pickle"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_class_is_found_under_its_own_name),
-    cmocka_unit_test(nothing_else_is_known),
-};
-
-UNIT_TESTS(tests)

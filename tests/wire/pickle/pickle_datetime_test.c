@@ -52,20 +52,17 @@ static void assert_refused(const char *digits, enum failure_code wanted, const c
     text_clear(&reason);
 }
 
-static void times_without_a_zone_count_as_utc(void **state) {
-    (void)state;
+TEST(times_without_a_zone_count_as_utc) {
     assert_time(NAIVE(MOMENT), MOMENT_MICROSECONDS);
     assert_time(AWARE(MOMENT, ZONE(ZERO, ZERO, ZERO)), MOMENT_MICROSECONDS);
     assert_time(NAIVE("07b20101000000000000"), 0);
 }
 
-static void the_fold_of_an_hour_is_ignored(void **state) {
-    (void)state;
+TEST(the_fold_of_an_hour_is_ignored) {
     assert_time(NAIVE("07ea8b140b213001e240"), MOMENT_MICROSECONDS);
 }
 
-static void other_zones_are_reckoned_with(void **state) {
-    (void)state;
+TEST(other_zones_are_reckoned_with) {
     /* +05:30, and -1 day + 19 hours = -05:00 */
     assert_time(
         AWARE(MOMENT, ZONE(ZERO, "4d584d ", ZERO)), MOMENT_MICROSECONDS - 19800 * INT64_C(1000000));
@@ -74,15 +71,13 @@ static void other_zones_are_reckoned_with(void **state) {
     assert_time(AWARE(MOMENT, ZONE(ZERO, ZERO, "4b05 ")), MOMENT_MICROSECONDS - 5);
 }
 
-static void the_spelling_of_protocol_2_is_read(void **state) {
-    (void)state;
+TEST(the_spelling_of_protocol_2_is_read) {
     assert_time(DATETIME_CLASS ENCODE_FUNCTION
         "8c0c 07c3aa0b140b213001c3a240 8c066c6174696e31 86 52 85 52",
         MOMENT_MICROSECONDS);
 }
 
-static void dates_that_do_not_exist_are_malformed(void **state) {
-    (void)state;
+TEST(dates_that_do_not_exist_are_malformed) {
     static const char *const moments[] = {
         NAIVE("07ea0d140b2130000000"), NAIVE("07ea00140b2130000000"),
         NAIVE("07ea02 1d0b2130000000"), NAIVE("07ea04 1f0b2130000000"),
@@ -96,8 +91,7 @@ static void dates_that_do_not_exist_are_malformed(void **state) {
     assert_time(NAIVE("07d0021d000000000000"), 951782400 * INT64_C(1000000)); /* 2000-02-29 */
 }
 
-static void dates_nanoseconds_do_not_reach_are_refused(void **state) {
-    (void)state;
+TEST(dates_nanoseconds_do_not_reach_are_refused) {
     assert_refused(NAIVE("00010101000000000000"), FAILURE_LIMIT,
         "a date in the year 1, where 1678 to 2261 are read");
     assert_refused(NAIVE("270f0c1f173b3b0f423f"), FAILURE_LIMIT,
@@ -107,8 +101,7 @@ static void dates_nanoseconds_do_not_reach_are_refused(void **state) {
         9214646399999999 + 86399 * INT64_C(1000000));
 }
 
-static void what_is_no_datetime_is_named(void **state) {
-    (void)state;
+TEST(what_is_no_datetime_is_named) {
     static const char odd_zone[] = "a datetime with an odd time zone";
     assert_refused("4e", FAILURE_MALFORMED, "no datetime");
     assert_refused(ZONE(ZERO, ZERO, ZERO), FAILURE_MALFORMED, "no datetime");
@@ -140,8 +133,7 @@ static void assert_encoded(int64_t nanoseconds, const char *digits) {
     assert_hexadecimal(&encoded, digits);
 }
 
-static void times_are_written_down_to_the_microsecond(void **state) {
-    (void)state;
+TEST(times_are_written_down_to_the_microsecond) {
     assert_encoded(0, "07b20101000000000000");
     assert_encoded(MOMENT_MICROSECONDS * INT64_C(1000) + 999, MOMENT);
     assert_encoded(-1, "07b10c1f173b3b0f423f");
@@ -151,8 +143,7 @@ static void times_are_written_down_to_the_microsecond(void **state) {
     assert_encoded(INT64_MIN, "068d0915000c2b023748");
 }
 
-static void every_day_comes_back(void **state) {
-    (void)state;
+TEST(every_day_comes_back) {
     for (int64_t day = -106000; day < 106000; day += 7) {
         uint8_t bytes[PICKLE_DATETIME_BYTES];
         pickle_datetime_encode((struct wall_time){day * 86400 * INT64_C(1000000000)}, bytes);
@@ -177,17 +168,3 @@ static void every_day_comes_back(void **state) {
         pickle_document_clear(&document);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(times_without_a_zone_count_as_utc),
-    cmocka_unit_test(the_fold_of_an_hour_is_ignored),
-    cmocka_unit_test(other_zones_are_reckoned_with),
-    cmocka_unit_test(the_spelling_of_protocol_2_is_read),
-    cmocka_unit_test(dates_that_do_not_exist_are_malformed),
-    cmocka_unit_test(dates_nanoseconds_do_not_reach_are_refused),
-    cmocka_unit_test(what_is_no_datetime_is_named),
-    cmocka_unit_test(times_are_written_down_to_the_microsecond),
-    cmocka_unit_test(every_day_comes_back),
-};
-
-UNIT_TESTS(tests)

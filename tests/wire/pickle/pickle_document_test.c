@@ -56,7 +56,7 @@ static uint32_t add_object(struct fixture *fixture, enum pickle_class of_class) 
     return object;
 }
 
-static void items_come_in_the_order_in_which_they_were_put(void **state) {
+TEST_WITH(items_come_in_the_order_in_which_they_were_put, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t list = add_kind(fixture, PICKLE_VALUE_LIST);
     uint32_t other = add_kind(fixture, PICKLE_VALUE_LIST);
@@ -75,7 +75,7 @@ static void items_come_in_the_order_in_which_they_were_put(void **state) {
     assert_null(pickle_walk_next(&walk));
 }
 
-static void what_is_no_container_has_no_items(void **state) {
+TEST_WITH(what_is_no_container_has_no_items, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t integer = add_integer(fixture, 5);
     struct pickle_walk walk =
@@ -83,7 +83,7 @@ static void what_is_no_container_has_no_items(void **state) {
     assert_null(pickle_walk_next(&walk));
 }
 
-static void an_object_knows_its_class_arguments_and_attributes(void **state) {
+TEST_WITH(an_object_knows_its_class_arguments_and_attributes, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t object = add_object(fixture, PICKLE_CLASS_NODE);
     uint32_t dict = add_kind(fixture, PICKLE_VALUE_DICT);
@@ -104,7 +104,7 @@ static void an_object_knows_its_class_arguments_and_attributes(void **state) {
     assert_null(pickle_document_attribute(&fixture->document, value, "addr"));
 }
 
-static void a_second_state_is_malformed(void **state) {
+TEST_WITH(a_second_state_is_malformed, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t object = add_object(fixture, PICKLE_CLASS_NODE);
     uint32_t dict = add_kind(fixture, PICKLE_VALUE_DICT);
@@ -114,7 +114,7 @@ static void a_second_state_is_malformed(void **state) {
         FAILURE_MALFORMED);
 }
 
-static void no_value_can_hold_itself(void **state) {
+TEST_WITH(no_value_can_hold_itself, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t list = add_kind(fixture, PICKLE_VALUE_LIST);
     uint32_t other = add_kind(fixture, PICKLE_VALUE_LIST);
@@ -125,7 +125,7 @@ static void no_value_can_hold_itself(void **state) {
     assert_int_equal(put(fixture, list, other), FAILURE_MALFORMED);
 }
 
-static void too_much_is_refused(void **state) {
+TEST_WITH(too_much_is_refused, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t integer = add_integer(fixture, 1);
     uint32_t list = add_kind(fixture, PICKLE_VALUE_LIST);
@@ -149,7 +149,7 @@ static void too_much_is_refused(void **state) {
         pickle_document_add(&fixture->document, &none, &index, &fixture->reason), FAILURE_LIMIT);
 }
 
-static void depth_is_bounded(void **state) {
+TEST_WITH(depth_is_bounded, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t inner = add_kind(fixture, PICKLE_VALUE_LIST);
     for (int depth = 1; depth < PICKLE_MAXIMUM_DEPTH; depth++) {
@@ -162,7 +162,7 @@ static void depth_is_bounded(void **state) {
     assert_string_equal(text_string(&fixture->reason), "values nest deeper than 32");
 }
 
-static void attributes_are_bounded(void **state) {
+TEST_WITH(attributes_are_bounded, set_up, tear_down) {
     struct fixture *fixture = *state;
     fixture->document.maximum_items = 1000;
     uint32_t object = add_object(fixture, PICKLE_CLASS_NODE);
@@ -176,18 +176,3 @@ static void attributes_are_bounded(void **state) {
         FAILURE_LIMIT);
     assert_string_equal(text_string(&fixture->reason), "an object of more than 64 attributes");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(
-        items_come_in_the_order_in_which_they_were_put, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_is_no_container_has_no_items, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(
-        an_object_knows_its_class_arguments_and_attributes, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_second_state_is_malformed, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(no_value_can_hold_itself, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(too_much_is_refused, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(depth_is_bounded, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(attributes_are_bounded, set_up, tear_down),
-};
-
-UNIT_TESTS(tests)

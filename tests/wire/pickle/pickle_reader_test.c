@@ -39,8 +39,7 @@ static void assert_refused(const char *digits, enum failure_code wanted, const c
     text_clear(&reason);
 }
 
-static void integers_are_read_in_every_form(void **state) {
-    (void)state;
+TEST(integers_are_read_in_every_form) {
     assert_integer("4b00 2e", 0);
     assert_integer("4bff 2e", 255);
     assert_integer("4dffff 2e", 65535);
@@ -55,16 +54,14 @@ static void integers_are_read_in_every_form(void **state) {
     assert_integer("8a0afeffffffffffffff ffff 2e", -2);
 }
 
-static void integers_beyond_64_bits_are_refused(void **state) {
-    (void)state;
+TEST(integers_beyond_64_bits_are_refused) {
     static const char why[] = "an integer of more than 64 bits (at byte 2)";
     assert_refused("8a09000000000000008000 2e", FAILURE_LIMIT, why);
     assert_refused("8a09ffffffffffffff7fff 2e", FAILURE_LIMIT, why);
     assert_refused("8a09000000000000000001 2e", FAILURE_LIMIT, why);
 }
 
-static void containers_hold_what_was_put_into_them(void **state) {
-    (void)state;
+TEST(containers_hold_what_was_put_into_them) {
     struct pickle_document document;
     struct text reason = {0};
     /* {"a": [1, 2, 3], "b": (None, True)} with both forms of every opcode */
@@ -90,8 +87,7 @@ static void containers_hold_what_was_put_into_them(void **state) {
     pickle_document_clear(&document);
 }
 
-static void objects_are_only_remembered(void **state) {
-    (void)state;
+TEST(objects_are_only_remembered) {
     struct pickle_document document;
     struct text reason = {0};
     /* datetime.datetime(b"xy") */
@@ -105,8 +101,7 @@ static void objects_are_only_remembered(void **state) {
     pickle_document_clear(&document);
 }
 
-static void a_function_is_refused_by_its_name(void **state) {
-    (void)state;
+TEST(a_function_is_refused_by_its_name) {
 #define ONLY                                                                                       \
     ": a record may hold only _RendezvousState, _NodeDesc, datetime, timezone, timedelta and set"
     assert_refused("636f730a73797374656d0a 8c047472756585 52 2e", FAILURE_UNSUPPORTED,
@@ -117,8 +112,7 @@ static void a_function_is_refused_by_its_name(void **state) {
         "8c021b5b 8c0420c3a90a 93 2e", FAILURE_UNSUPPORTED, "refuses ?[.????" ONLY " (at byte 12)");
 }
 
-static void opcodes_no_record_needs_are_refused_by_name(void **state) {
-    (void)state;
+TEST(opcodes_no_record_needs_are_refused_by_name) {
     assert_refused("284930310a 2e", FAILURE_UNSUPPORTED,
         "refuses the opcode INT: no record needs it (at byte 3)");
     assert_refused("473ff0000000000000 2e", FAILURE_UNSUPPORTED,
@@ -130,8 +124,7 @@ static void opcodes_no_record_needs_are_refused_by_name(void **state) {
     assert_refused("ff", FAILURE_MALFORMED, "0xff is no opcode (at byte 2)");
 }
 
-static void what_is_cut_off_is_malformed_wherever_it_ends(void **state) {
-    (void)state;
+TEST(what_is_cut_off_is_malformed_wherever_it_ends) {
     struct bytes whole = {0};
     append_hexadecimal(&whole, PICKLE_FOUR_NODES);
     /* Removes the frame, because a cut input would otherwise fail at the frame first. */
@@ -150,8 +143,7 @@ static void what_is_cut_off_is_malformed_wherever_it_ends(void **state) {
     bytes_clear(&whole);
 }
 
-static void other_protocols_are_named(void **state) {
-    (void)state;
+TEST(other_protocols_are_named) {
     struct pickle_document document;
     struct text reason = {0};
     static const uint8_t sixth[] = {0x80, 6, 'N', '.'};
@@ -170,8 +162,7 @@ static void other_protocols_are_named(void **state) {
     text_clear(&reason);
 }
 
-static void broken_programs_are_malformed(void **state) {
-    (void)state;
+TEST(broken_programs_are_malformed) {
     assert_refused("2e", FAILURE_MALFORMED, "a value is missing on the stack (at byte 2)");
     assert_refused("75", FAILURE_MALFORMED, "a mark is missing on the stack (at byte 2)");
     assert_refused("7d 28 4b01 75", FAILURE_MALFORMED, "a key without a value (at byte 6)");
@@ -188,8 +179,7 @@ static void broken_programs_are_malformed(void **state) {
         "9509000000 00000000 4e2e", FAILURE_MALFORMED, "the pickle is cut off (at byte 2)");
 }
 
-static void loops_are_malformed(void **state) {
-    (void)state;
+TEST(loops_are_malformed) {
     static const char why[] = "a value that changes after it was used, or holds itself (at byte ";
     struct pickle_document document;
     static const char *const loops[] = {
@@ -202,8 +192,7 @@ static void loops_are_malformed(void **state) {
     }
 }
 
-static void references_cost_no_more_than_what_they_refer_to(void **state) {
-    (void)state;
+TEST(references_cost_no_more_than_what_they_refer_to) {
     /* Thirty tuples that contain each other: 2^30 values if they were copied. */
     struct bytes digits = {0};
     append_hexadecimal(&digits, "8004 4e");
@@ -221,8 +210,7 @@ static void references_cost_no_more_than_what_they_refer_to(void **state) {
     bytes_clear(&digits);
 }
 
-static void ceilings_hold(void **state) {
-    (void)state;
+TEST(ceilings_hold) {
     struct pickle_document document;
     struct text reason = {0};
     struct bytes input = {0};
@@ -247,25 +235,6 @@ static void ceilings_hold(void **state) {
         FAILURE_LIMIT, "too many marks on the stack (at byte 34)");
 }
 
-static void what_follows_the_end_is_not_looked_at(void **state) {
-    (void)state;
+TEST(what_follows_the_end_is_not_looked_at) {
     assert_integer("4b07 2e ff00", 7);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(integers_are_read_in_every_form),
-    cmocka_unit_test(integers_beyond_64_bits_are_refused),
-    cmocka_unit_test(containers_hold_what_was_put_into_them),
-    cmocka_unit_test(objects_are_only_remembered),
-    cmocka_unit_test(a_function_is_refused_by_its_name),
-    cmocka_unit_test(opcodes_no_record_needs_are_refused_by_name),
-    cmocka_unit_test(what_is_cut_off_is_malformed_wherever_it_ends),
-    cmocka_unit_test(other_protocols_are_named),
-    cmocka_unit_test(broken_programs_are_malformed),
-    cmocka_unit_test(loops_are_malformed),
-    cmocka_unit_test(references_cost_no_more_than_what_they_refer_to),
-    cmocka_unit_test(ceilings_hold),
-    cmocka_unit_test(what_follows_the_end_is_not_looked_at),
-};
-
-UNIT_TESTS(tests)

@@ -38,7 +38,7 @@ static int64_t pop_integer(struct fixture *fixture) {
     return fixture->document.values[value].integer;
 }
 
-static void the_last_value_comes_first(void **state) {
+TEST_WITH(the_last_value_comes_first, set_up, tear_down) {
     struct fixture *fixture = *state;
     push_integer(fixture, 1);
     push_integer(fixture, 2);
@@ -49,7 +49,7 @@ static void the_last_value_comes_first(void **state) {
     assert_string_equal(text_string(&fixture->reason), "a value is missing on the stack");
 }
 
-static void a_value_of_another_kind_is_named(void **state) {
+TEST_WITH(a_value_of_another_kind_is_named, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t value;
     push_integer(fixture, 1);
@@ -59,7 +59,7 @@ static void a_value_of_another_kind_is_named(void **state) {
     assert_int_equal(pop_integer(fixture), 1);
 }
 
-static void a_mark_fences_off_what_is_below(void **state) {
+TEST_WITH(a_mark_fences_off_what_is_below, set_up, tear_down) {
     struct fixture *fixture = *state;
     const uint32_t *values;
     size_t count;
@@ -78,7 +78,7 @@ static void a_mark_fences_off_what_is_below(void **state) {
     assert_int_equal(pickle_stack_pop_to_mark(&fixture->stack, &values, &count), FAILURE_MALFORMED);
 }
 
-static void a_mark_on_an_empty_stack_holds_nothing(void **state) {
+TEST_WITH(a_mark_on_an_empty_stack_holds_nothing, set_up, tear_down) {
     struct fixture *fixture = *state;
     const uint32_t *values;
     size_t count;
@@ -87,7 +87,7 @@ static void a_mark_on_an_empty_stack_holds_nothing(void **state) {
     assert_int_equal(count, 0);
 }
 
-static void dropping_takes_a_value_or_a_mark(void **state) {
+TEST_WITH(dropping_takes_a_value_or_a_mark, set_up, tear_down) {
     struct fixture *fixture = *state;
     push_integer(fixture, 1);
     push_integer(fixture, 2);
@@ -98,7 +98,7 @@ static void dropping_takes_a_value_or_a_mark(void **state) {
     assert_int_equal(pickle_stack_drop(&fixture->stack), FAILURE_MALFORMED);
 }
 
-static void the_memo_gives_back_what_was_kept(void **state) {
+TEST_WITH(the_memo_gives_back_what_was_kept, set_up, tear_down) {
     struct fixture *fixture = *state;
     push_integer(fixture, 1);
     assert_int_equal(pickle_stack_keep(&fixture->stack, 200), FAILURE_NONE);
@@ -113,7 +113,7 @@ static void the_memo_gives_back_what_was_kept(void **state) {
     assert_int_equal(pickle_stack_recall(&fixture->stack, 4000000000), FAILURE_MALFORMED);
 }
 
-static void stack_memo_and_marks_have_ceilings(void **state) {
+TEST_WITH(stack_memo_and_marks_have_ceilings, set_up, tear_down) {
     struct fixture *fixture = *state;
     push_integer(fixture, 1);
     assert_int_equal(pickle_stack_keep(&fixture->stack, 299), FAILURE_NONE);
@@ -128,15 +128,3 @@ static void stack_memo_and_marks_have_ceilings(void **state) {
     }
     assert_int_equal(pickle_stack_recall(&fixture->stack, 299), FAILURE_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(the_last_value_comes_first, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_value_of_another_kind_is_named, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_mark_fences_off_what_is_below, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_mark_on_an_empty_stack_holds_nothing, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(dropping_takes_a_value_or_a_mark, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_memo_gives_back_what_was_kept, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(stack_memo_and_marks_have_ceilings, set_up, tear_down),
-};
-
-UNIT_TESTS(tests)

@@ -15,8 +15,7 @@ static void assert_integer(int64_t integer, const char *digits) {
     bytes_clear(&out);
 }
 
-static void integers_take_the_shortest_form_as_python_writes_them(void **state) {
-    (void)state;
+TEST(integers_take_the_shortest_form_as_python_writes_them) {
     assert_integer(0, "8004 4b00 2e");
     assert_integer(255, "8004 4bff 2e");
     assert_integer(256, "8004 4d0001 2e");
@@ -31,8 +30,7 @@ static void integers_take_the_shortest_form_as_python_writes_them(void **state) 
     assert_integer(INT64_MIN, "8004 8a080000000000000080 2e");
 }
 
-static void values_are_spelled_as_opcodes(void **state) {
-    (void)state;
+TEST(values_are_spelled_as_opcodes) {
     struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
@@ -47,8 +45,7 @@ static void values_are_spelled_as_opcodes(void **state) {
     bytes_clear(&out);
 }
 
-static void classes_are_named_by_module_and_name(void **state) {
-    (void)state;
+TEST(classes_are_named_by_module_and_name) {
     struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
@@ -58,8 +55,7 @@ static void classes_are_named_by_module_and_name(void **state) {
     bytes_clear(&out);
 }
 
-static void long_text_has_a_long_length(void **state) {
-    (void)state;
+TEST(long_text_has_a_long_length) {
     char text[301];
     memset(text, 'a', sizeof text - 1);
     text[300] = '\0';
@@ -73,8 +69,7 @@ static void long_text_has_a_long_length(void **state) {
     bytes_clear(&out);
 }
 
-static void what_is_kept_is_recalled_by_its_slot(void **state) {
-    (void)state;
+TEST(what_is_kept_is_recalled_by_its_slot) {
     struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
@@ -98,8 +93,7 @@ static void what_is_kept_is_recalled_by_its_slot(void **state) {
     bytes_clear(&out);
 }
 
-static void a_failure_sticks_and_leaves_the_buffer_as_it_was(void **state) {
-    (void)state;
+TEST(a_failure_sticks_and_leaves_the_buffer_as_it_was) {
     struct bytes out;
     struct pickle_writer writer;
     bytes_init(&out, 8);
@@ -122,14 +116,3 @@ static void a_failure_sticks_and_leaves_the_buffer_as_it_was(void **state) {
     assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
     bytes_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(integers_take_the_shortest_form_as_python_writes_them),
-    cmocka_unit_test(values_are_spelled_as_opcodes),
-    cmocka_unit_test(classes_are_named_by_module_and_name),
-    cmocka_unit_test(long_text_has_a_long_length),
-    cmocka_unit_test(what_is_kept_is_recalled_by_its_slot),
-    cmocka_unit_test(a_failure_sticks_and_leaves_the_buffer_as_it_was),
-};
-
-UNIT_TESTS(tests)

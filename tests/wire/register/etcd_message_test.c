@@ -16,8 +16,7 @@ static void expect_bytes(struct bytes *bytes, const char *expected, size_t lengt
 /* The expected bytes were worked out by hand from the encoding; a real etcd reads them in
  * tests/interop. */
 
-static void last_key_of_a_range_is_asked_for(void **state) {
-    (void)state;
+TEST(last_key_of_a_range_is_asked_for) {
     struct bytes out = {0};
     etcd_write_range_last((struct etcd_range){"a/", "a0"}, &out);
     expect_bytes(&out,
@@ -29,22 +28,19 @@ static void last_key_of_a_range_is_asked_for(void **state) {
     expect_bytes(&out, "\x0a\x01k\x18\x01\x28\x02", 7);
 }
 
-static void value_is_put(void **state) {
-    (void)state;
+TEST(value_is_put) {
     struct bytes out = {0};
     etcd_write_put("k", slice_from_string("value"), &out);
     expect_bytes(&out, "\x0a\x01k\x12\x05value", 10);
 }
 
-static void name_and_password_are_given(void **state) {
-    (void)state;
+TEST(name_and_password_are_given) {
     struct bytes out = {0};
     etcd_write_authenticate("root", "pw", &out);
     expect_bytes(&out, "\x0a\x04root\x12\x02pw", 10);
 }
 
-static void puts_of_a_range_are_watched(void **state) {
-    (void)state;
+TEST(puts_of_a_range_are_watched) {
     struct bytes out = {0};
     etcd_write_watch((struct etcd_range){"e3", "e0"}, &out);
     expect_bytes(&out,
@@ -54,8 +50,7 @@ static void puts_of_a_range_are_watched(void **state) {
         12);
 }
 
-static void lengths_beyond_one_byte_are_varints(void **state) {
-    (void)state;
+TEST(lengths_beyond_one_byte_are_varints) {
     struct bytes out = {0};
     uint8_t value[300] = {0};
     etcd_write_put("k", (struct slice){value, sizeof value}, &out);
@@ -64,8 +59,7 @@ static void lengths_beyond_one_byte_are_varints(void **state) {
     bytes_clear(&out);
 }
 
-static void append_compares_puts_removes_or_reads(void **state) {
-    (void)state;
+TEST(append_compares_puts_removes_or_reads) {
     struct bytes out = {0};
     const struct etcd_append append = {
         .absent = {.key = "e2"},
@@ -96,8 +90,7 @@ static struct slice bytes_of(const char *data, size_t length) {
 }
 #define MESSAGE(text) bytes_of(text, sizeof(text) - 1)
 
-static void found_key_and_value_are_read(void **state) {
-    (void)state;
+TEST(found_key_and_value_are_read) {
     struct etcd_reply reply;
     assert_int_equal(etcd_read_range(MESSAGE("\x0a\x02\x08\x01\x12\x0b\x0a\x01k\x10\x05\x18\x05"
                                              "\x2a\x02vv\x20\x01"),
@@ -116,8 +109,7 @@ static void found_key_and_value_are_read(void **state) {
     etcd_reply_clear(&reply);
 }
 
-static void append_has_succeeded_or_tells_the_last_key(void **state) {
-    (void)state;
+TEST(append_has_succeeded_or_tells_the_last_key) {
     struct etcd_reply reply;
     assert_int_equal(etcd_read_append(MESSAGE("\x10\x01\x1a\x02\x12\x00"), &reply), FAILURE_NONE);
     assert_true(reply.has_succeeded);
@@ -132,8 +124,7 @@ static void append_has_succeeded_or_tells_the_last_key(void **state) {
     etcd_reply_clear(&reply);
 }
 
-static void a_watch_tells_the_last_key_that_was_put_or_that_it_is_over(void **state) {
-    (void)state;
+TEST(a_watch_tells_the_last_key_that_was_put_or_that_it_is_over) {
     struct etcd_reply reply;
     assert_int_equal(etcd_read_watch(MESSAGE("\x0a\x02\x18\x09\x18\x01"), &reply), FAILURE_NONE);
     assert_true(reply.is_created);
@@ -154,8 +145,7 @@ static void a_watch_tells_the_last_key_that_was_put_or_that_it_is_over(void **st
     assert_int_equal(etcd_read_watch(MESSAGE("\x5a\x09\x12"), &reply), FAILURE_MALFORMED);
 }
 
-static void token_is_read(void **state) {
-    (void)state;
+TEST(token_is_read) {
     char *token = NULL;
     assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00"), &token), FAILURE_MALFORMED);
     assert_null(token);
@@ -164,8 +154,7 @@ static void token_is_read(void **state) {
     free(token);
 }
 
-static void fields_of_a_later_etcd_are_skipped(void **state) {
-    (void)state;
+TEST(fields_of_a_later_etcd_are_skipped) {
     struct etcd_reply reply;
     /* a number, 8 bytes, text, 4 bytes: in a reply, in its range, and in the pair there */
     assert_int_equal(etcd_read_append(MESSAGE("\xb8\x3e\x01"
@@ -192,8 +181,7 @@ static void wrap(struct bytes *message, uint8_t tag) {
 }
 
 /* An operation of a reply can hold the reply of another transaction. */
-static void transactions_in_transactions_are_skipped(void **state) {
-    (void)state;
+TEST(transactions_in_transactions_are_skipped) {
     struct etcd_reply reply;
     struct bytes message = {0};
     for (int depth = 0; depth < 1000; depth++) {
@@ -206,8 +194,7 @@ static void transactions_in_transactions_are_skipped(void **state) {
     bytes_clear(&message);
 }
 
-static void fields_of_another_kind_are_refused(void **state) {
-    (void)state;
+TEST(fields_of_another_kind_are_refused) {
     struct etcd_reply reply;
     char *token;
     assert_int_equal(etcd_read_range(MESSAGE("\x10\x01"), &reply), FAILURE_MALFORMED);
@@ -217,8 +204,7 @@ static void fields_of_another_kind_are_refused(void **state) {
 }
 
 /* What etcd never sends, and Protocol Buffers has a rule for. */
-static void of_fields_that_come_twice_the_last_counts(void **state) {
-    (void)state;
+TEST(of_fields_that_come_twice_the_last_counts) {
     struct etcd_reply reply;
     char *token;
     assert_int_equal(etcd_read_token(MESSAGE("\x12\x01"
@@ -244,8 +230,7 @@ static void of_fields_that_come_twice_the_last_counts(void **state) {
 }
 
 /* The reply has two ranges, of which the second is empty. */
-static void key_of_one_range_is_not_lost_in_another(void **state) {
-    (void)state;
+TEST(key_of_one_range_is_not_lost_in_another) {
     struct etcd_reply reply;
     assert_int_equal(
         etcd_read_append(MESSAGE("\x1a\x07\x0a\x05\x12\x03\x0a\x01k\x1a\x02\x0a\x00"), &reply),
@@ -255,8 +240,7 @@ static void key_of_one_range_is_not_lost_in_another(void **state) {
     etcd_reply_clear(&reply);
 }
 
-static void message_of_the_largest_size_is_read(void **state) {
-    (void)state;
+TEST(message_of_the_largest_size_is_read) {
     struct etcd_reply reply;
     struct bytes message = {0};
     /* a pair, and its value of the rest */
@@ -275,8 +259,7 @@ static void message_of_the_largest_size_is_read(void **state) {
 }
 
 /* Each would have a struct of its own. */
-static void message_of_very_many_pieces_is_refused(void **state) {
-    (void)state;
+TEST(message_of_very_many_pieces_is_refused) {
     static const uint8_t pieces[][2] = {{0x12, 0x00}, {0x1a, 0x00}, {0x38, 0x01}};
     struct etcd_reply reply;
     struct bytes message = {0};
@@ -292,8 +275,7 @@ static void message_of_very_many_pieces_is_refused(void **state) {
 }
 
 /* After each try there is a little more memory: so it is missing at many places. */
-static void message_without_memory_is_a_limit(void **state) {
-    (void)state;
+TEST(message_without_memory_is_a_limit) {
     struct etcd_reply reply = {0};
     struct bytes message = {0};
     size_t failures = 0;
@@ -319,8 +301,7 @@ static void message_without_memory_is_a_limit(void **state) {
     bytes_clear(&message);
 }
 
-static void broken_messages_are_refused(void **state) {
-    (void)state;
+TEST(broken_messages_are_refused) {
     struct etcd_reply reply = {.has_key = true};
     assert_int_equal(etcd_read_range(MESSAGE("\x12"), &reply), FAILURE_MALFORMED);
     assert_int_equal(etcd_read_range(MESSAGE("\x12\x05k"), &reply), FAILURE_MALFORMED);
@@ -333,8 +314,7 @@ static void broken_messages_are_refused(void **state) {
     assert_true(reply.has_key);
 }
 
-static void frame_surrounds_one_message(void **state) {
-    (void)state;
+TEST(frame_surrounds_one_message) {
     struct bytes out = {0};
     struct slice message;
     grpc_write_frame(slice_from_string("abc"), &out);
@@ -351,8 +331,7 @@ static void frame_surrounds_one_message(void **state) {
     assert_int_equal(grpc_read_frame(MESSAGE("\x00\x7f\x00\x00\x00"), &message), FAILURE_LIMIT);
 }
 
-static void frames_of_a_stream_are_taken_one_by_one(void **state) {
-    (void)state;
+TEST(frames_of_a_stream_are_taken_one_by_one) {
     struct bytes out = {0};
     struct slice message;
     size_t length;
@@ -374,29 +353,3 @@ static void frames_of_a_stream_are_taken_one_by_one(void **state) {
     assert_false(grpc_take_frame(MESSAGE("\x01\x00\x00\x00\x00"), &message, &length));
     assert_false(grpc_take_frame(MESSAGE("\x00\xff\xff\xff\xff"), &message, &length));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(last_key_of_a_range_is_asked_for),
-    cmocka_unit_test(value_is_put),
-    cmocka_unit_test(name_and_password_are_given),
-    cmocka_unit_test(puts_of_a_range_are_watched),
-    cmocka_unit_test(a_watch_tells_the_last_key_that_was_put_or_that_it_is_over),
-    cmocka_unit_test(frames_of_a_stream_are_taken_one_by_one),
-    cmocka_unit_test(lengths_beyond_one_byte_are_varints),
-    cmocka_unit_test(append_compares_puts_removes_or_reads),
-    cmocka_unit_test(found_key_and_value_are_read),
-    cmocka_unit_test(append_has_succeeded_or_tells_the_last_key),
-    cmocka_unit_test(token_is_read),
-    cmocka_unit_test(fields_of_a_later_etcd_are_skipped),
-    cmocka_unit_test(transactions_in_transactions_are_skipped),
-    cmocka_unit_test(fields_of_another_kind_are_refused),
-    cmocka_unit_test(of_fields_that_come_twice_the_last_counts),
-    cmocka_unit_test(key_of_one_range_is_not_lost_in_another),
-    cmocka_unit_test(message_of_the_largest_size_is_read),
-    cmocka_unit_test(message_of_very_many_pieces_is_refused),
-    cmocka_unit_test(message_without_memory_is_a_limit),
-    cmocka_unit_test(broken_messages_are_refused),
-    cmocka_unit_test(frame_surrounds_one_message),
-};
-
-UNIT_TESTS(tests)

@@ -23,8 +23,7 @@ static void expect_text(struct kubernetes_object *object, const char *expected) 
     kubernetes_object_free(object);
 }
 
-static void new_config_map_has_our_label_and_no_version(void **state) {
-    (void)state;
+TEST(new_config_map_has_our_label_and_no_version) {
     struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_CONFIG_MAP, "train");
     assert_true(kubernetes_object_has_label(object));
     assert_null(kubernetes_object_value(object, "entry.a"));
@@ -35,8 +34,7 @@ static void new_config_map_has_our_label_and_no_version(void **state) {
                         "\"data\": {\"entry.a\": \"the \\\"text\\\"\\n\"}}");
 }
 
-static void new_lease_keeps_renewals_beside_its_holder(void **state) {
-    (void)state;
+TEST(new_lease_keeps_renewals_beside_its_holder) {
     struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_LEASE, "train");
     kubernetes_object_set_value(object, "renewal.a.1", "x");
     kubernetes_object_set_holder(object, "node1");
@@ -48,8 +46,7 @@ static void new_lease_keeps_renewals_beside_its_holder(void **state) {
                         "\"spec\": {\"holderIdentity\": \"node1\"}}");
 }
 
-static void what_others_have_written_stays(void **state) {
-    (void)state;
+TEST(what_others_have_written_stays) {
     struct kubernetes_object *object = read_object(CONFIG_MAP, KUBERNETES_CONFIG_MAP);
     assert_true(kubernetes_object_has_label(object));
     assert_string_equal(kubernetes_object_value(object, "entry.b"), "B");
@@ -61,8 +58,7 @@ static void what_others_have_written_stays(void **state) {
         "\"data\": {\"entry.a\": \"A\", \"entry.b\": \"C\"}, \"immutable\": false}");
 }
 
-static void old_numbers_are_removed_of_one_name(void **state) {
-    (void)state;
+TEST(old_numbers_are_removed_of_one_name) {
     struct kubernetes_object *object =
         read_object("{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\", "
                     "\"annotations\": {\"r.a.9\": \"1\", \"r.a.10\": \"2\", \"r.a.11\": \"3\", "
@@ -75,8 +71,7 @@ static void old_numbers_are_removed_of_one_name(void **state) {
         "\"r.a.\": \"7\"}}}");
 }
 
-static void other_objects_are_refused(void **state) {
-    (void)state;
+TEST(other_objects_are_refused) {
     static const char *const wrong[] = {"", "[]", "{}", "<html>",
         "{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\"}}",
         "{\"kind\": \"ConfigMap\", \"metadata\": {}}", "{\"kind\": \"ConfigMap\"}",
@@ -90,8 +85,7 @@ static void other_objects_are_refused(void **state) {
     }
 }
 
-static void object_without_our_label_is_told(void **state) {
-    (void)state;
+TEST(object_without_our_label_is_told) {
     static const char *const foreign[] = {
         "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\"}, \"data\": []}",
         "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\", "
@@ -104,8 +98,7 @@ static void object_without_our_label_is_told(void **state) {
     }
 }
 
-static void a_watch_tells_of_changes(void **state) {
-    (void)state;
+TEST(a_watch_tells_of_changes) {
     static const char *const types[] = {"ADDED", "MODIFIED"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct kubernetes_object *object = NULL;
@@ -120,8 +113,7 @@ static void a_watch_tells_of_changes(void **state) {
     }
 }
 
-static void a_watch_that_tells_of_no_change_goes_on_or_is_over(void **state) {
-    (void)state;
+TEST(a_watch_that_tells_of_no_change_goes_on_or_is_over) {
     static const struct {
         const char *line;
         enum kubernetes_event event;
@@ -146,8 +138,7 @@ static void a_watch_that_tells_of_no_change_goes_on_or_is_over(void **state) {
     }
 }
 
-static void a_version_has_digits(void **state) {
-    (void)state;
+TEST(a_version_has_digits) {
     struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_LEASE, "train");
     assert_string_equal(kubernetes_object_version(object), "");
     kubernetes_object_free(object);
@@ -164,8 +155,7 @@ static void expect_status(const char *text, const char *words, int64_t seconds) 
     text_clear(&found);
 }
 
-static void status_says_why_and_when_to_ask_again(void **state) {
-    (void)state;
+TEST(status_says_why_and_when_to_ask_again) {
     expect_status("{\"kind\": \"Status\", \"message\": \"too many\", "
                   "\"details\": {\"retryAfterSeconds\": 2}}",
         "too many", 2);
@@ -175,8 +165,7 @@ static void status_says_why_and_when_to_ask_again(void **state) {
     expect_status("Client sent an HTTP request to an HTTPS server.", "", 0);
 }
 
-static void long_words_are_cut(void **state) {
-    (void)state;
+TEST(long_words_are_cut) {
     struct text words = {0};
     char *text = text_format("{\"kind\": \"Status\", \"message\": \"%01000d\"}", 0);
     assert_int_equal(kubernetes_status_read(slice_from_string(text), &words), 0);
@@ -184,19 +173,3 @@ static void long_words_are_cut(void **state) {
     text_clear(&words);
     free(text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(new_config_map_has_our_label_and_no_version),
-    cmocka_unit_test(new_lease_keeps_renewals_beside_its_holder),
-    cmocka_unit_test(what_others_have_written_stays),
-    cmocka_unit_test(old_numbers_are_removed_of_one_name),
-    cmocka_unit_test(other_objects_are_refused),
-    cmocka_unit_test(object_without_our_label_is_told),
-    cmocka_unit_test(a_watch_tells_of_changes),
-    cmocka_unit_test(a_watch_that_tells_of_no_change_goes_on_or_is_over),
-    cmocka_unit_test(a_version_has_digits),
-    cmocka_unit_test(status_says_why_and_when_to_ask_again),
-    cmocka_unit_test(long_words_are_cut),
-};
-
-UNIT_TESTS(tests)

@@ -54,8 +54,7 @@ static void expect_survives(struct register_entry *entry) {
     text_clear(&text);
 }
 
-static void entry_is_one_json_object(void **state) {
-    (void)state;
+TEST(entry_is_one_json_object) {
     struct register_entry entry = make_entry("node \"1\"", "10.0.0.1:1,[::1]:2", 2);
     struct text text = {0};
     register_entry_write(&entry, &text);
@@ -68,14 +67,12 @@ static void entry_is_one_json_object(void **state) {
     expect_survives(&entry);
 }
 
-static void record_may_be_empty(void **state) {
-    (void)state;
+TEST(record_may_be_empty) {
     struct register_entry entry = make_entry("h", "", 0);
     expect_survives(&entry);
 }
 
-static void largest_entry_fits(void **state) {
-    (void)state;
+TEST(largest_entry_fits) {
     char *host = memory_allocate(REGISTER_ENTRY_HOST_MAXIMUM + 1);
     char *addresses = memory_allocate(REGISTER_ENTRY_ADDRESSES_MAXIMUM + 1);
     memset(host, 1, REGISTER_ENTRY_HOST_MAXIMUM); /* six characters each in JSON */
@@ -88,8 +85,7 @@ static void largest_entry_fits(void **state) {
     free(addresses);
 }
 
-static void members_of_later_versions_are_skipped(void **state) {
-    (void)state;
+TEST(members_of_later_versions_are_skipped) {
     assert_int_equal(read_text("{\"muster_register\": 1, \"number\": 1, \"term\": 1, \"kind\": "
                                "\"claim\", \"host\": \"h\", \"addresses\": \"\", \"settings\": "
                                "\"\", \"nonce\": \"" NONCE "\", \"record\": \"\", \"new\": [1]}",
@@ -97,8 +93,7 @@ static void members_of_later_versions_are_skipped(void **state) {
         FAILURE_NONE);
 }
 
-static void other_texts_are_refused_with_a_reason(void **state) {
-    (void)state;
+TEST(other_texts_are_refused_with_a_reason) {
     static const struct {
         const char *text;
         enum failure_code code;
@@ -135,20 +130,8 @@ static void other_texts_are_refused_with_a_reason(void **state) {
     }
 }
 
-static void text_beyond_the_limit_is_not_parsed(void **state) {
-    (void)state;
+TEST(text_beyond_the_limit_is_not_parsed) {
     struct slice input = {(const uint8_t *)"{}", REGISTER_ENTRY_TEXT_MAXIMUM + 1};
     struct register_entry entry;
     assert_int_equal(register_entry_read(input, &entry, NULL), FAILURE_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(entry_is_one_json_object),
-    cmocka_unit_test(record_may_be_empty),
-    cmocka_unit_test(largest_entry_fits),
-    cmocka_unit_test(members_of_later_versions_are_skipped),
-    cmocka_unit_test(other_texts_are_refused_with_a_reason),
-    cmocka_unit_test(text_beyond_the_limit_is_not_parsed),
-};
-
-UNIT_TESTS(tests)

@@ -13,8 +13,7 @@ static void assert_pair(const char *plain, const char *encoded) {
     bytes_clear(&out);
 }
 
-static void the_examples_of_the_standard_hold(void **state) {
-    (void)state;
+TEST(the_examples_of_the_standard_hold) {
     assert_pair("", "");
     assert_pair("f", "Zg==");
     assert_pair("fo", "Zm8=");
@@ -25,8 +24,7 @@ static void the_examples_of_the_standard_hold(void **state) {
     assert_pair("\373\377\276", "+/++");
 }
 
-static void every_byte_comes_back_wherever_it_stands(void **state) {
-    (void)state;
+TEST(every_byte_comes_back_wherever_it_stands) {
     uint8_t plain[259];
     for (size_t i = 0; i < sizeof plain; i++) {
         plain[i] = (uint8_t)(i * 37);
@@ -43,8 +41,7 @@ static void every_byte_comes_back_wherever_it_stands(void **state) {
     }
 }
 
-static void what_python_skips_is_skipped(void **state) {
-    (void)state;
+TEST(what_python_skips_is_skipped) {
     static const char *const same[] = {
         "Zm8=", "Z m\n8\t=", "-Zm8_=", "=Zm8=", "Z=m8=", "Zm8==", "Zm8=!", "\377Zm8="};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -55,8 +52,7 @@ static void what_python_skips_is_skipped(void **state) {
     }
 }
 
-static void bad_padding_is_malformed_and_adds_nothing(void **state) {
-    (void)state;
+TEST(bad_padding_is_malformed_and_adds_nothing) {
     static const char *const wrong[] = {"Z", "Zg", "Zg=", "Zm8", "Zm9vY", "Zm9vYg",
         "Z===", "Zm9vYg=", "Zg=A", "Zm9vZ=", "Zm8=A", "Zm8=Zm8=", "Zg==AB"};
     struct bytes out = {0};
@@ -68,8 +64,7 @@ static void bad_padding_is_malformed_and_adds_nothing(void **state) {
     bytes_clear(&out);
 }
 
-static void the_ceiling_holds_both_ways(void **state) {
-    (void)state;
+TEST(the_ceiling_holds_both_ways) {
     struct bytes out;
     bytes_init(&out, 7);
     assert_int_equal(base64_encode(slice_from_string("four"), &out), FAILURE_LIMIT);
@@ -80,13 +75,3 @@ static void the_ceiling_holds_both_ways(void **state) {
     assert_int_equal(out.length, 7);
     bytes_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_examples_of_the_standard_hold),
-    cmocka_unit_test(every_byte_comes_back_wherever_it_stands),
-    cmocka_unit_test(what_python_skips_is_skipped),
-    cmocka_unit_test(bad_padding_is_malformed_and_adds_nothing),
-    cmocka_unit_test(the_ceiling_holds_both_ways),
-};
-
-UNIT_TESTS(tests)

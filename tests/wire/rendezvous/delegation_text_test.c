@@ -5,8 +5,7 @@
 
 #include "wire/rendezvous/delegation_text.h"
 
-static void a_wish_is_spelled_as_the_header_says(void **state) {
-    (void)state;
+TEST(a_wish_is_spelled_as_the_header_says) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
     struct text text = {0};
@@ -23,8 +22,7 @@ static void a_wish_is_spelled_as_the_header_says(void **state) {
     text_clear(&text);
 }
 
-static void a_role_is_said_with_a_wish(void **state) {
-    (void)state;
+TEST(a_role_is_said_with_a_wish) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
     struct text text = {0};
@@ -41,8 +39,7 @@ static void a_role_is_said_with_a_wish(void **state) {
     text_clear(&text);
 }
 
-static void the_longest_wish_fits_into_a_presence_key(void **state) {
-    (void)state;
+TEST(the_longest_wish_fits_into_a_presence_key) {
     struct rendezvous_wish wish = {.kind = RENDEZVOUS_WISH_LEAVE,
         .sequence = INT64_MAX / 4,
         .finished_round = INT64_MAX / 4,
@@ -70,8 +67,7 @@ static void the_longest_wish_fits_into_a_presence_key(void **state) {
     text_clear(&text);
 }
 
-static void rank_0_says_where_the_workers_meet(void **state) {
-    (void)state;
+TEST(rank_0_says_where_the_workers_meet) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
     struct text text = {0};
@@ -90,8 +86,7 @@ static void rank_0_says_where_the_workers_meet(void **state) {
     text_clear(&text);
 }
 
-static void a_node_says_for_which_round_it_is_ready(void **state) {
-    (void)state;
+TEST(a_node_says_for_which_round_it_is_ready) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
     struct text text = {0};
@@ -110,8 +105,7 @@ static void a_node_says_for_which_round_it_is_ready(void **state) {
     text_clear(&text);
 }
 
-static void other_values_are_no_wish(void **state) {
-    (void)state;
+TEST(other_values_are_no_wish) {
     static const char *const texts[] = {"", "running", "finished", "wish", "wish join",
         "wish jo 1 -1 -1 0 -1 0 0 -1", "wish join 0 -1 -1 0 -1 0 0 -1",
         "wish join 1 -2 -1 0 -1 0 0 -1", "wish join 1 -1 -1 2 -1 0 0 -1",
@@ -135,8 +129,7 @@ static struct slice slice_of(const struct text *text) {
     return slice_from_string(text_string(text));
 }
 
-static void a_standing_lists_this_node_alone(void **state) {
-    (void)state;
+TEST(a_standing_lists_this_node_alone) {
     struct rendezvous_state record = {.round = 8,
         .is_complete = true,
         .is_frozen = true,
@@ -170,8 +163,7 @@ static void a_standing_lists_this_node_alone(void **state) {
     text_clear(&text);
 }
 
-static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
-    (void)state;
+TEST(a_standing_of_a_ranked_round_has_the_ranks) {
     static const char *const wrong[] = {
         "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1",         /* no ranks */
         "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1 2 2 1 2", /* a rank beyond the last */
@@ -219,8 +211,7 @@ static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
     text_clear(&text);
 }
 
-static void a_round_that_is_held_is_told_without_ranks(void **state) {
-    (void)state;
+TEST(a_round_that_is_held_is_told_without_ranks) {
     static const char *const wrong[] = {
         "standing 1 1 0 0 0 0 0 0 0 1153 2 0 0 1 1 1 2 1 2",     /* it is ranked, too */
         "standing 1 1 0 0 0 0 0 0 0 1665 2 0 0 1 1 1 2 1 2 1 a", /* and they meet */
@@ -251,8 +242,7 @@ static void a_round_that_is_held_is_told_without_ranks(void **state) {
     text_clear(&text);
 }
 
-static void a_round_that_another_host_has_ranked_is_known_as_such(void **state) {
-    (void)state;
+TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
     static const char *const wrong[] = {
         "standing 1 1 0 0 0 0 0 0 0 385 2 0 0 1 1 1 2 1 2", /* and by this one */
         "standing 1 1 0 0 0 0 0 0 0 256 2 0 0 1 1",         /* an open round */
@@ -278,8 +268,7 @@ static void a_round_that_another_host_has_ranked_is_known_as_such(void **state) 
     text_clear(&text);
 }
 
-static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
-    (void)state;
+TEST(a_standing_has_the_same_size_for_any_number_of_nodes) {
     struct rendezvous_state record = {0};
     struct rendezvous_telling telling = {.place = NODE_TABLE_ABSENT};
     struct delegation_standing read;
@@ -303,8 +292,7 @@ static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
     text_clear(&text);
 }
 
-static void a_standing_that_no_record_has_is_refused(void **state) {
-    (void)state;
+TEST(a_standing_that_no_record_has_is_refused) {
     static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
         "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
@@ -322,20 +310,3 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
     struct slice too_long = {(const uint8_t *)longest, sizeof longest};
     assert_int_equal(delegation_standing_read(too_long, &standing), FAILURE_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_wish_is_spelled_as_the_header_says),
-    cmocka_unit_test(a_role_is_said_with_a_wish),
-    cmocka_unit_test(the_longest_wish_fits_into_a_presence_key),
-    cmocka_unit_test(rank_0_says_where_the_workers_meet),
-    cmocka_unit_test(a_node_says_for_which_round_it_is_ready),
-    cmocka_unit_test(other_values_are_no_wish),
-    cmocka_unit_test(a_standing_lists_this_node_alone),
-    cmocka_unit_test(a_standing_of_a_ranked_round_has_the_ranks),
-    cmocka_unit_test(a_round_that_is_held_is_told_without_ranks),
-    cmocka_unit_test(a_round_that_another_host_has_ranked_is_known_as_such),
-    cmocka_unit_test(a_standing_has_the_same_size_for_any_number_of_nodes),
-    cmocka_unit_test(a_standing_that_no_record_has_is_refused),
-};
-
-UNIT_TESTS(tests)

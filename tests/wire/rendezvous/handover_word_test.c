@@ -3,8 +3,7 @@
 
 #include "wire/rendezvous/host_answer.h"
 
-static void each_word_is_read_as_itself(void **state) {
-    (void)state;
+TEST(each_word_is_read_as_itself) {
     for (int i = 0; i < HANDOVER_WORD_COUNT; i++) {
         enum handover_word word = HANDOVER_WORD_COUNT;
         assert_true(handover_word_read(
@@ -13,7 +12,7 @@ static void each_word_is_read_as_itself(void **state) {
     }
 }
 
-static void no_other_text_is_a_word(void **state) {
+TEST(no_other_text_is_a_word) {
     static const char *const texts[] = {"", "name", "named ", "Moved", "moved 3", "standing 2"};
     enum handover_word word = HANDOVER_MOVED;
     (void)state;
@@ -22,10 +21,3 @@ static void no_other_text_is_a_word(void **state) {
         assert_int_equal(word, HANDOVER_MOVED);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_word_is_read_as_itself),
-    cmocka_unit_test(no_other_text_is_a_word),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 static char names[] = "node7.local 10.0.0.7";
 
-static void it_is_spelled_as_the_header_says(void **state) {
-    (void)state;
+TEST(it_is_spelled_as_the_header_says) {
     struct text text = {0};
     host_answer_write(&(struct host_answer){3, {29400, names}}, &text);
     assert_string_equal(text_string(&text),
@@ -16,9 +15,3 @@ static void it_is_spelled_as_the_header_says(void **state) {
     assert_string_equal(text_string(&text), "{\"muster_host\": 1, \"term\": 0}");
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_is_spelled_as_the_header_says),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 
 #define SIXTY_THREE "012345678901234567890123456789012345678901234567890123456789012"
 
-static void this_program_has_a_version_that_can_be_read(void **state) {
-    (void)state;
+TEST(this_program_has_a_version_that_can_be_read) {
     struct protocol_version own = protocol_version_own();
     struct protocol_version read;
     struct text text = {0};
@@ -19,8 +18,7 @@ static void this_program_has_a_version_that_can_be_read(void **state) {
     text_clear(&text);
 }
 
-static void a_later_version_is_read_and_described(void **state) {
-    (void)state;
+TEST(a_later_version_is_read_and_described) {
     struct protocol_version version;
     struct text text = {0};
     struct slice later = slice_from_string("999999 muster 12.0~rc1");
@@ -34,8 +32,7 @@ static void a_later_version_is_read_and_described(void **state) {
     assert_string_equal(version.program, SIXTY_THREE);
 }
 
-static void other_texts_are_no_versions(void **state) {
-    (void)state;
+TEST(other_texts_are_no_versions) {
     static const char *const texts[] = {"", " ", "1", "1 ", "muster 1", "0 muster", "01 muster",
         "-1 muster", "+1 muster", "1_0 muster", "1\tmuster", "1000000 muster",
         "99999999999999999999 muster", "1 \033[2J", "1 m\n", "1 \x7f", "1 m\xc3\xbc",
@@ -48,11 +45,3 @@ static void other_texts_are_no_versions(void **state) {
         assert_string_equal(version.program, "kept");
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(this_program_has_a_version_that_can_be_read),
-    cmocka_unit_test(a_later_version_is_read_and_described),
-    cmocka_unit_test(other_texts_are_no_versions),
-};
-
-UNIT_TESTS(tests)

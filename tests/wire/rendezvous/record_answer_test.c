@@ -15,8 +15,7 @@ static void expect_broken(struct lone_node *node, const char *part) {
     "protocol, and this is muster " MUSTER_VERSION ", which speaks version 1 of Muster's "         \
     "protocol; use one version of Muster on all nodes of a job"
 
-static void another_protocol_is_refused_and_the_server_has_heard_of_it(void **state) {
-    (void)state;
+TEST(another_protocol_is_refused_and_the_server_has_heard_of_it) {
     struct lone_node node;
     lone_set_up(&node);
     lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
@@ -32,8 +31,7 @@ static void another_protocol_is_refused_and_the_server_has_heard_of_it(void **st
     lone_tear_down(&node);
 }
 
-static void another_protocol_is_refused_by_a_server_that_tells_nobody(void **state) {
-    (void)state;
+TEST(another_protocol_is_refused_by_a_server_that_tells_nobody) {
     struct lone_node node;
     lone_set_up(&node);
     lone_reply(&node, lone_ask_protocol(&node, false), lone_blob("2 muster 9.1"));
@@ -41,8 +39,7 @@ static void another_protocol_is_refused_by_a_server_that_tells_nobody(void **sta
     lone_tear_down(&node);
 }
 
-static void a_protocol_that_is_none_is_named(void **state) {
-    (void)state;
+TEST(a_protocol_that_is_none_is_named) {
     static const char *const texts[] = {"", "1", "2 \033[2J", "muster"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct lone_node node;
@@ -54,8 +51,7 @@ static void a_protocol_that_is_none_is_named(void **state) {
     }
 }
 
-static void a_node_that_is_refused_may_be_dropped_before_the_server_has_heard(void **state) {
-    (void)state;
+TEST(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard) {
     struct lone_node node;
     lone_set_up(&node);
     lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
@@ -63,8 +59,7 @@ static void a_node_that_is_refused_may_be_dropped_before_the_server_has_heard(vo
     lone_tear_down(&node);
 }
 
-static void other_settings_are_refused_and_shown(void **state) {
-    (void)state;
+TEST(other_settings_are_refused_and_shown) {
     struct lone_node node;
     lone_set_up(&node);
     lone_reply(&node, lone_connect(&node, true), lone_blob("2:4"));
@@ -73,8 +68,7 @@ static void other_settings_are_refused_and_shown(void **state) {
     lone_tear_down(&node);
 }
 
-static void settings_that_are_no_sizes_are_not_shown(void **state) {
-    (void)state;
+TEST(settings_that_are_no_sizes_are_not_shown) {
     static const char *const texts[] = {
         "", "1:\033[2J", "1:4 ", "1234567890:1234567890123456789012"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -86,8 +80,7 @@ static void settings_that_are_no_sizes_are_not_shown(void **state) {
     }
 }
 
-static void a_record_that_makes_no_sense_is_named(void **state) {
-    (void)state;
+TEST(a_record_that_makes_no_sense_is_named) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -98,8 +91,7 @@ static void a_record_that_makes_no_sense_is_named(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_counter_of_changes_that_counts_nothing_is_named(void **state) {
-    (void)state;
+TEST(a_counter_of_changes_that_counts_nothing_is_named) {
     static const int64_t counts[] = {INT64_MAX, INT64_MIN, -1};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         struct lone_node node;
@@ -114,8 +106,7 @@ static void a_counter_of_changes_that_counts_nothing_is_named(void **state) {
     }
 }
 
-static void a_counter_that_was_deleted_counts_on(void **state) {
-    (void)state;
+TEST(a_counter_that_was_deleted_counts_on) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -133,8 +124,7 @@ static void a_counter_that_was_deleted_counts_on(void **state) {
 }
 
 /* The watcher's lane may be faster than the one on which the count was asked before. */
-static void a_count_from_before_the_last_change_is_no_deleted_counter(void **state) {
-    (void)state;
+TEST(a_count_from_before_the_last_change_is_no_deleted_counter) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -151,8 +141,7 @@ static void a_count_from_before_the_last_change_is_no_deleted_counter(void **sta
     lone_tear_down(&node);
 }
 
-static void a_new_change_has_a_number_that_can_be_waited_for(void **state) {
-    (void)state;
+TEST(a_new_change_has_a_number_that_can_be_waited_for) {
     static const int64_t counts[] = {INT64_MAX, INT64_MIN, 0};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         struct lone_node node;
@@ -165,8 +154,7 @@ static void a_new_change_has_a_number_that_can_be_waited_for(void **state) {
     }
 }
 
-static void an_answer_of_another_kind_ends_it(void **state) {
-    (void)state;
+TEST(an_answer_of_another_kind_ends_it) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -176,8 +164,7 @@ static void an_answer_of_another_kind_ends_it(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_wait_that_the_store_calls_off_ends_it(void **state) {
-    (void)state;
+TEST(a_wait_that_the_store_calls_off_ends_it) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -189,8 +176,7 @@ static void a_wait_that_the_store_calls_off_ends_it(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_record_that_is_too_long_is_named_and_another_reply_is_not(void **state) {
-    (void)state;
+TEST(a_record_that_is_too_long_is_named_and_another_reply_is_not) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -214,8 +200,7 @@ static void a_record_that_is_too_long_is_named_and_another_reply_is_not(void **s
 
 /* A TCPStore that has no value repeats the one that is expected. The next write then expects none.
  */
-static void a_record_that_was_deleted_can_be_written_again(void **state) {
-    (void)state;
+TEST(a_record_that_was_deleted_can_be_written_again) {
     struct lone_node node;
     struct bytes text = {0};
     struct rendezvous_state record = {.round = 6};
@@ -243,8 +228,7 @@ static void a_record_that_was_deleted_can_be_written_again(void **state) {
 }
 
 /* Upstream's Python skips characters outside the base64 alphabet. */
-static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state) {
-    (void)state;
+TEST(a_record_with_a_nul_between_its_letters_can_be_replaced) {
     struct lone_node node;
     struct bytes text = {0};
     struct rendezvous_state record = {.round = 6};
@@ -315,8 +299,7 @@ static uint64_t delegate_up(struct lone_node *node) {
     return lone_sent(node, STORE_QUEUE_POP, STANDING);
 }
 
-static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state) {
-    (void)state;
+TEST(a_node_that_delegates_takes_its_standing_from_its_queue) {
     struct lone_node node;
     lone_reply(&node, delegate_up(&node), item("standing 1 8 0 0 7 0 0 4 0 1 4 0 0 1 2"));
     (void)lone_sent(&node, STORE_QUEUE_POP, STANDING);
@@ -332,8 +315,7 @@ static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state
     lone_tear_down(&node);
 }
 
-static void a_node_that_delegates_asks_everything_over_one_lane(void **state) {
-    (void)state;
+TEST(a_node_that_delegates_asks_everything_over_one_lane) {
     struct lone_node node;
     (void)delegate_up(&node);
     assert_true(last_sent(&node)->rests);
@@ -348,8 +330,7 @@ static void a_node_that_delegates_asks_everything_over_one_lane(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_node_that_is_not_offered_delegation_asks_for_presence_alone(void **state) {
-    (void)state;
+TEST(a_node_that_is_not_offered_delegation_asks_for_presence_alone) {
     struct lone_node node;
     uint64_t offered = ask_for_delegation(&node);
     uint64_t protocol = lone_sent(&node, STORE_COMPARE_SET, LONE_OWN "protocol");
@@ -364,8 +345,7 @@ static void a_node_that_is_not_offered_delegation_asks_for_presence_alone(void *
     lone_tear_down(&node);
 }
 
-static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
-    (void)state;
+TEST(a_node_that_is_let_go_waits_for_changes_again) {
     struct lone_node node;
     lone_reply(&node, delegate_up(&node), item("withdrawn 1"));
     assert_true(lone_told(&node, RENDEZVOUS_EVENT_STANDING)->standing.is_withdrawn);
@@ -395,8 +375,7 @@ static uint64_t follow_up(struct lone_node *node) {
     return tag;
 }
 
-static void a_node_hears_that_its_host_leaves_and_who_follows(void **state) {
-    (void)state;
+TEST(a_node_hears_that_its_host_leaves_and_who_follows) {
     struct lone_node node;
     lone_reply(&node, follow_up(&node), item("moved"));
     uint64_t next = lone_sent(&node, STORE_QUEUE_POP, STANDING);
@@ -408,8 +387,7 @@ static void a_node_hears_that_its_host_leaves_and_who_follows(void **state) {
 }
 
 /* It hears of its host, and reads the record itself. */
-static void a_node_that_only_follows_watches_the_record(void **state) {
-    (void)state;
+TEST(a_node_that_only_follows_watches_the_record) {
     struct lone_node node;
     (void)follow_up(&node);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
@@ -419,16 +397,14 @@ static void a_node_that_only_follows_watches_the_record(void **state) {
     lone_tear_down(&node);
 }
 
-static void who_has_no_successor_is_told_nothing_of_one(void **state) {
-    (void)state;
+TEST(who_has_no_successor_is_told_nothing_of_one) {
     struct lone_node node;
     lone_reply(&node, delegate_up(&node), item("moved"));
     expect_broken(&node, "has told this node what makes no sense");
     lone_tear_down(&node);
 }
 
-static void a_standing_that_makes_no_sense_ends_it(void **state) {
-    (void)state;
+TEST(a_standing_that_makes_no_sense_ends_it) {
     struct lone_node node;
     lone_reply(&node, delegate_up(&node), item("standing 1"));
     expect_broken(&node, "has told this node what makes no sense");
@@ -436,40 +412,9 @@ static void a_standing_that_makes_no_sense_ends_it(void **state) {
 }
 
 /* A host answers when there is an item. Who asked on would ask for ever. */
-static void no_standing_at_all_ends_it(void **state) {
-    (void)state;
+TEST(no_standing_at_all_ends_it) {
     struct lone_node node;
     lone_reply(&node, delegate_up(&node), item(""));
     expect_broken(&node, "has told this node what makes no sense");
     lone_tear_down(&node);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(another_protocol_is_refused_and_the_server_has_heard_of_it),
-    cmocka_unit_test(another_protocol_is_refused_by_a_server_that_tells_nobody),
-    cmocka_unit_test(a_protocol_that_is_none_is_named),
-    cmocka_unit_test(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard),
-    cmocka_unit_test(a_node_that_delegates_takes_its_standing_from_its_queue),
-    cmocka_unit_test(a_node_that_delegates_asks_everything_over_one_lane),
-    cmocka_unit_test(a_node_that_is_not_offered_delegation_asks_for_presence_alone),
-    cmocka_unit_test(a_node_that_is_let_go_waits_for_changes_again),
-    cmocka_unit_test(a_node_hears_that_its_host_leaves_and_who_follows),
-    cmocka_unit_test(a_node_that_only_follows_watches_the_record),
-    cmocka_unit_test(who_has_no_successor_is_told_nothing_of_one),
-    cmocka_unit_test(a_standing_that_makes_no_sense_ends_it),
-    cmocka_unit_test(no_standing_at_all_ends_it),
-    cmocka_unit_test(other_settings_are_refused_and_shown),
-    cmocka_unit_test(settings_that_are_no_sizes_are_not_shown),
-    cmocka_unit_test(a_record_that_makes_no_sense_is_named),
-    cmocka_unit_test(a_counter_of_changes_that_counts_nothing_is_named),
-    cmocka_unit_test(a_counter_that_was_deleted_counts_on),
-    cmocka_unit_test(a_count_from_before_the_last_change_is_no_deleted_counter),
-    cmocka_unit_test(a_new_change_has_a_number_that_can_be_waited_for),
-    cmocka_unit_test(an_answer_of_another_kind_ends_it),
-    cmocka_unit_test(a_wait_that_the_store_calls_off_ends_it),
-    cmocka_unit_test(a_record_that_is_too_long_is_named_and_another_reply_is_not),
-    cmocka_unit_test(a_record_that_was_deleted_can_be_written_again),
-    cmocka_unit_test(a_record_with_a_nul_between_its_letters_can_be_replaced),
-};
-
-UNIT_TESTS(tests)

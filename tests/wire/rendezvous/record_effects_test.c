@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
-static void what_is_told_is_the_lists_own(void **state) {
-    (void)state;
+TEST(what_is_told_is_the_lists_own) {
     struct record_effects effects = {0};
     struct rendezvous_state record = {.round = 3};
     char reason[] = "why";
@@ -29,8 +28,7 @@ static void what_is_told_is_the_lists_own(void **state) {
     assert_int_equal(effects.count, 0);
 }
 
-static void no_record_is_told_as_none(void **state) {
-    (void)state;
+TEST(no_record_is_told_as_none) {
     struct record_effects effects = {0};
     record_effects_tell(&effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD});
     record_effects_tell(&effects,
@@ -41,8 +39,7 @@ static void no_record_is_told_as_none(void **state) {
     record_effects_clear(&effects);
 }
 
-static void a_request_stays_whole_when_others_are_added(void **state) {
-    (void)state;
+TEST(a_request_stays_whole_when_others_are_added) {
     struct record_effects effects = {0};
     struct record_effect *first = record_effects_add(&effects, RECORD_EFFECT_SEND);
     text_list_add(&first->send.own.keys, "/key");
@@ -56,11 +53,3 @@ static void a_request_stays_whole_when_others_are_added(void **state) {
     assert_true(slice_equals(request->value, slice_from_string("value")));
     record_effects_clear(&effects);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_told_is_the_lists_own),
-    cmocka_unit_test(no_record_is_told_as_none),
-    cmocka_unit_test(a_request_stays_whole_when_others_are_added),
-};
-
-UNIT_TESTS(tests)

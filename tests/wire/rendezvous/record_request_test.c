@@ -28,8 +28,7 @@ static void check_expectation(struct record_question question, const char *expec
     owned_request_clear(&own);
 }
 
-static void the_record_is_asked_for_as_torchrun_does(void **state) {
-    (void)state;
+TEST(the_record_is_asked_for_as_torchrun_does) {
     struct record_question write = {
         .kind = RECORD_QUESTION_WRITE, .value = slice_from_string("new")};
     check((struct record_question){.kind = RECORD_QUESTION_BEGINNING}, STORE_COMPARE_SET, RECORD,
@@ -44,8 +43,7 @@ static void the_record_is_asked_for_as_torchrun_does(void **state) {
 
 /* Base64 of other programs is read as Python reads it, which skips characters outside the
  * alphabet. */
-static void what_a_write_expects_is_any_bytes(void **state) {
-    (void)state;
+TEST(what_a_write_expects_is_any_bytes) {
     static const uint8_t bytes[] = {'a', 0, 'b'};
     struct record_question write = {
         .kind = RECORD_QUESTION_WRITE, .value = slice_from_string("new"), .expected = {bytes, 3}};
@@ -55,16 +53,14 @@ static void what_a_write_expects_is_any_bytes(void **state) {
     owned_request_clear(&own);
 }
 
-static void the_settings_are_compared_with_what_is_there(void **state) {
-    (void)state;
+TEST(the_settings_are_compared_with_what_is_there) {
     struct record_question settings = {
         .kind = RECORD_QUESTION_SETTINGS, .value = slice_from_string("1:4")};
     check(settings, STORE_COMPARE_SET, RECORD "/muster/settings", "1:4", 0);
     check_expectation(settings, "");
 }
 
-static void the_protocol_is_compared_with_what_is_there(void **state) {
-    (void)state;
+TEST(the_protocol_is_compared_with_what_is_there) {
     struct record_question protocol = {
         .kind = RECORD_QUESTION_PROTOCOL, .value = slice_from_string("1 muster 0.2.0")};
     check(protocol, STORE_COMPARE_SET, RECORD "/muster/protocol", "1 muster 0.2.0", 0);
@@ -73,8 +69,7 @@ static void the_protocol_is_compared_with_what_is_there(void **state) {
         RECORD "/muster/presence/served", "", 0);
 }
 
-static void changes_are_counted_and_each_has_a_key(void **state) {
-    (void)state;
+TEST(changes_are_counted_and_each_has_a_key) {
     const char *counter = RECORD "/muster/changes";
     const char *seventh = RECORD "/muster/changed/7";
     check(
@@ -91,8 +86,7 @@ static void changes_are_counted_and_each_has_a_key(void **state) {
         STORE_DELETE, seventh, "", 0);
 }
 
-static void a_server_that_serves_presence_is_asked_for_the_key_it_has(void **state) {
-    (void)state;
+TEST(a_server_that_serves_presence_is_asked_for_the_key_it_has) {
     struct text prefix = {0};
     rendezvous_key_write_presences("a job/1", &prefix);
     struct store_presence *presence = store_presence_new(text_string(&prefix));
@@ -102,8 +96,7 @@ static void a_server_that_serves_presence_is_asked_for_the_key_it_has(void **sta
     text_clear(&prefix);
 }
 
-static void nodes_show_themselves_and_are_counted(void **state) {
-    (void)state;
+TEST(nodes_show_themselves_and_are_counted) {
     struct record_question presence = {
         .kind = RECORD_QUESTION_PRESENCE, .key = "/k", .value = slice_from_string("running")};
     check(presence, STORE_SET, "/k", "running", 0);
@@ -115,8 +108,7 @@ static void nodes_show_themselves_and_are_counted(void **state) {
         STORE_SET, RECORD ".3/muster/roll/1", "", 0);
 }
 
-static void a_roll_waits_for_every_rank(void **state) {
-    (void)state;
+TEST(a_roll_waits_for_every_rank) {
     struct owned_request own;
     struct record_question roll = {.kind = RECORD_QUESTION_ROLL, .number = 3, .node = 2};
     record_request_build(&roll, "a job/1", &own);
@@ -126,16 +118,3 @@ static void a_roll_waits_for_every_rank(void **state) {
     assert_true(slice_equals(own.request.keys[1], slice_from_string(RECORD ".3/muster/roll/1")));
     owned_request_clear(&own);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_record_is_asked_for_as_torchrun_does),
-    cmocka_unit_test(what_a_write_expects_is_any_bytes),
-    cmocka_unit_test(the_settings_are_compared_with_what_is_there),
-    cmocka_unit_test(the_protocol_is_compared_with_what_is_there),
-    cmocka_unit_test(changes_are_counted_and_each_has_a_key),
-    cmocka_unit_test(a_server_that_serves_presence_is_asked_for_the_key_it_has),
-    cmocka_unit_test(nodes_show_themselves_and_are_counted),
-    cmocka_unit_test(a_roll_waits_for_every_rank),
-};
-
-UNIT_TESTS(tests)

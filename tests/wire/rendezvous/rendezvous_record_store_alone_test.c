@@ -5,8 +5,7 @@
 
 /* A node may leave as soon as its last write is answered. So the answer comes only when the
  * watchers' key has been sent. */
-static void a_write_is_won_when_its_watchers_are_told(void **state) {
-    (void)state;
+TEST(a_write_is_won_when_its_watchers_are_told) {
     struct lone_node node;
     struct rendezvous_state record = {.round = 1};
     struct bytes text = {0};
@@ -27,8 +26,7 @@ static void a_write_is_won_when_its_watchers_are_told(void **state) {
 }
 
 /* GET would wait for a record that nobody has begun. */
-static void a_connection_begins_the_record_when_it_first_asks_for_it(void **state) {
-    (void)state;
+TEST(a_connection_begins_the_record_when_it_first_asks_for_it) {
     struct lone_node node;
     lone_set_up(&node);
     for (int connection = 0; connection < 2; connection++) {
@@ -48,8 +46,7 @@ static void a_connection_begins_the_record_when_it_first_asks_for_it(void **stat
     lone_tear_down(&node);
 }
 
-static void a_name_takes_the_place_of_an_earlier_one(void **state) {
-    (void)state;
+TEST(a_name_takes_the_place_of_an_earlier_one) {
     struct lone_node node;
     struct rendezvous_effect present = {.kind = RENDEZVOUS_EFFECT_PRESENT};
     lone_set_up(&node);
@@ -72,8 +69,7 @@ static void a_name_takes_the_place_of_an_earlier_one(void **state) {
     lone_tear_down(&node);
 }
 
-static void nobody_is_present_where_presence_is_not_served(void **state) {
-    (void)state;
+TEST(nobody_is_present_where_presence_is_not_served) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, false);
@@ -84,8 +80,7 @@ static void nobody_is_present_where_presence_is_not_served(void **state) {
     lone_tear_down(&node);
 }
 
-static void what_waits_has_a_lane_of_its_own_and_all_the_time(void **state) {
-    (void)state;
+TEST(what_waits_has_a_lane_of_its_own_and_all_the_time) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -105,8 +100,7 @@ static void what_waits_has_a_lane_of_its_own_and_all_the_time(void **state) {
     lone_tear_down(&node);
 }
 
-static void without_a_connection_nothing_is_asked(void **state) {
-    (void)state;
+TEST(without_a_connection_nothing_is_asked) {
     struct lone_node node;
     lone_set_up(&node);
     for (int kind = RENDEZVOUS_EFFECT_CONNECT + 1; kind < RENDEZVOUS_EFFECT_KIND_COUNT; kind++) {
@@ -119,8 +113,7 @@ static void without_a_connection_nothing_is_asked(void **state) {
     lone_tear_down(&node);
 }
 
-static void waits_are_not_called_off_before_there_are_any(void **state) {
-    (void)state;
+TEST(waits_are_not_called_off_before_there_are_any) {
     struct lone_node node;
     lone_set_up(&node);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
@@ -130,8 +123,7 @@ static void waits_are_not_called_off_before_there_are_any(void **state) {
     lone_tear_down(&node);
 }
 
-static void an_end_is_told_once_with_its_reason(void **state) {
-    (void)state;
+TEST(an_end_is_told_once_with_its_reason) {
     static const enum failure_code codes[] = {FAILURE_DISCONNECTED, FAILURE_TIMEOUT};
     for (int i = 0; i < 2; i++) {
         struct lone_node node;
@@ -149,8 +141,7 @@ static void an_end_is_told_once_with_its_reason(void **state) {
 }
 
 /* A lane that stood has ended while the others were opened, or the greeting was not answered. */
-static void a_connection_that_ends_too_early_is_tried_again(void **state) {
-    (void)state;
+TEST(a_connection_that_ends_too_early_is_tried_again) {
     struct lone_node node;
     lone_set_up(&node);
     uint64_t greeting = lone_connect(&node, true);
@@ -174,8 +165,7 @@ static void a_connection_that_ends_too_early_is_tried_again(void **state) {
     lone_tear_down(&node);
 }
 
-static void whether_the_store_was_heard_is_told_with_each_loss(void **state) {
-    (void)state;
+TEST(whether_the_store_was_heard_is_told_with_each_loss) {
     for (int was_heard = 0; was_heard < 2; was_heard++) {
         struct lone_node node;
         lone_set_up(&node);
@@ -192,8 +182,7 @@ static void whether_the_store_was_heard_is_told_with_each_loss(void **state) {
 
 /* Nobody knows how long a network stays bad. The pauses grow, so that a server which ends every
  * connection is not stormed. */
-static void it_is_tried_until_the_deadline_with_pauses(void **state) {
-    (void)state;
+TEST(it_is_tried_until_the_deadline_with_pauses) {
     struct lone_node node;
     lone_set_up(&node);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
@@ -210,8 +199,7 @@ static void it_is_tried_until_the_deadline_with_pauses(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_file_is_not_tried_for_ever(void **state) {
-    (void)state;
+TEST(a_file_is_not_tried_for_ever) {
     struct lone_node node;
     struct rendezvous_record_store_settings settings = lone_settings;
     settings.is_file = true;
@@ -230,8 +218,7 @@ static void a_file_is_not_tried_for_ever(void **state) {
     lone_tear_down(&node);
 }
 
-static void an_end_that_trying_again_would_not_mend_is_no_loss(void **state) {
-    (void)state;
+TEST(an_end_that_trying_again_would_not_mend_is_no_loss) {
     static const enum failure_code codes[] = {
         FAILURE_PROTOCOL, FAILURE_LIMIT, FAILURE_MALFORMED, FAILURE_INVALID};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -246,8 +233,7 @@ static void an_end_that_trying_again_would_not_mend_is_no_loss(void **state) {
     }
 }
 
-static void a_request_that_fails_costs_the_connection(void **state) {
-    (void)state;
+TEST(a_request_that_fails_costs_the_connection) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -259,8 +245,7 @@ static void a_request_that_fails_costs_the_connection(void **state) {
     lone_tear_down(&node);
 }
 
-static void answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at(void **state) {
-    (void)state;
+TEST(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -277,8 +262,7 @@ static void answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at
     lone_tear_down(&node);
 }
 
-static void who_disconnects_is_told_nothing(void **state) {
-    (void)state;
+TEST(who_disconnects_is_told_nothing) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -289,8 +273,7 @@ static void who_disconnects_is_told_nothing(void **state) {
     lone_tear_down(&node);
 }
 
-static void a_record_that_cannot_be_spelled_is_told_and_not_sent(void **state) {
-    (void)state;
+TEST(a_record_that_cannot_be_spelled_is_told_and_not_sent) {
     struct lone_node node;
     struct rendezvous_state record = {0};
     struct node_identity identity = {.address = "\xff", .pid = 1};
@@ -305,8 +288,7 @@ static void a_record_that_cannot_be_spelled_is_told_and_not_sent(void **state) {
     lone_tear_down(&node);
 }
 
-static void what_is_asked_meanwhile_does_not_wait_for_all_deletions(void **state) {
-    (void)state;
+TEST(what_is_asked_meanwhile_does_not_wait_for_all_deletions) {
     struct lone_node node;
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -325,8 +307,7 @@ static void what_is_asked_meanwhile_does_not_wait_for_all_deletions(void **state
     lone_tear_down(&node);
 }
 
-static void nothing_is_deleted_from_a_file_which_would_only_grow_by_it(void **state) {
-    (void)state;
+TEST(nothing_is_deleted_from_a_file_which_would_only_grow_by_it) {
     struct rendezvous_record_store_settings settings = lone_settings;
     settings.is_file = true;
     struct lone_node node = {.store = rendezvous_record_store_new(&settings)};
@@ -335,27 +316,3 @@ static void nothing_is_deleted_from_a_file_which_would_only_grow_by_it(void **st
     lone_expect_no_more(&node);
     lone_tear_down(&node);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_write_is_won_when_its_watchers_are_told),
-    cmocka_unit_test(a_connection_begins_the_record_when_it_first_asks_for_it),
-    cmocka_unit_test(a_name_takes_the_place_of_an_earlier_one),
-    cmocka_unit_test(nobody_is_present_where_presence_is_not_served),
-    cmocka_unit_test(what_waits_has_a_lane_of_its_own_and_all_the_time),
-    cmocka_unit_test(without_a_connection_nothing_is_asked),
-    cmocka_unit_test(waits_are_not_called_off_before_there_are_any),
-    cmocka_unit_test(an_end_is_told_once_with_its_reason),
-    cmocka_unit_test(a_connection_that_ends_too_early_is_tried_again),
-    cmocka_unit_test(whether_the_store_was_heard_is_told_with_each_loss),
-    cmocka_unit_test(it_is_tried_until_the_deadline_with_pauses),
-    cmocka_unit_test(a_file_is_not_tried_for_ever),
-    cmocka_unit_test(an_end_that_trying_again_would_not_mend_is_no_loss),
-    cmocka_unit_test(a_request_that_fails_costs_the_connection),
-    cmocka_unit_test(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at),
-    cmocka_unit_test(who_disconnects_is_told_nothing),
-    cmocka_unit_test(a_record_that_cannot_be_spelled_is_told_and_not_sent),
-    cmocka_unit_test(what_is_asked_meanwhile_does_not_wait_for_all_deletions),
-    cmocka_unit_test(nothing_is_deleted_from_a_file_which_would_only_grow_by_it),
-};
-
-UNIT_TESTS(tests)

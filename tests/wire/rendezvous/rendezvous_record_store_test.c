@@ -205,8 +205,7 @@ static bool is_there(struct job *job, const char *key) {
 
 /* The record. */
 
-static void a_job_that_has_just_begun_has_no_record(void **state) {
-    (void)state;
+TEST(a_job_that_has_just_begun_has_no_record) {
     struct job job;
     set_up(&job, true);
     ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
@@ -218,8 +217,7 @@ static void a_job_that_has_just_begun_has_no_record(void **state) {
     tear_down(&job);
 }
 
-static void of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is(void **state) {
-    (void)state;
+TEST(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is) {
     struct job job;
     set_up(&job, true);
     ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
@@ -233,8 +231,7 @@ static void of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_i
 
 /* Changes. */
 
-static void others_are_told_of_a_change_and_the_writer_is_not(void **state) {
-    (void)state;
+TEST(others_are_told_of_a_change_and_the_writer_is_not) {
     struct job job;
     set_up(&job, true);
     for (int i = 0; i < NODES; i++) {
@@ -249,8 +246,7 @@ static void others_are_told_of_a_change_and_the_writer_is_not(void **state) {
     tear_down(&job);
 }
 
-static void a_quiet_change_wakes_nobody(void **state) {
-    (void)state;
+TEST(a_quiet_change_wakes_nobody) {
     struct job job;
     set_up(&job, true);
     ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
@@ -261,8 +257,7 @@ static void a_quiet_change_wakes_nobody(void **state) {
 }
 
 /* A node counted a change and died before it told it. */
-static void a_change_that_was_counted_and_not_told_is_found_by_the_next_beat(void **state) {
-    (void)state;
+TEST(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat) {
     struct job job;
     set_up(&job, true);
     ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
@@ -278,8 +273,7 @@ static void a_change_that_was_counted_and_not_told_is_found_by_the_next_beat(voi
     tear_down(&job);
 }
 
-static void the_keys_of_old_changes_are_taken_away(void **state) {
-    (void)state;
+TEST(the_keys_of_old_changes_are_taken_away) {
     struct job job;
     set_up(&job, true);
     for (int i = 0; i < 300; i++) {
@@ -293,8 +287,7 @@ static void the_keys_of_old_changes_are_taken_away(void **state) {
 
 /* Nodes. */
 
-static void a_roll_is_answered_when_all_have_answered(void **state) {
-    (void)state;
+TEST(a_roll_is_answered_when_all_have_answered) {
     struct job job;
     set_up(&job, true);
     roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 2);
@@ -306,8 +299,7 @@ static void a_roll_is_answered_when_all_have_answered(void **state) {
     tear_down(&job);
 }
 
-static void a_roll_that_is_called_off_is_not_answered(void **state) {
-    (void)state;
+TEST(a_roll_that_is_called_off_is_not_answered) {
     struct job job;
     set_up(&job, true);
     roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 1);
@@ -320,8 +312,7 @@ static void a_roll_that_is_called_off_is_not_answered(void **state) {
     tear_down(&job);
 }
 
-static void nodes_in_an_exit_barrier_are_counted(void **state) {
-    (void)state;
+TEST(nodes_in_an_exit_barrier_are_counted) {
     struct job job;
     set_up(&job, true);
     apply(&job, &job.bare,
@@ -333,17 +324,3 @@ static void nodes_in_an_exit_barrier_are_counted(void **state) {
     assert_int_equal(job.nodes[0].finished_count, 2);
     tear_down(&job);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_job_that_has_just_begun_has_no_record),
-    cmocka_unit_test(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is),
-    cmocka_unit_test(others_are_told_of_a_change_and_the_writer_is_not),
-    cmocka_unit_test(a_quiet_change_wakes_nobody),
-    cmocka_unit_test(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat),
-    cmocka_unit_test(the_keys_of_old_changes_are_taken_away),
-    cmocka_unit_test(a_roll_is_answered_when_all_have_answered),
-    cmocka_unit_test(a_roll_that_is_called_off_is_not_answered),
-    cmocka_unit_test(nodes_in_an_exit_barrier_are_counted),
-};
-
-UNIT_TESTS(tests)

@@ -38,7 +38,7 @@ static void append_attribute(struct bytes *bytes, const char *name, const char *
     }
 }
 
-/* A state with the usual attributes, except one that is changed, left out (NULL) or added. */
+/* A loaded with the usual attributes, except one that is changed, left out (NULL) or added. */
 static struct bytes make_record(const char *name, const char *digits) {
     struct bytes bytes = {0};
     bool is_usual = false;
@@ -60,20 +60,20 @@ static struct bytes make_record(const char *name, const char *digits) {
 }
 
 static enum failure_code read_bytes(
-    struct slice input, struct rendezvous_state *state, struct text *reason) {
+    struct slice input, struct rendezvous_state *loaded, struct text *reason) {
     static const struct pickle_limits limits = {.bytes = 100000, .values = 5000, .items = 1000};
     struct pickle_document document;
     assert_int_equal(pickle_read(input, &limits, &document, reason), FAILURE_NONE);
-    enum failure_code code = rendezvous_state_unpickle(&document, state, reason);
+    enum failure_code code = rendezvous_state_unpickle(&document, loaded, reason);
     pickle_document_clear(&document);
     return code;
 }
 
-static void read_changed(const char *name, const char *digits, struct rendezvous_state *state) {
+static void read_changed(const char *name, const char *digits, struct rendezvous_state *loaded) {
     struct bytes record = make_record(name, digits);
     struct text reason = {0};
-    *state = (struct rendezvous_state){0};
-    enum failure_code code = read_bytes(bytes_slice(&record), state, &reason);
+    *loaded = (struct rendezvous_state){0};
+    enum failure_code code = read_bytes(bytes_slice(&record), loaded, &reason);
     assert_string_equal(text_string(&reason), "");
     assert_int_equal(code, FAILURE_NONE);
     bytes_clear(&record);
@@ -82,129 +82,122 @@ static void read_changed(const char *name, const char *digits, struct rendezvous
 static void assert_refused(
     const char *name, const char *digits, enum failure_code wanted, const char *why) {
     struct bytes record = make_record(name, digits);
-    struct rendezvous_state state = {0};
+    struct rendezvous_state loaded = {0};
     struct text reason = {0};
-    assert_int_equal(read_bytes(bytes_slice(&record), &state, &reason), wanted);
+    assert_int_equal(read_bytes(bytes_slice(&record), &loaded, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
-    assert_null(state.nodes);
+    assert_null(loaded.nodes);
     text_clear(&reason);
     bytes_clear(&record);
 }
 
-static void plain_attributes_are_read(void **unused) {
-    (void)unused;
-    struct rendezvous_state state;
-    read_changed("deadline", DATETIME, &state);
-    assert_int_equal(state.round, 7);
-    assert_true(state.is_complete);
-    assert_false(state.is_closed);
-    assert_true(state.has_deadline);
-    assert_int_equal(state.deadline.nanoseconds, INT64_C(1795174428123456000));
-    assert_int_equal(state.count, 0);
-    rendezvous_state_clear(&state);
-    read_changed("closed", TRUE, &state);
-    assert_true(state.is_closed);
-    assert_false(state.has_deadline);
+TEST(plain_attributes_are_read) {
+    struct rendezvous_state loaded;
+    read_changed("deadline", DATETIME, &loaded);
+    assert_int_equal(loaded.round, 7);
+    assert_true(loaded.is_complete);
+    assert_false(loaded.is_closed);
+    assert_true(loaded.has_deadline);
+    assert_int_equal(loaded.deadline.nanoseconds, INT64_C(1795174428123456000));
+    assert_int_equal(loaded.count, 0);
+    rendezvous_state_clear(&loaded);
+    read_changed("closed", TRUE, &loaded);
+    assert_true(loaded.is_closed);
+    assert_false(loaded.has_deadline);
 }
 
-static void musters_attributes_are_read_when_they_are_there(void **unused) {
-    (void)unused;
-    struct rendezvous_state state;
-    read_changed("muster_restarts", "4b03", &state);
-    assert_int_equal(state.restarts, 3);
-    assert_int_equal(state.wanted, 0);
-    assert_false(state.is_draining);
-    assert_string_equal(state.reason, "");
-    assert_int_equal(state.origin, 0);
-    read_changed("muster_origin", "4b09", &state);
-    assert_int_equal(state.origin, 9);
-    read_changed("muster_next_base", "4b07", &state);
-    assert_int_equal(state.next_base, 7);
-    read_changed("muster_next_restarts", "4b06", &state);
-    assert_int_equal(state.next_restarts, 6);
-    read_changed("muster_wanted", "4b04", &state);
-    assert_int_equal(state.wanted, 4);
-    read_changed("muster_size", "4b05", &state);
-    assert_int_equal(state.size, 5);
-    read_changed("muster_draining", TRUE, &state);
-    assert_true(state.is_draining);
-    read_changed("muster_charged", TRUE, &state);
-    assert_true(state.is_charged);
-    read_changed("muster_doubted", TRUE, &state);
-    assert_true(state.is_doubted);
-    read_changed("muster_signal", "4b0f", &state);
-    assert_int_equal(state.signal, 15);
-    read_changed("muster_failed", TRUE, &state);
-    assert_true(state.has_failed);
-    read_changed("muster_reason", "8c03c3a921", &state);
-    assert_string_equal(state.reason, "\303\251!");
+TEST(musters_attributes_are_read_when_they_are_there) {
+    struct rendezvous_state loaded;
+    read_changed("muster_restarts", "4b03", &loaded);
+    assert_int_equal(loaded.restarts, 3);
+    assert_int_equal(loaded.wanted, 0);
+    assert_false(loaded.is_draining);
+    assert_string_equal(loaded.reason, "");
+    assert_int_equal(loaded.origin, 0);
+    read_changed("muster_origin", "4b09", &loaded);
+    assert_int_equal(loaded.origin, 9);
+    read_changed("muster_next_base", "4b07", &loaded);
+    assert_int_equal(loaded.next_base, 7);
+    read_changed("muster_next_restarts", "4b06", &loaded);
+    assert_int_equal(loaded.next_restarts, 6);
+    read_changed("muster_wanted", "4b04", &loaded);
+    assert_int_equal(loaded.wanted, 4);
+    read_changed("muster_size", "4b05", &loaded);
+    assert_int_equal(loaded.size, 5);
+    read_changed("muster_draining", TRUE, &loaded);
+    assert_true(loaded.is_draining);
+    read_changed("muster_charged", TRUE, &loaded);
+    assert_true(loaded.is_charged);
+    read_changed("muster_doubted", TRUE, &loaded);
+    assert_true(loaded.is_doubted);
+    read_changed("muster_signal", "4b0f", &loaded);
+    assert_int_equal(loaded.signal, 15);
+    read_changed("muster_failed", TRUE, &loaded);
+    assert_true(loaded.has_failed);
+    read_changed("muster_reason", "8c03c3a921", &loaded);
+    assert_string_equal(loaded.reason, "\303\251!");
 }
 
-static void a_long_reason_is_cut_where_a_character_ends(void **unused) {
-    (void)unused;
+TEST(a_long_reason_is_cut_where_a_character_ends) {
     struct text digits = {0};
     text_append(&digits, "58 2c010000");
     for (int i = 0; i < 100; i++) {
         text_append(&digits, "e282ac"); /* three bytes: 85 of them are 255 */
     }
-    struct rendezvous_state state;
-    read_changed("muster_reason", text_string(&digits), &state);
-    assert_int_equal(strlen(state.reason), 255);
+    struct rendezvous_state loaded;
+    read_changed("muster_reason", text_string(&digits), &loaded);
+    assert_int_equal(strlen(loaded.reason), 255);
     text_clear(&digits);
     text_append(&digits, "58 2d010000 61");
     for (int i = 0; i < 100; i++) {
         text_append(&digits, "e282ac");
     }
-    read_changed("muster_reason", text_string(&digits), &state);
-    assert_int_equal(strlen(state.reason), 253);
+    read_changed("muster_reason", text_string(&digits), &loaded);
+    assert_int_equal(strlen(loaded.reason), 253);
     text_clear(&digits);
-    read_changed("muster_reason", "8c03610062", &state);
-    assert_string_equal(state.reason, "a");
+    read_changed("muster_reason", "8c03610062", &loaded);
+    assert_string_equal(loaded.reason, "a");
 }
 
-static void other_attributes_are_ignored(void **unused) {
-    (void)unused;
-    struct rendezvous_state state;
-    read_changed("somebody_elses", "7d", &state);
-    assert_int_equal(state.round, 7);
+TEST(other_attributes_are_ignored) {
+    struct rendezvous_state loaded;
+    read_changed("somebody_elses", "7d", &loaded);
+    assert_int_equal(loaded.round, 7);
 }
 
-static void equal_nodes_are_one_node_however_they_are_spelled(void **unused) {
-    (void)unused;
-    struct rendezvous_state state;
+TEST(equal_nodes_are_one_node_however_they_are_spelled) {
+    struct rendezvous_state loaded;
     /* Twice in one dict: the later value counts, as in Python. */
     read_changed("participants",
         "7d 28" NODE(ADDRESS, ONE, TWO) ONE NODE(ADDRESS, "4a01000000 ", TWO)
             TWO NODE(ADDRESS, TWO, TWO) "4b00 75",
-        &state);
-    assert_int_equal(state.count, 2);
-    assert_string_equal(state.nodes[0].identity.address, "hosta");
-    assert_int_equal(state.nodes[0].identity.pid, 1);
-    assert_int_equal(state.nodes[0].identity.local_id, 2);
-    assert_true(state.nodes[0].is_participant);
-    assert_false(state.nodes[0].is_waiting || state.nodes[0].is_redundant);
-    assert_false(state.nodes[0].has_heartbeat);
-    assert_int_equal(state.nodes[0].rank, 2);
-    assert_int_equal(state.nodes[1].identity.pid, 2);
-    rendezvous_state_clear(&state);
+        &loaded);
+    assert_int_equal(loaded.count, 2);
+    assert_string_equal(loaded.nodes[0].identity.address, "hosta");
+    assert_int_equal(loaded.nodes[0].identity.pid, 1);
+    assert_int_equal(loaded.nodes[0].identity.local_id, 2);
+    assert_true(loaded.nodes[0].is_participant);
+    assert_false(loaded.nodes[0].is_waiting || loaded.nodes[0].is_redundant);
+    assert_false(loaded.nodes[0].has_heartbeat);
+    assert_int_equal(loaded.nodes[0].rank, 2);
+    assert_int_equal(loaded.nodes[1].identity.pid, 2);
+    rendezvous_state_clear(&loaded);
 }
 
-static void sets_are_read_in_both_spellings(void **unused) {
-    (void)unused;
-    struct rendezvous_state state;
-    read_changed("wait_list", "8f 28" NODE(ADDRESS, ONE, TWO) "90", &state);
-    assert_int_equal(state.count, 1);
-    assert_true(state.nodes[0].is_waiting && !state.nodes[0].is_redundant);
-    rendezvous_state_clear(&state);
+TEST(sets_are_read_in_both_spellings) {
+    struct rendezvous_state loaded;
+    read_changed("wait_list", "8f 28" NODE(ADDRESS, ONE, TWO) "90", &loaded);
+    assert_int_equal(loaded.count, 1);
+    assert_true(loaded.nodes[0].is_waiting && !loaded.nodes[0].is_redundant);
+    rendezvous_state_clear(&loaded);
     read_changed("redundancy_list",
-        "635f5f6275696c74696e5f5f0a7365740a 5d 28" NODE(ADDRESS, ONE, TWO) "65 85 52", &state);
-    assert_int_equal(state.count, 1);
-    assert_true(state.nodes[0].is_redundant && !state.nodes[0].is_waiting);
-    rendezvous_state_clear(&state);
+        "635f5f6275696c74696e5f5f0a7365740a 5d 28" NODE(ADDRESS, ONE, TWO) "65 85 52", &loaded);
+    assert_int_equal(loaded.count, 1);
+    assert_true(loaded.nodes[0].is_redundant && !loaded.nodes[0].is_waiting);
+    rendezvous_state_clear(&loaded);
 }
 
-static void every_attribute_must_be_there(void **unused) {
-    (void)unused;
+TEST(every_attribute_must_be_there) {
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         char *why = text_format("%s is missing", usual[i].name);
         assert_refused(usual[i].name, NULL, FAILURE_MALFORMED, why);
@@ -212,8 +205,7 @@ static void every_attribute_must_be_there(void **unused) {
     }
 }
 
-static void every_attribute_must_be_of_its_type(void **unused) {
-    (void)unused;
+TEST(every_attribute_must_be_of_its_type) {
     static const struct {
         const char *name;
         const char *digits;
@@ -247,8 +239,7 @@ static void every_attribute_must_be_of_its_type(void **unused) {
     }
 }
 
-static void odd_nodes_are_refused(void **unused) {
-    (void)unused;
+TEST(odd_nodes_are_refused) {
     static const struct {
         const char *participants;
         const char *why;
@@ -277,8 +268,7 @@ static void odd_nodes_are_refused(void **unused) {
         "wait_list", "8f 28 4e 90", FAILURE_MALFORMED, "a node is no _NodeDesc, in wait_list");
 }
 
-static void numbers_out_of_range_are_refused(void **unused) {
-    (void)unused;
+TEST(numbers_out_of_range_are_refused) {
     assert_refused("round", "4affffffff", FAILURE_LIMIT, "round is -1, which is out of range");
     assert_refused(
         "round", "8a050000008000", FAILURE_LIMIT, "round is 2147483648, which is out of range");
@@ -288,16 +278,15 @@ static void numbers_out_of_range_are_refused(void **unused) {
         "muster_base", "4bff", FAILURE_LIMIT, "muster_base is 255, which is above the round 7");
     assert_refused("participants", "7d" NODE(ADDRESS, ONE, ONE) "4affffffff 73", FAILURE_LIMIT,
         "a rank is -1, which is out of range");
-    struct rendezvous_state state;
+    struct rendezvous_state loaded;
     read_changed("wait_list",
-        "8f 28" NODE(ADDRESS, "8a08ffffffffffffff7f ", "8a080000000000000080 ") "90", &state);
-    assert_true(state.nodes[0].identity.pid == INT64_MAX);
-    assert_true(state.nodes[0].identity.local_id == INT64_MIN);
-    rendezvous_state_clear(&state);
+        "8f 28" NODE(ADDRESS, "8a08ffffffffffffff7f ", "8a080000000000000080 ") "90", &loaded);
+    assert_true(loaded.nodes[0].identity.pid == INT64_MAX);
+    assert_true(loaded.nodes[0].identity.local_id == INT64_MIN);
+    rendezvous_state_clear(&loaded);
 }
 
-static void addresses_have_a_longest_length(void **unused) {
-    (void)unused;
+TEST(addresses_have_a_longest_length) {
     for (size_t length = 255; length <= 256; length++) {
         struct text digits = {0};
         text_append_format(&digits, "8f 28 6801 29 81 7d 28 8c0461646472 58 %02x%02x0000",
@@ -307,10 +296,10 @@ static void addresses_have_a_longest_length(void **unused) {
         }
         text_append(&digits, "8c03706964 4b01 8c086c6f63616c5f6964 4b02 75 62 90");
         if (length == 255) {
-            struct rendezvous_state state;
-            read_changed("wait_list", text_string(&digits), &state);
-            assert_int_equal(strlen(state.nodes[0].identity.address), 255);
-            rendezvous_state_clear(&state);
+            struct rendezvous_state loaded;
+            read_changed("wait_list", text_string(&digits), &loaded);
+            assert_int_equal(strlen(loaded.nodes[0].identity.address), 255);
+            rendezvous_state_clear(&loaded);
         } else {
             assert_refused("wait_list", text_string(&digits), FAILURE_LIMIT,
                 "an address of 256 bytes, the limit is 255, in wait_list");
@@ -319,8 +308,7 @@ static void addresses_have_a_longest_length(void **unused) {
     }
 }
 
-static void other_pickles_are_no_state(void **unused) {
-    (void)unused;
+TEST(other_pickles_are_no_state) {
     static const struct {
         const char *digits;
         const char *why;
@@ -328,29 +316,12 @@ static void other_pickles_are_no_state(void **unused) {
         {"8004" DATETIME "2e", "an object, not a _RendezvousState"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct bytes input = {0};
-        struct rendezvous_state state = {0};
+        struct rendezvous_state loaded = {0};
         struct text reason = {0};
         append_hexadecimal(&input, others[i].digits);
-        assert_int_equal(read_bytes(bytes_slice(&input), &state, &reason), FAILURE_MALFORMED);
+        assert_int_equal(read_bytes(bytes_slice(&input), &loaded, &reason), FAILURE_MALFORMED);
         assert_string_equal(text_string(&reason), others[i].why);
         text_clear(&reason);
         bytes_clear(&input);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(plain_attributes_are_read),
-    cmocka_unit_test(musters_attributes_are_read_when_they_are_there),
-    cmocka_unit_test(a_long_reason_is_cut_where_a_character_ends),
-    cmocka_unit_test(other_attributes_are_ignored),
-    cmocka_unit_test(equal_nodes_are_one_node_however_they_are_spelled),
-    cmocka_unit_test(sets_are_read_in_both_spellings),
-    cmocka_unit_test(every_attribute_must_be_there),
-    cmocka_unit_test(every_attribute_must_be_of_its_type),
-    cmocka_unit_test(odd_nodes_are_refused),
-    cmocka_unit_test(numbers_out_of_range_are_refused),
-    cmocka_unit_test(addresses_have_a_longest_length),
-    cmocka_unit_test(other_pickles_are_no_state),
-};
-
-UNIT_TESTS(tests)

@@ -5,8 +5,7 @@
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-static void it_is_a_pickle_that_names_one_module_without_packages(void **state) {
-    (void)state;
+TEST(it_is_a_pickle_that_names_one_module_without_packages) {
     struct text text = {0};
     struct bytes pickle;
     bytes_init(&pickle, 4096);
@@ -22,8 +21,7 @@ static void it_is_a_pickle_that_names_one_module_without_packages(void **state) 
     text_clear(&text);
 }
 
-static void it_is_no_record(void **state) {
-    (void)state;
+TEST(it_is_no_record) {
     struct text text = {0};
     struct text reason = {0};
     struct rendezvous_state record = {0};
@@ -35,10 +33,3 @@ static void it_is_no_record(void **state) {
     text_clear(&reason);
     text_clear(&text);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_is_a_pickle_that_names_one_module_without_packages),
-    cmocka_unit_test(it_is_no_record),
-};
-
-UNIT_TESTS(tests)

@@ -25,8 +25,7 @@ static void expect(const char *list, const char *run_id, const char *first, cons
     text_list_clear(&others);
 }
 
-static void jobs_find_each_other_the_latest_first(void **state) {
-    (void)state;
+TEST(jobs_find_each_other_the_latest_first) {
     struct text list = {0};
     add(&list, "one");
     expect(text_string(&list), "one", NULL, NULL);
@@ -38,16 +37,14 @@ static void jobs_find_each_other_the_latest_first(void **state) {
     text_clear(&list);
 }
 
-static void a_job_is_listed_once(void **state) {
-    (void)state;
+TEST(a_job_is_listed_once) {
     struct text longer = {0};
     assert_false(waiting_list_add(slice_from_string("one\ntwo\n"), "one", &longer));
     assert_int_equal(longer.length, 0);
     expect("two\none\ntwo\n", "job", "two", "one");
 }
 
-static void what_is_no_line_of_text_is_not_listed(void **state) {
-    (void)state;
+TEST(what_is_no_line_of_text_is_not_listed) {
     struct text longer = {0};
     char long_id[WAITING_LIST_ID_BYTES + 2];
     memset(long_id, 'x', sizeof long_id);
@@ -59,8 +56,7 @@ static void what_is_no_line_of_text_is_not_listed(void **state) {
     expect("\n\na\x1b[2J\none", "job", "one", NULL);
 }
 
-static void the_earliest_make_room(void **state) {
-    (void)state;
+TEST(the_earliest_make_room) {
     struct text list = {0};
     for (int i = 0; i < 1000; i++) {
         char *run_id = text_format("experiment-%d", i);
@@ -73,8 +69,7 @@ static void the_earliest_make_room(void **state) {
     text_clear(&list);
 }
 
-static void what_no_agent_can_have_written_is_not_believed(void **state) {
-    (void)state;
+TEST(what_no_agent_can_have_written_is_not_believed) {
     char value[WAITING_LIST_BYTES + 2];
     struct text list = {0};
     memset(value, '\n', sizeof value);
@@ -85,13 +80,3 @@ static void what_no_agent_can_have_written_is_not_believed(void **state) {
     assert_string_equal(text_string(&list), "job\n");
     text_clear(&list);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(jobs_find_each_other_the_latest_first),
-    cmocka_unit_test(a_job_is_listed_once),
-    cmocka_unit_test(what_is_no_line_of_text_is_not_listed),
-    cmocka_unit_test(the_earliest_make_room),
-    cmocka_unit_test(what_no_agent_can_have_written_is_not_believed),
-};
-
-UNIT_TESTS(tests)

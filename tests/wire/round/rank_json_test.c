@@ -3,8 +3,7 @@
 
 #include "wire/round/round_exchange_store.h"
 
-static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
-    (void)state;
+TEST(role_info_is_spelled_as_torchrun_spells_it) {
     static const struct node_role node = {"default", 2};
     struct text text = {0};
     rank_json_write_role_info(&node, NULL, 1, 0, &text);
@@ -17,8 +16,7 @@ static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
     text_clear(&text);
 }
 
-static void role_info_survives_the_way_through_the_store(void **state) {
-    (void)state;
+TEST(role_info_survives_the_way_through_the_store) {
     static const struct node_role node = {"r\303\266le \"x\"", 8};
     struct text text = {0};
     rank_json_write_role_info(&node, "10.0.0.7 fd00::7", 3, 1, &text);
@@ -34,8 +32,7 @@ static void role_info_survives_the_way_through_the_store(void **state) {
     text_clear(&text);
 }
 
-static void odd_role_infos_are_refused(void **state) {
-    (void)state;
+TEST(odd_role_infos_are_refused) {
     static const char *const malformed[] = {"", "[]", "{}", "{\"role\": 1}",
         "{\"role\": \"a\", \"rank\": \"0\", \"local_world_size\": 1}",
         "{\"role\": \"a\", \"rank\": 0}",
@@ -57,8 +54,7 @@ static void odd_role_infos_are_refused(void **state) {
     }
 }
 
-static void assigned_ranks_are_spelled_as_torchrun_spells_them(void **state) {
-    (void)state;
+TEST(assigned_ranks_are_spelled_as_torchrun_spells_them) {
     struct rank_assignment ranks = {
         .base_rank = 1, .world_size = 3, .role_base_rank = 0, .role_world_size = 2};
     struct text text = {0};
@@ -71,8 +67,7 @@ static void assigned_ranks_are_spelled_as_torchrun_spells_them(void **state) {
     text_clear(&text);
 }
 
-static void odd_assigned_ranks_are_refused(void **state) {
-    (void)state;
+TEST(odd_assigned_ranks_are_refused) {
     static const char *const malformed[] = {"", "{}", "[0, 2, 0]", "[0, 2, 0, 2, 0]",
         "[0, 2, 0, \"2\"]", "[2, 2, 0, 2]", "[0, 2, 2, 2]", "[0, 2, 0, 3]", "[0, 2, 0.0, 2]"};
     struct rank_assignment ranks;
@@ -85,13 +80,3 @@ static void odd_assigned_ranks_are_refused(void **state) {
     assert_int_equal(rank_json_read_assignment(slice_from_string("[0, 99999999999, 0, 2]"), &ranks),
         FAILURE_LIMIT);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(role_info_is_spelled_as_torchrun_spells_it),
-    cmocka_unit_test(role_info_survives_the_way_through_the_store),
-    cmocka_unit_test(odd_role_infos_are_refused),
-    cmocka_unit_test(assigned_ranks_are_spelled_as_torchrun_spells_them),
-    cmocka_unit_test(odd_assigned_ranks_are_refused),
-};
-
-UNIT_TESTS(tests)

@@ -18,8 +18,7 @@ static struct owned_request build(struct round_effect effect) {
     return request;
 }
 
-static void an_address_is_published_in_torchruns_keys(void **state) {
-    (void)state;
+TEST(an_address_is_published_in_torchruns_keys) {
     struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_PUBLISH,
         .key = {.kind = ROUND_KEY_PUBLICATION},
         .publication = {"localhost", "39419", "localhost_7_1073741824"}});
@@ -34,8 +33,7 @@ static void an_address_is_published_in_torchruns_keys(void **state) {
     owned_request_clear(&request);
 }
 
-static void a_node_says_who_it_is(void **state) {
-    (void)state;
+TEST(a_node_says_who_it_is) {
     struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_SET_ROLE_INFO,
         .key = {.kind = ROUND_KEY_ROLE_INFO, .node = 1},
         .node = {"default", 1}});
@@ -46,8 +44,7 @@ static void a_node_says_who_it_is(void **state) {
     owned_request_clear(&request);
 }
 
-static void rank_0_waits_for_all_and_asks_all(void **state) {
-    (void)state;
+TEST(rank_0_waits_for_all_and_asks_all) {
     static const enum round_effect_kind kinds[] = {ROUND_EFFECT_WAIT, ROUND_EFFECT_GET};
     static const enum store_operation operations[] = {STORE_WAIT, STORE_MULTI_GET};
     for (size_t i = 0; i < 2; i++) {
@@ -61,8 +58,7 @@ static void rank_0_waits_for_all_and_asks_all(void **state) {
     }
 }
 
-static void ranks_are_set_for_all_nodes_at_once(void **state) {
-    (void)state;
+TEST(ranks_are_set_for_all_nodes_at_once) {
     static const struct rank_assignment ranks[] = {{0, 2, 0, 2}, {1, 2, 1, 2}};
     struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_SET_ASSIGNMENTS,
         .key = {.kind = ROUND_KEY_ASSIGNED_RANKS},
@@ -78,8 +74,7 @@ static void ranks_are_set_for_all_nodes_at_once(void **state) {
 
 /* Of fixed nodes. */
 
-static void ranks_are_set_behind_the_mark_of_coordination(void **state) {
-    (void)state;
+TEST(ranks_are_set_behind_the_mark_of_coordination) {
     static const struct rank_assignment ranks[] = {{0, 2, 0, 2}, {1, 2, 1, 2}};
     struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_SET_ASSIGNMENTS,
         .key = {.kind = ROUND_KEY_ASSIGNED_RANKS, .round = ROUND_OF_FIXED_NODES},
@@ -94,8 +89,7 @@ static void ranks_are_set_behind_the_mark_of_coordination(void **state) {
     owned_request_clear(&request);
 }
 
-static void a_decision_is_stored_only_where_there_is_none(void **state) {
-    (void)state;
+TEST(a_decision_is_stored_only_where_there_is_none) {
     struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_DECIDE,
         .key = {.kind = ROUND_KEY_END, .round = 2},
         .text = "restart"});
@@ -106,8 +100,7 @@ static void a_decision_is_stored_only_where_there_is_none(void **state) {
     owned_request_clear(&request);
 }
 
-static void the_exit_barrier_is_torchruns(void **state) {
-    (void)state;
+TEST(the_exit_barrier_is_torchruns) {
     struct owned_request request = build((struct round_effect){
         .kind = ROUND_EFFECT_ADD, .key = {.kind = ROUND_KEY_NUM_MEMBERS}, .amount = 1});
     assert_int_equal(request.request.operation, STORE_ADD);
@@ -122,8 +115,7 @@ static void the_exit_barrier_is_torchruns(void **state) {
     owned_request_clear(&request);
 }
 
-static void what_is_told_to_the_agent_is_no_request(void **state) {
-    (void)state;
+TEST(what_is_told_to_the_agent_is_no_request) {
     struct round_effect effect = {.kind = ROUND_EFFECT_JOINED};
     assert_false(round_effect_is_request(&effect));
     effect.kind = ROUND_EFFECT_CANCEL_WAIT;
@@ -151,8 +143,7 @@ static struct round_answer read_list(
     return answer;
 }
 
-static void an_answer_belongs_to_its_round_and_key(void **state) {
-    (void)state;
+TEST(an_answer_belongs_to_its_round_and_key) {
     struct round_effect effect = {
         .kind = ROUND_EFFECT_CHECK, .round = 6, .key = {.kind = ROUND_KEY_ADDRESS, .round = 5}};
     struct round_question question = round_question_of(&effect);
@@ -167,8 +158,7 @@ static void an_answer_belongs_to_its_round_and_key(void **state) {
     round_answer_clear(&answer);
 }
 
-static void address_and_ranks_are_read_together(void **state) {
-    (void)state;
+TEST(address_and_ranks_are_read_together) {
     struct round_answer answer =
         read_list(&world, (const char *[]){"node0", "39419", "[1, 3, 0, 2]"}, 3);
     const struct rank_assignment expected = {1, 3, 0, 2};
@@ -180,8 +170,7 @@ static void address_and_ranks_are_read_together(void **state) {
     round_answer_clear(&answer);
 }
 
-static void ranks_may_be_read_alone(void **state) {
-    (void)state;
+TEST(ranks_may_be_read_alone) {
     const struct round_question question = {ROUND_EFFECT_GET, ROUND_OF_FIXED_NODES,
         {ROUND_KEY_ASSIGNED_RANKS, ROUND_OF_FIXED_NODES, 1}};
     struct round_answer answer = read_list(&question, (const char *[]){"[1, 3, 0, 2]"}, 1);
@@ -196,8 +185,7 @@ static void ranks_may_be_read_alone(void **state) {
 static const struct round_question decision = {
     ROUND_EFFECT_GET, ROUND_OF_FIXED_NODES, {.kind = ROUND_KEY_END, .round = 3}};
 
-static void a_decision_is_read_as_text(void **state) {
-    (void)state;
+TEST(a_decision_is_read_as_text) {
     struct round_answer answer =
         read_list(&decision, (const char *[]){"failed 2147483647 signal 64"}, 1);
     assert_int_equal(answer.event.kind, ROUND_EVENT_VALUES);
@@ -206,8 +194,7 @@ static void a_decision_is_read_as_text(void **state) {
     round_answer_clear(&answer);
 }
 
-static void a_publication_names_its_owner(void **state) {
-    (void)state;
+TEST(a_publication_names_its_owner) {
     const struct round_question question = {ROUND_EFFECT_GET, 1, {.kind = ROUND_KEY_PUBLICATION}};
     struct round_answer answer =
         read_list(&question, (const char *[]){"node0_7_0", "node0", "1"}, 3);
@@ -217,8 +204,7 @@ static void a_publication_names_its_owner(void **state) {
     round_answer_clear(&answer);
 }
 
-static void what_another_node_wrote_without_sense_is_marked(void **state) {
-    (void)state;
+TEST(what_another_node_wrote_without_sense_is_marked) {
     char endless[1000] = {0};
     memset(endless, 'a', sizeof endless - 1);
     const char *const addresses[] = {"", "two\nlines", endless};
@@ -240,8 +226,7 @@ static void what_another_node_wrote_without_sense_is_marked(void **state) {
 }
 
 /* A round is cleared away key by key. */
-static void a_value_that_is_not_there_is_said_to_be_gone(void **state) {
-    (void)state;
+TEST(a_value_that_is_not_there_is_said_to_be_gone) {
     const struct round_question roles = {
         ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 2}};
     struct round_answer answer =
@@ -256,8 +241,7 @@ static void a_value_that_is_not_there_is_said_to_be_gone(void **state) {
     round_answer_clear(&answer);
 }
 
-static void an_address_is_as_long_as_a_name_may_be(void **state) {
-    (void)state;
+TEST(an_address_is_as_long_as_a_name_may_be) {
     char name[NODE_ADDRESS_SIZE + 1] = {0};
     memset(name, 'a', NODE_ADDRESS_SIZE);
     struct round_answer answer = read_list(&world, (const char *[]){name, "1", "[0, 1, 0, 1]"}, 3);
@@ -268,8 +252,7 @@ static void an_address_is_as_long_as_a_name_may_be(void **state) {
     round_answer_clear(&answer);
 }
 
-static void role_infos_are_read_one_by_one(void **state) {
-    (void)state;
+TEST(role_infos_are_read_one_by_one) {
     const struct round_question question = {
         ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 2}};
     struct round_answer answer = read_list(&question,
@@ -288,8 +271,7 @@ static void check_refused(struct round_question question, struct store_reply rep
 }
 
 /* Only Muster's agents write there. */
-static void a_claim_is_read_as_text_or_is_none(void **state) {
-    (void)state;
+TEST(a_claim_is_read_as_text_or_is_none) {
     static const enum round_key_kind kinds[] = {ROUND_KEY_CLAIM, ROUND_KEY_RIVAL};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const struct round_question question = {ROUND_EFFECT_GET, ROUND_OF_FIXED_NODES,
@@ -307,8 +289,7 @@ static void a_claim_is_read_as_text_or_is_none(void **state) {
     }
 }
 
-static void a_decision_that_no_agent_writes_is_refused(void **state) {
-    (void)state;
+TEST(a_decision_that_no_agent_writes_is_refused) {
     static const char *const texts[] = {
         "", "two\nlines", "a value that no agent of any kind ever writes"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -318,8 +299,7 @@ static void a_decision_that_no_agent_writes_is_refused(void **state) {
     }
 }
 
-static void a_reply_no_store_gives_is_refused(void **state) {
-    (void)state;
+TEST(a_reply_no_store_gives_is_refused) {
     struct slice slices[4] = {{0}};
     check_refused(world, (struct store_reply){.kind = STORE_REPLY_INTEGER});
     check_refused(world, (struct store_reply){.kind = STORE_REPLY_BLOBS, .list = {slices, 2}});
@@ -332,28 +312,3 @@ static void a_reply_no_store_gives_is_refused(void **state) {
     check_refused((struct round_question){.kind = ROUND_EFFECT_WAIT},
         (struct store_reply){.kind = STORE_REPLY_BYTE, .byte = STORE_WAIT_CANCELLED});
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_address_is_published_in_torchruns_keys),
-    cmocka_unit_test(a_node_says_who_it_is),
-    cmocka_unit_test(rank_0_waits_for_all_and_asks_all),
-    cmocka_unit_test(ranks_are_set_for_all_nodes_at_once),
-    cmocka_unit_test(ranks_are_set_behind_the_mark_of_coordination),
-    cmocka_unit_test(a_decision_is_stored_only_where_there_is_none),
-    cmocka_unit_test(the_exit_barrier_is_torchruns),
-    cmocka_unit_test(what_is_told_to_the_agent_is_no_request),
-    cmocka_unit_test(an_answer_belongs_to_its_round_and_key),
-    cmocka_unit_test(address_and_ranks_are_read_together),
-    cmocka_unit_test(ranks_may_be_read_alone),
-    cmocka_unit_test(a_decision_is_read_as_text),
-    cmocka_unit_test(a_publication_names_its_owner),
-    cmocka_unit_test(what_another_node_wrote_without_sense_is_marked),
-    cmocka_unit_test(a_value_that_is_not_there_is_said_to_be_gone),
-    cmocka_unit_test(an_address_is_as_long_as_a_name_may_be),
-    cmocka_unit_test(role_infos_are_read_one_by_one),
-    cmocka_unit_test(a_claim_is_read_as_text_or_is_none),
-    cmocka_unit_test(a_decision_that_no_agent_writes_is_refused),
-    cmocka_unit_test(a_reply_no_store_gives_is_refused),
-};
-
-UNIT_TESTS(tests)

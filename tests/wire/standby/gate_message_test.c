@@ -7,8 +7,7 @@ static enum failure_code read(const char *bytes, size_t length, struct gate_mess
     return gate_message_read((struct slice){(const uint8_t *)bytes, length}, message);
 }
 
-static void a_standby_worker_says_where_it_is(void **state) {
-    (void)state;
+TEST(a_standby_worker_says_where_it_is) {
     struct gate_message message;
     assert_int_equal(read("H\1\0\0\0\x39\x30\0\0", 9, &message), FAILURE_NONE);
     assert_int_equal(message.kind, GATE_MESSAGE_HELLO);
@@ -27,8 +26,7 @@ static void a_standby_worker_says_where_it_is(void **state) {
     assert_int_equal(message.kind, GATE_MESSAGE_THROUGH);
 }
 
-static void a_message_of_another_length_is_none(void **state) {
-    (void)state;
+TEST(a_message_of_another_length_is_none) {
     struct gate_message message;
     char space[GATE_MESSAGE_MAXIMUM + 1] = {0};
     for (size_t length = 1; length <= 20; length++) {
@@ -48,8 +46,7 @@ static void a_message_of_another_length_is_none(void **state) {
     assert_int_equal(read(space, GATE_MESSAGE_MAXIMUM + 1, &message), FAILURE_MALFORMED);
 }
 
-static void what_nobody_may_import_early_is_named(void **state) {
-    (void)state;
+TEST(what_nobody_may_import_early_is_named) {
     struct gate_message message;
     assert_int_equal(read("Xa.b", 4, &message), FAILURE_NONE);
     assert_int_equal(message.kind, GATE_MESSAGE_LEFT_OUT);
@@ -59,8 +56,7 @@ static void what_nobody_may_import_early_is_named(void **state) {
     assert_true(slice_equals(message.reason, slice_from_string("why")));
 }
 
-static void an_unknown_letter_or_version_is_refused(void **state) {
-    (void)state;
+TEST(an_unknown_letter_or_version_is_refused) {
     struct gate_message message = {.kind = GATE_MESSAGE_DIRTY};
     assert_int_equal(read("", 0, &message), FAILURE_MALFORMED);
     assert_int_equal(read("Y", 1, &message), FAILURE_MALFORMED);
@@ -69,8 +65,7 @@ static void an_unknown_letter_or_version_is_refused(void **state) {
     assert_int_equal(message.kind, GATE_MESSAGE_DIRTY);
 }
 
-static void the_order_to_go_has_the_directory_and_the_environment(void **state) {
-    (void)state;
+TEST(the_order_to_go_has_the_directory_and_the_environment) {
     struct bytes packet = {0};
     struct text_list environment = {0};
     text_list_add(&environment, "A=1");
@@ -83,13 +78,3 @@ static void the_order_to_go_has_the_directory_and_the_environment(void **state) 
     bytes_clear(&packet);
     text_list_clear(&environment);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_standby_worker_says_where_it_is),
-    cmocka_unit_test(a_message_of_another_length_is_none),
-    cmocka_unit_test(what_nobody_may_import_early_is_named),
-    cmocka_unit_test(an_unknown_letter_or_version_is_refused),
-    cmocka_unit_test(the_order_to_go_has_the_directory_and_the_environment),
-};
-
-UNIT_TESTS(tests)

@@ -7,8 +7,7 @@ static enum failure_code read(const char *text, int64_t *pid, struct slice *impo
     return standby_record_read_hello(slice_from_string(text), pid, imports);
 }
 
-static void the_first_line_says_who_has_reached_the_hook(void **state) {
-    (void)state;
+TEST(the_first_line_says_who_has_reached_the_hook) {
     int64_t pid;
     struct slice imports;
     assert_int_equal(read("hello 1 4242\njson\t/lib\n", &pid, &imports), FAILURE_NONE);
@@ -18,16 +17,14 @@ static void the_first_line_says_who_has_reached_the_hook(void **state) {
     assert_int_equal(imports.length, 0);
 }
 
-static void a_line_that_is_not_there_yet_is_awaited(void **state) {
-    (void)state;
+TEST(a_line_that_is_not_there_yet_is_awaited) {
     int64_t pid;
     struct slice imports;
     assert_int_equal(read("", &pid, &imports), FAILURE_INCOMPLETE);
     assert_int_equal(read("hello 1 42", &pid, &imports), FAILURE_INCOMPLETE);
 }
 
-static void another_line_is_no_hello(void **state) {
-    (void)state;
+TEST(another_line_is_no_hello) {
     int64_t pid = 5;
     struct slice imports;
     assert_int_equal(read("json\t/lib\n", &pid, &imports), FAILURE_MALFORMED);
@@ -39,11 +36,3 @@ static void another_line_is_no_hello(void **state) {
         read("hello 1 000000000000000000000000000000001\n", &pid, &imports), FAILURE_MALFORMED);
     assert_int_equal(pid, 5);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_line_says_who_has_reached_the_hook),
-    cmocka_unit_test(a_line_that_is_not_there_yet_is_awaited),
-    cmocka_unit_test(another_line_is_no_hello),
-};
-
-UNIT_TESTS(tests)

@@ -22,8 +22,7 @@ static const struct file_store_record pytorchs_records[] = {
 
 #define RECORDS (sizeof pytorchs_records / sizeof *pytorchs_records)
 
-static void pytorchs_file_is_read_record_by_record(void **state) {
-    (void)state;
+TEST(pytorchs_file_is_read_record_by_record) {
     struct slice rest = {pytorchs_file, sizeof pytorchs_file - 1};
     for (size_t i = 0; i < RECORDS; i++) {
         struct file_store_record record;
@@ -38,8 +37,7 @@ static void pytorchs_file_is_read_record_by_record(void **state) {
     assert_int_equal(rest.length, 0);
 }
 
-static void records_are_written_as_pytorch_writes_them(void **state) {
-    (void)state;
+TEST(records_are_written_as_pytorch_writes_them) {
     struct bytes out = {0};
     for (size_t i = 0; i < RECORDS; i++) {
         assert_int_equal(file_store_record_append(&pytorchs_records[i], &out), FAILURE_NONE);
@@ -49,8 +47,7 @@ static void records_are_written_as_pytorch_writes_them(void **state) {
     bytes_clear(&out);
 }
 
-static void half_a_record_is_not_there_yet(void **state) {
-    (void)state;
+TEST(half_a_record_is_not_there_yet) {
     struct file_store_record record;
     size_t consumed = 99;
     for (size_t length = 0; length < 18; length++) {
@@ -61,8 +58,7 @@ static void half_a_record_is_not_there_yet(void **state) {
     assert_int_equal(consumed, 99);
 }
 
-static void lengths_beyond_the_limits_are_refused_at_once(void **state) {
-    (void)state;
+TEST(lengths_beyond_the_limits_are_refused_at_once) {
     struct file_store_record record;
     size_t consumed;
     const struct slice script = slice_from_string("#!/bin/sh");
@@ -73,8 +69,7 @@ static void lengths_beyond_the_limits_are_refused_at_once(void **state) {
         file_store_record_read(long_value, &limits, &record, &consumed), FAILURE_MALFORMED);
 }
 
-static void a_key_without_a_byte_is_refused(void **state) {
-    (void)state;
+TEST(a_key_without_a_byte_is_refused) {
     static const uint8_t zeros[16] = {0};
     struct file_store_record record;
     size_t consumed;
@@ -82,8 +77,7 @@ static void a_key_without_a_byte_is_refused(void **state) {
     assert_int_equal(file_store_record_read(input, &limits, &record, &consumed), FAILURE_MALFORMED);
 }
 
-static void keys_that_would_be_misread_are_not_written(void **state) {
-    (void)state;
+TEST(keys_that_would_be_misread_are_not_written) {
     struct bytes out = {0};
     const struct file_store_record removal_like = {.key = slice_from_string("-/k")};
     const struct file_store_record empty = {.value = slice_from_string("v")};
@@ -92,8 +86,7 @@ static void keys_that_would_be_misread_are_not_written(void **state) {
     assert_int_equal(out.length, 0);
 }
 
-static void a_full_buffer_stays_as_it_was(void **state) {
-    (void)state;
+TEST(a_full_buffer_stays_as_it_was) {
     struct bytes out;
     bytes_init(&out, 20);
     assert_int_equal(file_store_record_append(&pytorchs_records[1], &out), FAILURE_NONE);
@@ -101,15 +94,3 @@ static void a_full_buffer_stays_as_it_was(void **state) {
     assert_int_equal(out.length, 11);
     bytes_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(pytorchs_file_is_read_record_by_record),
-    cmocka_unit_test(records_are_written_as_pytorch_writes_them),
-    cmocka_unit_test(half_a_record_is_not_there_yet),
-    cmocka_unit_test(lengths_beyond_the_limits_are_refused_at_once),
-    cmocka_unit_test(a_key_without_a_byte_is_refused),
-    cmocka_unit_test(keys_that_would_be_misread_are_not_written),
-    cmocka_unit_test(a_full_buffer_stays_as_it_was),
-};
-
-UNIT_TESTS(tests)

@@ -3,8 +3,7 @@
 
 #include "wire/store/owned_request.h"
 
-static void an_operation_on_one_key_has_it_and_its_value(void **state) {
-    (void)state;
+TEST(an_operation_on_one_key_has_it_and_its_value) {
     struct owned_request request = {0};
     text_list_add(&request.keys, "/a");
     text_list_add(&request.values, "v");
@@ -17,8 +16,7 @@ static void an_operation_on_one_key_has_it_and_its_value(void **state) {
     owned_request_clear(&request);
 }
 
-static void only_add_has_a_number(void **state) {
-    (void)state;
+TEST(only_add_has_a_number) {
     struct owned_request request = {0};
     text_list_add(&request.keys, "/a");
     owned_request_finish(&request, STORE_ADD, -3);
@@ -26,8 +24,7 @@ static void only_add_has_a_number(void **state) {
     owned_request_clear(&request);
 }
 
-static void an_operation_on_many_keys_has_them_in_their_order(void **state) {
-    (void)state;
+TEST(an_operation_on_many_keys_has_them_in_their_order) {
     static const enum store_operation operations[] = {
         STORE_WAIT, STORE_CHECK, STORE_MULTI_GET, STORE_MULTI_SET};
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
@@ -49,11 +46,3 @@ static void an_operation_on_many_keys_has_them_in_their_order(void **state) {
         owned_request_clear(&request);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_operation_on_one_key_has_it_and_its_value),
-    cmocka_unit_test(only_add_has_a_number),
-    cmocka_unit_test(an_operation_on_many_keys_has_them_in_their_order),
-};
-
-UNIT_TESTS(tests)

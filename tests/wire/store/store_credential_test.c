@@ -54,8 +54,7 @@ static void present_to_server(struct fixture *fixture) {
     bytes_clear(&fixture->sent);
 }
 
-static void both_sides_prove_themselves(void **state) {
-    (void)state;
+TEST(both_sides_prove_themselves) {
     struct fixture fixture;
     set_up(&fixture);
     memset(fixture.server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
@@ -85,8 +84,7 @@ static void both_sides_prove_themselves(void **state) {
 
 /* Each verdict has words on the server, on the client that it is sent to, and on a client that
  * finds the same of the server. Only what may pass may be tried again. */
-static void every_verdict_has_its_words(void **state) {
-    (void)state;
+TEST(every_verdict_has_its_words) {
     for (int verdict = 1; verdict < STORE_CREDENTIAL_VERDICTS; verdict++) {
         struct fixture fixture;
         set_up(&fixture);
@@ -112,8 +110,7 @@ static void every_verdict_has_its_words(void **state) {
     }
 }
 
-static void a_verdict_that_does_not_exist_is_a_refusal(void **state) {
-    (void)state;
+TEST(a_verdict_that_does_not_exist_is_a_refusal) {
     struct fixture fixture;
     set_up(&fixture);
     challenge(&fixture);
@@ -125,8 +122,7 @@ static void a_verdict_that_does_not_exist_is_a_refusal(void **state) {
 }
 
 /* Of what a stranger names, nothing is waited for beyond the limit. */
-static void a_length_beyond_the_limit_is_refused_at_once(void **state) {
-    (void)state;
+TEST(a_length_beyond_the_limit_is_refused_at_once) {
     static const uint8_t heads[][5] = {{0xf2, 1, 16, 0, 0}, {0xf2, 0, 0, 0, 0x80}, {0xf2}};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct fixture fixture;
@@ -139,8 +135,7 @@ static void a_length_beyond_the_limit_is_refused_at_once(void **state) {
     }
 }
 
-static void the_longest_credential_is_waited_for(void **state) {
-    (void)state;
+TEST(the_longest_credential_is_waited_for) {
     static const uint8_t head[] = {0xf2, 0, 16, 0, 0};
     struct fixture fixture;
     set_up(&fixture);
@@ -155,8 +150,7 @@ static void the_longest_credential_is_waited_for(void **state) {
     tear_down(&fixture);
 }
 
-static void nothing_may_come_while_munge_is_asked(void **state) {
-    (void)state;
+TEST(nothing_may_come_while_munge_is_asked) {
     struct fixture fixture;
     set_up(&fixture);
     struct bytes credential = {0};
@@ -177,8 +171,7 @@ static void nothing_may_come_while_munge_is_asked(void **state) {
 }
 
 /* A token's code is no credential, and the reverse. */
-static void the_other_kind_of_proof_is_refused(void **state) {
-    (void)state;
+TEST(the_other_kind_of_proof_is_refused) {
     struct fixture fixture;
     set_up(&fixture);
     challenge(&fixture);
@@ -195,8 +188,7 @@ static void the_other_kind_of_proof_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-static void a_server_says_which_kind_it_wants(void **state) {
-    (void)state;
+TEST(a_server_says_which_kind_it_wants) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(store_proof_ping_answer(&fixture.server, &fixture.key, STORE_PROOF_OFFERED),
@@ -205,8 +197,7 @@ static void a_server_says_which_kind_it_wants(void **state) {
     tear_down(&fixture);
 }
 
-static void a_payload_names_side_challenge_and_job(void **state) {
-    (void)state;
+TEST(a_payload_names_side_challenge_and_job) {
     struct store_proof proof = {.client_nonce = {1}, .server_nonce = {2}};
     struct bytes client = {0};
     struct bytes server = {0};
@@ -238,8 +229,7 @@ static void a_payload_names_side_challenge_and_job(void **state) {
     bytes_clear(&other);
 }
 
-static void a_credential_that_cannot_be_sent_is_none(void **state) {
-    (void)state;
+TEST(a_credential_that_cannot_be_sent_is_none) {
     static const uint8_t long_text[STORE_CREDENTIAL_LONGEST + 1];
     const struct store_credential_answer answers[] = {
         {.credential = {long_text, sizeof long_text}}, {.credential = {0}}};
@@ -259,18 +249,3 @@ static void a_credential_that_cannot_be_sent_is_none(void **state) {
         tear_down(&fixture);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(both_sides_prove_themselves),
-    cmocka_unit_test(every_verdict_has_its_words),
-    cmocka_unit_test(a_verdict_that_does_not_exist_is_a_refusal),
-    cmocka_unit_test(a_length_beyond_the_limit_is_refused_at_once),
-    cmocka_unit_test(the_longest_credential_is_waited_for),
-    cmocka_unit_test(nothing_may_come_while_munge_is_asked),
-    cmocka_unit_test(the_other_kind_of_proof_is_refused),
-    cmocka_unit_test(a_server_says_which_kind_it_wants),
-    cmocka_unit_test(a_payload_names_side_challenge_and_job),
-    cmocka_unit_test(a_credential_that_cannot_be_sent_is_none),
-};
-
-UNIT_TESTS(tests)

@@ -42,8 +42,7 @@ static struct store_proof_step exchange(struct fixture *fixture) {
     return store_proof_serve(&fixture->server, &fixture->server_key, everything, reply_of(&proof));
 }
 
-static void two_sides_with_one_token_prove_themselves(void **state) {
-    (void)state;
+TEST(two_sides_with_one_token_prove_themselves) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step verdict = exchange(&fixture);
@@ -56,8 +55,7 @@ static void two_sides_with_one_token_prove_themselves(void **state) {
     assert_int_equal(fixture.client.stage, STORE_PROOF_STAGE_PROVEN);
 }
 
-static void the_client_learns_its_address_from_a_server_that_has_proved_itself(void **state) {
-    (void)state;
+TEST(the_client_learns_its_address_from_a_server_that_has_proved_itself) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     memset(fixture.server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
@@ -69,8 +67,7 @@ static void the_client_learns_its_address_from_a_server_that_has_proved_itself(v
         fixture.client.client_address, fixture.server.client_address, STORE_PROOF_ADDRESS_BYTES);
 }
 
-static void an_address_that_was_changed_on_its_way_is_no_proof(void **state) {
-    (void)state;
+TEST(an_address_that_was_changed_on_its_way_is_no_proof) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step verdict = exchange(&fixture);
@@ -80,8 +77,7 @@ static void an_address_that_was_changed_on_its_way_is_no_proof(void **state) {
         STORE_PROOF_FAILED);
 }
 
-static void another_token_is_refused_and_said_to_be(void **state) {
-    (void)state;
+TEST(another_token_is_refused_and_said_to_be) {
     struct fixture fixture;
     set_up(&fixture, 7, 8);
     struct store_proof_step verdict = exchange(&fixture);
@@ -95,8 +91,7 @@ static void another_token_is_refused_and_said_to_be(void **state) {
     assert_non_null(strstr(end.reason, "does not accept"));
 }
 
-static void a_server_that_cannot_prove_itself_gets_nothing(void **state) {
-    (void)state;
+TEST(a_server_that_cannot_prove_itself_gets_nothing) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step verdict = exchange(&fixture);
@@ -110,8 +105,7 @@ static void a_server_that_cannot_prove_itself_gets_nothing(void **state) {
 }
 
 /* Who sends a client's own code back to it has proved nothing. */
-static void a_reflected_code_is_no_proof(void **state) {
-    (void)state;
+TEST(a_reflected_code_is_no_proof) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     (void)store_proof_begin(&fixture.client, &fixture.client_key);
@@ -125,8 +119,7 @@ static void a_reflected_code_is_no_proof(void **state) {
 }
 
 /* A proof that was overheard is of no use later, as the server draws another number. */
-static void a_recorded_proof_is_refused(void **state) {
-    (void)state;
+TEST(a_recorded_proof_is_refused) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step hello = store_proof_begin(&fixture.client, &fixture.client_key);
@@ -141,8 +134,7 @@ static void a_recorded_proof_is_refused(void **state) {
         STORE_PROOF_FAILED);
 }
 
-static void parts_may_come_byte_by_byte(void **state) {
-    (void)state;
+TEST(parts_may_come_byte_by_byte) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step hello = store_proof_begin(&fixture.client, &fixture.client_key);
@@ -160,8 +152,7 @@ static void parts_may_come_byte_by_byte(void **state) {
         STORE_PROOF_INCOMPLETE);
 }
 
-static void parts_out_of_turn_are_refused(void **state) {
-    (void)state;
+TEST(parts_out_of_turn_are_refused) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     const uint8_t proof[1] = {0xf1};
@@ -177,8 +168,7 @@ static void parts_out_of_turn_are_refused(void **state) {
         STORE_PROOF_FAILED);
 }
 
-static void where_some_keys_are_guarded_requests_are_left_to_the_decoder(void **state) {
-    (void)state;
+TEST(where_some_keys_are_guarded_requests_are_left_to_the_decoder) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     for (unsigned operation = 0; operation < 0xf0; operation++) {
@@ -189,8 +179,7 @@ static void where_some_keys_are_guarded_requests_are_left_to_the_decoder(void **
     }
 }
 
-static void without_random_numbers_nothing_is_proved(void **state) {
-    (void)state;
+TEST(without_random_numbers_nothing_is_proved) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     struct store_proof_step hello = store_proof_begin(&fixture.client, &fixture.client_key);
@@ -203,8 +192,7 @@ static void without_random_numbers_nothing_is_proved(void **state) {
         store_proof_begin(&fixture.client, &fixture.client_key).outcome, STORE_PROOF_FAILED);
 }
 
-static void only_a_client_that_offers_a_proof_is_told_that_one_is_wanted(void **state) {
-    (void)state;
+TEST(only_a_client_that_offers_a_proof_is_told_that_one_is_wanted) {
     struct store_proof proof = {0};
     struct plain_key plain = {.token = 7};
     const struct store_key key = plain_store_key(&plain);
@@ -216,8 +204,7 @@ static void only_a_client_that_offers_a_proof_is_told_that_one_is_wanted(void **
         store_proof_ping_answer(&proof, &key, STORE_PROOF_OFFERED), STORE_PROOF_OFFERED);
 }
 
-static void without_a_proof_a_connection_may_only_ping(void **state) {
-    (void)state;
+TEST(without_a_proof_a_connection_may_only_ping) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);
     for (unsigned operation = 0; operation < 0xf0; operation++) {
@@ -234,8 +221,7 @@ static void without_a_proof_a_connection_may_only_ping(void **state) {
     }
 }
 
-static void without_a_proof_the_nodes_keys_are_not_to_be_used(void **state) {
-    (void)state;
+TEST(without_a_proof_the_nodes_keys_are_not_to_be_used) {
     const struct slice prefix = slice_from_string("/nodes/");
     struct slice keys[] = {slice_from_string("/other"), slice_from_string("/nodes/1")};
     struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/nodes/1")};
@@ -247,22 +233,3 @@ static void without_a_proof_the_nodes_keys_are_not_to_be_used(void **state) {
     check.count = 1;
     assert_null(store_proof_objection(&check, prefix));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_sides_with_one_token_prove_themselves),
-    cmocka_unit_test(the_client_learns_its_address_from_a_server_that_has_proved_itself),
-    cmocka_unit_test(an_address_that_was_changed_on_its_way_is_no_proof),
-    cmocka_unit_test(another_token_is_refused_and_said_to_be),
-    cmocka_unit_test(a_server_that_cannot_prove_itself_gets_nothing),
-    cmocka_unit_test(a_reflected_code_is_no_proof),
-    cmocka_unit_test(a_recorded_proof_is_refused),
-    cmocka_unit_test(parts_may_come_byte_by_byte),
-    cmocka_unit_test(parts_out_of_turn_are_refused),
-    cmocka_unit_test(where_some_keys_are_guarded_requests_are_left_to_the_decoder),
-    cmocka_unit_test(without_random_numbers_nothing_is_proved),
-    cmocka_unit_test(only_a_client_that_offers_a_proof_is_told_that_one_is_wanted),
-    cmocka_unit_test(without_a_proof_a_connection_may_only_ping),
-    cmocka_unit_test(without_a_proof_the_nodes_keys_are_not_to_be_used),
-};
-
-UNIT_TESTS(tests)

@@ -49,8 +49,7 @@ static uint32_t ping(struct fixture *fixture) {
     return fixture->reading.decoded.request.nonce;
 }
 
-static void without_a_key_everything_may_be_asked(void **state) {
-    (void)state;
+TEST(without_a_key_everything_may_be_asked) {
     struct fixture fixture;
     set_up(&fixture, 0, NULL);
     assert_int_equal(ping(&fixture), STORE_PROOF_OFFERED);
@@ -77,8 +76,7 @@ static enum failure_code old_client_asks(
     return code;
 }
 
-static void old_clients_may_ask_for_what_is_not_guarded(void **state) {
-    (void)state;
+TEST(old_clients_may_ask_for_what_is_not_guarded) {
     static const char asks[] = "\x02\x02\0\0\0\0\0\0\0/k";
     static const size_t length = sizeof asks - 1;
     assert_int_equal(old_client_asks(0, NULL, asks, length), FAILURE_NONE);
@@ -88,8 +86,7 @@ static void old_clients_may_ask_for_what_is_not_guarded(void **state) {
     assert_int_equal(old_client_asks(7, NULL, asks, 1), FAILURE_PROTOCOL); /* at its first byte */
 }
 
-static void a_proof_opens_the_store(void **state) {
-    (void)state;
+TEST(a_proof_opens_the_store) {
     struct fixture fixture;
     set_up(&fixture, 7, NULL);
     assert_int_equal(ping(&fixture), STORE_PROOF_WANTED);
@@ -111,8 +108,7 @@ static void a_proof_opens_the_store(void **state) {
     tear_down(&fixture);
 }
 
-static void without_a_proof_a_request_is_refused_at_its_first_byte(void **state) {
-    (void)state;
+TEST(without_a_proof_a_request_is_refused_at_its_first_byte) {
     struct fixture fixture;
     set_up(&fixture, 7, NULL);
     const uint8_t set = STORE_SET;
@@ -122,8 +118,7 @@ static void without_a_proof_a_request_is_refused_at_its_first_byte(void **state)
     tear_down(&fixture);
 }
 
-static void guarded_keys_are_refused_and_others_served(void **state) {
-    (void)state;
+TEST(guarded_keys_are_refused_and_others_served) {
     struct fixture fixture;
     set_up(&fixture, 7, "/nodes/");
     struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/k")};
@@ -133,13 +128,3 @@ static void guarded_keys_are_refused_and_others_served(void **state) {
     assert_int_equal(read_request(&fixture, &get), FAILURE_PROTOCOL);
     tear_down(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_key_everything_may_be_asked),
-    cmocka_unit_test(old_clients_may_ask_for_what_is_not_guarded),
-    cmocka_unit_test(a_proof_opens_the_store),
-    cmocka_unit_test(without_a_proof_a_request_is_refused_at_its_first_byte),
-    cmocka_unit_test(guarded_keys_are_refused_and_others_served),
-};
-
-UNIT_TESTS(tests)

@@ -42,8 +42,7 @@ static void assert_replies_equal(
     }
 }
 
-static void replies_are_encoded_as_pytorch_does(void **state) {
-    (void)state;
+TEST(replies_are_encoded_as_pytorch_does) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct bytes expected = bytes_from_hex(store_vectors[i].reply_hex);
         struct bytes actual = {0};
@@ -55,8 +54,7 @@ static void replies_are_encoded_as_pytorch_does(void **state) {
     }
 }
 
-static void replies_pytorch_sent_are_understood_byte_by_byte(void **state) {
-    (void)state;
+TEST(replies_pytorch_sent_are_understood_byte_by_byte) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct store_reply_decoder decoder;
         struct store_decoded_reply out;
@@ -80,8 +78,7 @@ static void replies_pytorch_sent_are_understood_byte_by_byte(void **state) {
     }
 }
 
-static void a_cancelled_wait_may_be_answered_twice(void **state) {
-    (void)state;
+TEST(a_cancelled_wait_may_be_answered_twice) {
     struct store_reply_decoder decoder;
     struct store_decoded_reply out;
     store_reply_decoder_init(&decoder, &STORE_REPLY_LIMITS_DEFAULT);
@@ -115,8 +112,7 @@ static enum failure_code verdict(
     return code;
 }
 
-static void a_server_cannot_make_the_client_wait_for_too_much(void **state) {
-    (void)state;
+TEST(a_server_cannot_make_the_client_wait_for_too_much) {
     char reason[STORE_REASON_SIZE] = "";
     const struct store_request get = {.operation = STORE_GET};
     assert_int_equal(verdict(&get, "0600000000000000", reason), FAILURE_INCOMPLETE);
@@ -132,8 +128,7 @@ static void a_server_cannot_make_the_client_wait_for_too_much(void **state) {
     assert_int_equal(verdict(&list, long_list, reason), FAILURE_LIMIT);
 }
 
-static void impossible_answers_are_refused(void **state) {
-    (void)state;
+TEST(impossible_answers_are_refused) {
     char reason[STORE_REASON_SIZE] = "";
     const struct store_request wait = {.operation = STORE_WAIT};
     assert_int_equal(verdict(&wait, "02", reason), FAILURE_PROTOCOL);
@@ -145,8 +140,7 @@ static void impossible_answers_are_refused(void **state) {
     assert_string_equal(reason, "QUEUE_POP: the server answered -2, which is not a valid reply");
 }
 
-static void a_full_buffer_stays_as_it_was(void **state) {
-    (void)state;
+TEST(a_full_buffer_stays_as_it_was) {
     struct bytes small;
     bytes_init(&small, 4);
     struct store_reply reply = {.kind = STORE_REPLY_INTEGER, .integer = 1};
@@ -154,14 +148,3 @@ static void a_full_buffer_stays_as_it_was(void **state) {
     assert_int_equal(small.length, 0);
     bytes_clear(&small);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(replies_are_encoded_as_pytorch_does),
-    cmocka_unit_test(replies_pytorch_sent_are_understood_byte_by_byte),
-    cmocka_unit_test(a_cancelled_wait_may_be_answered_twice),
-    cmocka_unit_test(a_server_cannot_make_the_client_wait_for_too_much),
-    cmocka_unit_test(impossible_answers_are_refused),
-    cmocka_unit_test(a_full_buffer_stays_as_it_was),
-};
-
-UNIT_TESTS(tests)

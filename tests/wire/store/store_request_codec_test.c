@@ -35,8 +35,7 @@ static void assert_requests_equal(
     }
 }
 
-static void requests_pytorch_sent_are_understood(void **state) {
-    (void)state;
+TEST(requests_pytorch_sent_are_understood) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct store_request_decoder decoder;
         struct store_decoded_request out;
@@ -51,8 +50,7 @@ static void requests_pytorch_sent_are_understood(void **state) {
     }
 }
 
-static void requests_are_encoded_as_pytorch_does(void **state) {
-    (void)state;
+TEST(requests_are_encoded_as_pytorch_does) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct bytes expected = bytes_from_hex(store_vectors[i].request_hex);
         struct bytes actual = {0};
@@ -66,8 +64,7 @@ static void requests_are_encoded_as_pytorch_does(void **state) {
 
 /* Each prefix is in newly allocated memory of exactly its size. So sanitizers notice a read beyond
  * the end, and the use of a slice from an earlier call. */
-static void requests_may_arrive_byte_by_byte(void **state) {
-    (void)state;
+TEST(requests_may_arrive_byte_by_byte) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct store_request_decoder decoder;
         struct store_decoded_request out;
@@ -91,8 +88,7 @@ static void requests_may_arrive_byte_by_byte(void **state) {
     }
 }
 
-static void a_stream_is_cut_into_its_requests(void **state) {
-    (void)state;
+TEST(a_stream_is_cut_into_its_requests) {
     struct bytes stream = bytes_from_hex(HANDSHAKE);
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         assert_int_equal(store_request_encode(&store_vectors[i].request, &stream), FAILURE_NONE);
@@ -113,8 +109,7 @@ static void a_stream_is_cut_into_its_requests(void **state) {
     bytes_clear(&stream);
 }
 
-static void validate_carries_the_magic(void **state) {
-    (void)state;
+TEST(validate_carries_the_magic) {
     struct bytes actual = {0};
     struct bytes expected = bytes_from_hex(HANDSHAKE);
     assert_int_equal(
@@ -125,8 +120,7 @@ static void validate_carries_the_magic(void **state) {
     bytes_clear(&expected);
 }
 
-static void a_full_buffer_stays_as_it_was(void **state) {
-    (void)state;
+TEST(a_full_buffer_stays_as_it_was) {
     struct bytes small;
     bytes_init(&small, 4);
     assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_PING}, &small),
@@ -156,8 +150,7 @@ static enum failure_code verdict(bool is_validated, const char *hex, char *reaso
     return code;
 }
 
-static void who_begins_in_another_way_is_refused_by_name(void **state) {
-    (void)state;
+TEST(who_begins_in_another_way_is_refused_by_name) {
     char reason[STORE_REASON_SIZE] = "";
     assert_int_equal(verdict(false, "47 45 54", reason), FAILURE_PROTOCOL);
     assert_string_equal(reason, "first byte 0x47 where VALIDATE is due: not a TCPStore client");
@@ -172,8 +165,7 @@ static void who_begins_in_another_way_is_refused_by_name(void **state) {
 }
 
 /* What PyTorch 2.0 and older send, and the same in later ones. */
-static void old_clients_have_no_handshake_and_other_numbers(void **state) {
-    (void)state;
+TEST(old_clients_have_no_handshake_and_other_numbers) {
     static const struct {
         const char *hex;
         enum store_operation operation;
@@ -215,23 +207,20 @@ static void old_clients_have_no_handshake_and_other_numbers(void **state) {
     }
 }
 
-static void a_second_validate_is_refused(void **state) {
-    (void)state;
+TEST(a_second_validate_is_refused) {
     char reason[STORE_REASON_SIZE] = "";
     assert_int_equal(verdict(true, HANDSHAKE, reason), FAILURE_PROTOCOL);
     assert_string_equal(reason, "VALIDATE a second time");
 }
 
-static void unknown_operations_are_refused(void **state) {
-    (void)state;
+TEST(unknown_operations_are_refused) {
     char reason[STORE_REASON_SIZE] = "";
     assert_int_equal(verdict(true, "13", reason), FAILURE_PROTOCOL);
     assert_string_equal(reason, "unknown operation 0x13");
     assert_int_equal(verdict(true, "ff", reason), FAILURE_PROTOCOL);
 }
 
-static void lengths_are_refused_as_soon_as_they_are_announced(void **state) {
-    (void)state;
+TEST(lengths_are_refused_as_soon_as_they_are_announced) {
     char reason[STORE_REASON_SIZE] = "";
     assert_int_equal(verdict(true, "03 0400000000000000", reason), FAILURE_INCOMPLETE);
     assert_int_equal(verdict(true, "03 0500000000000000", reason), FAILURE_LIMIT);
@@ -252,8 +241,7 @@ static void lengths_are_refused_as_soon_as_they_are_announced(void **state) {
     assert_int_equal(verdict(true, key, reason), FAILURE_LIMIT);
 }
 
-static void the_sum_of_a_list_is_limited(void **state) {
-    (void)state;
+TEST(the_sum_of_a_list_is_limited) {
     char reason[STORE_REASON_SIZE] = "";
     /* 9 bytes, then pairs of at least 16: three pairs hold 57 of the 60 allowed. */
     const char *fits = "0b 0300000000000000 0300000000000000 616161";
@@ -265,8 +253,7 @@ static void the_sum_of_a_list_is_limited(void **state) {
 
 /* The list comes in pieces of 7 bytes. If each piece were parsed from the start, this would take
  * hours. */
-static void the_largest_key_list_is_parsed_once(void **state) {
-    (void)state;
+TEST(the_largest_key_list_is_parsed_once) {
     const size_t count = 131072;
     struct bytes input = {0};
     uint8_t head[9] = {STORE_CHECK};
@@ -296,21 +283,3 @@ static void the_largest_key_list_is_parsed_once(void **state) {
     store_request_decoder_clear(&decoder);
     bytes_clear(&input);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(requests_pytorch_sent_are_understood),
-    cmocka_unit_test(requests_are_encoded_as_pytorch_does),
-    cmocka_unit_test(requests_may_arrive_byte_by_byte),
-    cmocka_unit_test(a_stream_is_cut_into_its_requests),
-    cmocka_unit_test(validate_carries_the_magic),
-    cmocka_unit_test(a_full_buffer_stays_as_it_was),
-    cmocka_unit_test(who_begins_in_another_way_is_refused_by_name),
-    cmocka_unit_test(old_clients_have_no_handshake_and_other_numbers),
-    cmocka_unit_test(a_second_validate_is_refused),
-    cmocka_unit_test(unknown_operations_are_refused),
-    cmocka_unit_test(lengths_are_refused_as_soon_as_they_are_announced),
-    cmocka_unit_test(the_sum_of_a_list_is_limited),
-    cmocka_unit_test(the_largest_key_list_is_parsed_once),
-};
-
-UNIT_TESTS(tests)

@@ -12,8 +12,7 @@ static void take(struct run_result *result, const char *lines, bool *out_is_comp
     }
 }
 
-static void result_is_read_as_it_was_written(void **state) {
-    (void)state;
+TEST(result_is_read_as_it_was_written) {
     struct run_worker workers[] = {{4, 0, 17, 0, {0}}, {5, 1, 18, -9, {0}}};
     assert_int_equal(bytes_append(&workers[0].return_value, "\0\377x\n", 4), FAILURE_NONE);
     struct failure_account failures[] = {{.host = memory_duplicate_string("node1"),
@@ -81,15 +80,13 @@ static enum failure_code carry(size_t length) {
     return code;
 }
 
-static void return_values_have_a_limit(void **state) {
-    (void)state;
+TEST(return_values_have_a_limit) {
     assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM), FAILURE_NONE);
     assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM + 1), FAILURE_LIMIT);
     assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM + 3), FAILURE_LIMIT);
 }
 
-static void metric_is_read_as_it_was_written(void **state) {
-    (void)state;
+TEST(metric_is_read_as_it_was_written) {
     char name[] = "workers.\"r\".run_total";
     const struct metric metric = {name, -7, {1700000000123456789}};
     struct metric again;
@@ -114,8 +111,7 @@ static void assert_refused(char kind, const char *document, enum failure_code ex
     assert_int_equal(result.worker_count + result.failure_count, 0);
 }
 
-static void what_makes_no_sense_is_refused(void **state) {
-    (void)state;
+TEST(what_makes_no_sense_is_refused) {
     assert_refused('X', "{}", FAILURE_MALFORMED);
     assert_refused(AGENT_LINE_RESULT, "", FAILURE_MALFORMED);
     assert_refused(AGENT_LINE_RESULT,
@@ -134,20 +130,9 @@ static void what_makes_no_sense_is_refused(void **state) {
     assert_refused(AGENT_LINE_ROOT_CAUSE, "[", FAILURE_MALFORMED);
 }
 
-static void event_is_a_record_with_a_letter(void **state) {
-    (void)state;
+TEST(event_is_a_record_with_a_letter) {
     struct text line = {0};
     agent_line_write_event("{\"name\": \"x\"}\n", &line);
     assert_string_equal(text_string(&line), "E{\"name\": \"x\"}\n");
     text_clear(&line);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(result_is_read_as_it_was_written),
-    cmocka_unit_test(return_values_have_a_limit),
-    cmocka_unit_test(metric_is_read_as_it_was_written),
-    cmocka_unit_test(what_makes_no_sense_is_refused),
-    cmocka_unit_test(event_is_a_record_with_a_letter),
-};
-
-UNIT_TESTS(tests)

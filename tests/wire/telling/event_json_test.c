@@ -22,8 +22,7 @@ static void assert_spelling(const struct event_record *record, const char *expec
     text_clear(&out);
 }
 
-static void a_rendezvous_has_a_duration_and_no_place_yet(void **state) {
-    (void)state;
+TEST(a_rendezvous_has_a_duration_and_no_place_yet) {
     struct event_record record = agent_record(EVENT_STATE_RENDEZVOUS);
     record.has_duration = true;
     record.duration = duration_from_milliseconds(12);
@@ -37,8 +36,7 @@ static void a_rendezvous_has_a_duration_and_no_place_yet(void **state) {
         "12.000000}}\n");
 }
 
-static void a_failed_worker_names_its_end(void **state) {
-    (void)state;
+TEST(a_failed_worker_names_its_end) {
     struct event_worker worker = {.global_rank = 5,
         .local_rank = 1,
         .role_rank = 5,
@@ -67,8 +65,7 @@ static void a_failed_worker_names_its_end(void **state) {
         "\"duration_ms\": null}}\n");
 }
 
-static void a_watchdogs_record_names_its_timer_and_has_no_duration(void **state) {
-    (void)state;
+TEST(a_watchdogs_record_names_its_timer_and_has_no_duration) {
     struct event_timer_record timer = {
         .pid = 12, .scope = "step", .expiration = {2500000000}, .signal = 9};
     struct event_record record = agent_record(EVENT_STATE_RUNNING);
@@ -91,8 +88,7 @@ static void assert_rendezvous(const struct event_rendezvous *record, const char 
     text_clear(&out);
 }
 
-static void a_rendezvous_own_record_is_flat(void **state) {
-    (void)state;
+TEST(a_rendezvous_own_record_is_flat) {
     struct event_rendezvous record = {.run_id = "job7",
         .name = "dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous",
         .message = "joined",
@@ -123,8 +119,7 @@ static void a_rendezvous_own_record_is_flat(void **state) {
         "\"local_id\": 3, \"error_trace\": \"nobody came\"}\n");
 }
 
-static void text_that_is_no_utf8_stays_one_line_of_json(void **state) {
-    (void)state;
+TEST(text_that_is_no_utf8_stays_one_line_of_json) {
     struct text out = {0};
     struct event_record record = agent_record(EVENT_STATE_SUCCEEDED);
     record.agent.role = "a\xff\n\"b";
@@ -141,8 +136,7 @@ static void assert_error(const char *file, struct process_exit exit, const char 
     text_clear(&out);
 }
 
-static void a_raw_error_is_the_error_file_or_what_stands_for_none(void **state) {
-    (void)state;
+TEST(a_raw_error_is_the_error_file_or_what_stands_for_none) {
     struct process_exit killed = {.is_signal = true, .value = 9};
     struct process_exit failed = {.value = 3};
     assert_error("{\"message\" : \"boom\"}\n", failed, "{\"message\": \"boom\"}");
@@ -152,8 +146,7 @@ static void a_raw_error_is_the_error_file_or_what_stands_for_none(void **state) 
         "\"retryability\": \"False\"}}");
 }
 
-static void a_record_of_standby_workers_says_how_many(void **state) {
-    (void)state;
+TEST(a_record_of_standby_workers_says_how_many) {
     struct text out = {0};
     struct event_record record = agent_record(EVENT_STATE_RUNNING);
     struct event_standby_record standby = {EVENT_STANDBY_USED, 3, 4, NULL};
@@ -170,15 +163,3 @@ static void a_record_of_standby_workers_says_how_many(void **state) {
     assert_non_null(strstr(text_string(&out), "\\\"reason\\\": \\\"late\\\""));
     text_clear(&out);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_rendezvous_has_a_duration_and_no_place_yet),
-    cmocka_unit_test(a_failed_worker_names_its_end),
-    cmocka_unit_test(a_watchdogs_record_names_its_timer_and_has_no_duration),
-    cmocka_unit_test(a_rendezvous_own_record_is_flat),
-    cmocka_unit_test(text_that_is_no_utf8_stays_one_line_of_json),
-    cmocka_unit_test(a_raw_error_is_the_error_file_or_what_stands_for_none),
-    cmocka_unit_test(a_record_of_standby_workers_says_how_many),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static void assert_spelling(const struct health_report *report, int status, cons
     text_clear(&out);
 }
 
-static void a_living_agent_is_200_and_says_what_it_does(void **state) {
-    (void)state;
+TEST(a_living_agent_is_200_and_says_what_it_does) {
     struct health_report report = {
         .verdict = {.is_alive = true,
             .phase = HEALTH_RUNNING,
@@ -29,8 +28,7 @@ static void a_living_agent_is_200_and_says_what_it_does(void **state) {
         "\"running_workers\": 7, \"seconds_since_progress\": 0.000, \"timeout_seconds\": 60}\n");
 }
 
-static void a_stalled_agent_is_503_and_says_for_how_long(void **state) {
-    (void)state;
+TEST(a_stalled_agent_is_503_and_says_for_how_long) {
     struct health_report report = {
         .verdict = {.phase = HEALTH_RUNNING,
             .silence = duration_from_milliseconds(61500),
@@ -44,10 +42,3 @@ static void a_stalled_agent_is_503_and_says_for_how_long(void **state) {
         "\"max_restarts\": 0, \"workers\": 0, \"running_workers\": 0, "
         "\"seconds_since_progress\": 61.500, \"timeout_seconds\": 2.5}\n");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_living_agent_is_200_and_says_what_it_does),
-    cmocka_unit_test(a_stalled_agent_is_503_and_says_for_how_long),
-};
-
-UNIT_TESTS(tests)

@@ -11,8 +11,7 @@ static bool admits(const char *names, const char *host) {
     return is_admitted;
 }
 
-static void addresses_and_localhost_are_always_admitted(void **state) {
-    (void)state;
+TEST(addresses_and_localhost_are_always_admitted) {
     static const char *const hosts[] = {"127.0.0.1", "127.0.0.1:8080", "10.0.0.7:9100", "[::1]",
         "[::1]:80", "[fe80::1%25]:80", "[::ffff:10.0.0.7]", "localhost", "LocalHost:8080",
         "localhost.", "", NULL};
@@ -21,8 +20,7 @@ static void addresses_and_localhost_are_always_admitted(void **state) {
     }
 }
 
-static void a_name_of_another_domain_is_not(void **state) {
-    (void)state;
+TEST(a_name_of_another_domain_is_not) {
     static const char *const hosts[] = {"evil.example", "evil.example:8080",
         "localhost.evil.example", "node7.evil.example", "127.0.0.1.evil.example", "node7.cluster",
         "node7.cluster.example.evil.example", "xnode7.cluster.example", "[evil.example]", "[", "[]",
@@ -32,8 +30,7 @@ static void a_name_of_another_domain_is_not(void **state) {
     }
 }
 
-static void this_machines_names_are_admitted_with_any_port(void **state) {
-    (void)state;
+TEST(this_machines_names_are_admitted_with_any_port) {
     static const char names[] = "node7 , node7.cluster.example.,other";
     static const char *const hosts[] = {
         "node7", "NODE7:8080", "node7.cluster.example", "node7.cluster.example.:8080", "other"};
@@ -42,8 +39,7 @@ static void this_machines_names_are_admitted_with_any_port(void **state) {
     }
 }
 
-static void a_pods_name_may_be_shortened_as_kubernetes_does(void **state) {
-    (void)state;
+TEST(a_pods_name_may_be_shortened_as_kubernetes_does) {
     static const char name[] = "train-0.train.research.svc.cluster.local";
     assert_true(admits(name, "train-0"));
     assert_true(admits(name, "train-0.train.research.svc:8080"));
@@ -52,8 +48,7 @@ static void a_pods_name_may_be_shortened_as_kubernetes_does(void **state) {
     assert_false(admits(name, "train-1.train.research.svc"));
 }
 
-static void more_names_may_be_given_by_their_end(void **state) {
-    (void)state;
+TEST(more_names_may_be_given_by_their_end) {
     assert_true(admits("*.research.svc", "metrics.research.svc:80"));
     assert_true(admits(".research.svc", "a.b.research.svc"));
     assert_false(admits("*.research.svc", "research.svc"));
@@ -61,13 +56,3 @@ static void more_names_may_be_given_by_their_end(void **state) {
     assert_false(admits("*x", "ax"));
     assert_true(admits("*", "anything.example"));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(addresses_and_localhost_are_always_admitted),
-    cmocka_unit_test(a_name_of_another_domain_is_not),
-    cmocka_unit_test(this_machines_names_are_admitted_with_any_port),
-    cmocka_unit_test(a_pods_name_may_be_shortened_as_kubernetes_does),
-    cmocka_unit_test(more_names_may_be_given_by_their_end),
-};
-
-UNIT_TESTS(tests)

@@ -7,8 +7,7 @@ static enum failure_code read_text(const char *text, struct job_announcement *ou
     return job_announcement_read(slice_from_string(text), out);
 }
 
-static void what_is_written_is_read_again(void **state) {
-    (void)state;
+TEST(what_is_written_is_read_again) {
     char run_id[] = "job \"7\" \xc3\xa9";
     char host[] = "fe80::1%eth0";
     const struct job_announcement job = {run_id, host, 29500, 4711};
@@ -27,8 +26,7 @@ static void what_is_written_is_read_again(void **state) {
     text_clear(&text);
 }
 
-static void a_long_run_id_is_cut_to_whole_characters(void **state) {
-    (void)state;
+TEST(a_long_run_id_is_cut_to_whole_characters) {
     char run_id[2 * 300 + 2] = "x"; /* so that the limit lies inside a character */
     char host[] = "node1";
     const struct job_announcement job = {run_id, host, 1, 1};
@@ -45,8 +43,7 @@ static void a_long_run_id_is_cut_to_whole_characters(void **state) {
     text_clear(&text);
 }
 
-static void a_run_id_is_made_fit_for_a_terminal(void **state) {
-    (void)state;
+TEST(a_run_id_is_made_fit_for_a_terminal) {
     struct job_announcement job = {0};
     assert_int_equal(read_text("{\"run_id\": \"a\\u001b]0;b\\nc\", \"host\": \"h\", \"port\": 1, "
                                "\"pid\": 1, \"later\": [1]}",
@@ -56,8 +53,7 @@ static void a_run_id_is_made_fit_for_a_terminal(void **state) {
     job_announcement_clear(&job);
 }
 
-static void everything_else_is_refused(void **state) {
-    (void)state;
+TEST(everything_else_is_refused) {
     static const char *const texts[] = {"", "[]",
         "{\"run_id\": \"a\", \"host\": \"h\", \"port\": 1",
         "{\"run_id\": \"a\", \"host\": \"h\", \"port\": 0, \"pid\": 1}",
@@ -76,8 +72,7 @@ static void everything_else_is_refused(void **state) {
     }
 }
 
-static void what_is_too_long_is_refused(void **state) {
-    (void)state;
+TEST(what_is_too_long_is_refused) {
     struct job_announcement job = {0};
     char *run_id = text_format("%0*d", (int)JOB_ANNOUNCEMENT_RUN_ID_MAXIMUM + 1, 0);
     char *text =
@@ -89,13 +84,3 @@ static void what_is_too_long_is_refused(void **state) {
     free(text);
     free(run_id);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_written_is_read_again),
-    cmocka_unit_test(a_long_run_id_is_cut_to_whole_characters),
-    cmocka_unit_test(a_run_id_is_made_fit_for_a_terminal),
-    cmocka_unit_test(everything_else_is_refused),
-    cmocka_unit_test(what_is_too_long_is_refused),
-};
-
-UNIT_TESTS(tests)

@@ -8,8 +8,7 @@ static void assert_text(struct text *out, const char *expected) {
     text_clear(out);
 }
 
-static void families_have_help_type_and_samples(void **state) {
-    (void)state;
+TEST(families_have_help_type_and_samples) {
     struct text out = {0};
     metrics_text_begin(&out, "a_total", METRICS_COUNTER, "What it is.");
     metrics_text_number(&out, "a_total", METRICS_NO_LABEL, UINT64_MAX);
@@ -20,25 +19,15 @@ static void families_have_help_type_and_samples(void **state) {
                       "# HELP b Another.\n# TYPE b gauge\nb{kind=\"x\"} 0\n");
 }
 
-static void summaries_are_counts_and_sums_in_seconds(void **state) {
-    (void)state;
+TEST(summaries_are_counts_and_sums_in_seconds) {
     struct text out = {0};
     metrics_text_summary(
         &out, "s_seconds", (struct metrics_label){"of", "a"}, 3, duration_from_milliseconds(1500));
     assert_text(&out, "s_seconds_count{of=\"a\"} 3\ns_seconds_sum{of=\"a\"} 1.500000000\n");
 }
 
-static void label_values_are_escaped_and_made_text(void **state) {
-    (void)state;
+TEST(label_values_are_escaped_and_made_text) {
     struct text out = {0};
     metrics_text_number(&out, "m", (struct metrics_label){"l", "a\"b\\c\nd\xff"}, 1);
     assert_text(&out, "m{l=\"a\\\"b\\\\c\\nd\xef\xbf\xbd\"} 1\n");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(families_have_help_type_and_samples),
-    cmocka_unit_test(summaries_are_counts_and_sums_in_seconds),
-    cmocka_unit_test(label_values_are_escaped_and_made_text),
-};
-
-UNIT_TESTS(tests)

@@ -53,8 +53,7 @@ static struct expected timer(const char *scope, int64_t nanoseconds, int signal)
 
 static const struct expected released = {.kind = WATCHDOG_RELEASE, .scope = "s"};
 
-static void what_the_client_writes_is_read(void **state) {
-    (void)state;
+TEST(what_the_client_writes_is_read) {
     struct watchdog_request request =
         read_request("{\"version\": 1, \"pid\": 19374, \"scope_id\": \"myscope\", "
                      "\"expiration_time\": 1795174638.7299848, \"signal\": 9}\n");
@@ -69,8 +68,7 @@ static void what_the_client_writes_is_read(void **state) {
         &released);
 }
 
-static void order_version_and_strange_members_do_not_matter(void **state) {
-    (void)state;
+TEST(order_version_and_strange_members_do_not_matter) {
     struct expected expected = timer("s", 5000000000, 15);
     expect("{\"signal\":15,\"expiration_time\":5,\"scope_id\":\"s\",\"pid\":19374}", &expected);
     expect("{\"version\":\"x\",\"more\":[{\"a\":NaN}],\"signal\":15,\"expiration_time\":5,"
@@ -78,8 +76,7 @@ static void order_version_and_strange_members_do_not_matter(void **state) {
         &expected);
 }
 
-static void infinity_never_expires_and_minus_infinity_releases(void **state) {
-    (void)state;
+TEST(infinity_never_expires_and_minus_infinity_releases) {
     expect(
         "{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":Infinity,\"signal\":9}", &released);
     expect(
@@ -89,14 +86,12 @@ static void infinity_never_expires_and_minus_infinity_releases(void **state) {
         "expiration_time");
 }
 
-static void signals_below_one_are_no_signal(void **state) {
-    (void)state;
+TEST(signals_below_one_are_no_signal) {
     struct expected expected = timer("s", 0, 0);
     expect("{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":0,\"signal\":-9}", &expected);
 }
 
-static void scopes_that_are_no_text_go_by_their_spelling(void **state) {
-    (void)state;
+TEST(scopes_that_are_no_text_go_by_their_spelling) {
     struct expected expected = timer("5", 0, 9);
     expect("{\"pid\":19374,\"scope_id\":5,\"expiration_time\":0,\"signal\":9}", &expected);
     expected = timer("null", 0, 9);
@@ -128,22 +123,19 @@ static void expect_line(const char *line, const char *expected) {
     "{\"version\": 1, \"pid\": 19374, \"scope_id\": \"" scope                                      \
     "\", \"expiration_time\": 5, \"signal\": 9}"
 
-static void a_request_behind_an_unfinished_one_is_read(void **state) {
-    (void)state;
+TEST(a_request_behind_an_unfinished_one_is_read) {
     expect_line("{\"version\": 1, \"pid\": 1, \"scope_" REQUEST("s") "\n", "-[s]");
     expect_line("{\"pid\": 1, \"scope_id\": \"a{\"pid\": 2, \"sc" REQUEST("s") "\n", "--[s]");
     expect_line("rest\": 1}" REQUEST("s"), "-[s]");
 }
 
-static void requests_glued_together_are_all_read(void **state) {
-    (void)state;
+TEST(requests_glued_together_are_all_read) {
     expect_line(REQUEST("a") REQUEST("b") REQUEST("c") "\n", "[a][b][c]");
     expect_line(REQUEST("a") "junk" REQUEST("b") "\n", "-[b]");
     expect_line(REQUEST("a{") "\n", "[a{]");
 }
 
-static void what_is_written_is_read(void **state) {
-    (void)state;
+TEST(what_is_written_is_read) {
     char scope[] = "a \"b\"";
     struct watchdog_request request = {
         .pid = 19374, .scope = scope, .expiration = {5000001000}, .signal = 15};
@@ -162,8 +154,7 @@ static void what_is_written_is_read(void **state) {
 
 /* The fast path and the JSON reader must agree. One more blank at the front selects the JSON
  * reader. */
-static void both_ways_of_reading_agree(void **state) {
-    (void)state;
+TEST(both_ways_of_reading_agree) {
     static const char *const times[] = {"5", "1795174638.7299848", "0.000001", "0.5", "-1",
         "9199999999.25", "99999999999", "1e3", "5.", "1.0000000001", "-1.5"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
@@ -191,15 +182,13 @@ static void both_ways_of_reading_agree(void **state) {
     }
 }
 
-static void a_blank_line_is_nothing(void **state) {
-    (void)state;
+TEST(a_blank_line_is_nothing) {
     expect_line("", "");
     expect_line(" \t\r\n", "");
     expect_line("x\n", "-");
 }
 
-static void what_is_no_request_is_refused_with_the_reason(void **state) {
-    (void)state;
+TEST(what_is_no_request_is_refused_with_the_reason) {
     expect_refusal("", "no JSON");
     expect_refusal("\n", "no JSON");
     expect_refusal("{\"pid\": 19374, \"scope_id\"", "no JSON");
@@ -221,8 +210,7 @@ static void what_is_no_request_is_refused_with_the_reason(void **state) {
         "{\"pid\":7,\"scope_id\":\"s\",\"expiration_time\":1,\"signal\":4294967305}", "signal");
 }
 
-static void an_endless_line_is_refused(void **state) {
-    (void)state;
+TEST(an_endless_line_is_refused) {
     struct watchdog_request request;
     struct bytes line = {0};
     assert_int_equal(bytes_reserve(&line, TIMER_REQUEST_JSON_MAXIMUM_SIZE + 1), FAILURE_NONE);
@@ -231,20 +219,3 @@ static void an_endless_line_is_refused(void **state) {
     assert_int_equal(timer_request_json_read(bytes_slice(&line), &request, NULL), FAILURE_LIMIT);
     bytes_clear(&line);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_the_client_writes_is_read),
-    cmocka_unit_test(order_version_and_strange_members_do_not_matter),
-    cmocka_unit_test(infinity_never_expires_and_minus_infinity_releases),
-    cmocka_unit_test(signals_below_one_are_no_signal),
-    cmocka_unit_test(scopes_that_are_no_text_go_by_their_spelling),
-    cmocka_unit_test(a_request_behind_an_unfinished_one_is_read),
-    cmocka_unit_test(requests_glued_together_are_all_read),
-    cmocka_unit_test(what_is_written_is_read),
-    cmocka_unit_test(both_ways_of_reading_agree),
-    cmocka_unit_test(a_blank_line_is_nothing),
-    cmocka_unit_test(what_is_no_request_is_refused_with_the_reason),
-    cmocka_unit_test(an_endless_line_is_refused),
-};
-
-UNIT_TESTS(tests)
