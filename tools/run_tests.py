@@ -12,7 +12,8 @@ and --part takes the K-th (from 0) of N parts of them, of about the same size.
 
 Tests of real processes are played beside each other, on machines that may be slow. Where a few of a stage fail,
 each is played once more, alone. One that passes then counts as passed, and is named as unsteady at the end, for
-somebody to look into. What a sanitizer or valgrind has found is never played again.
+somebody to look into. What a sanitizer or valgrind has found is never played again. The tests that have failed are
+named at the end, too.
 """
 
 import argparse
@@ -34,6 +35,7 @@ CMOCKA_REASON = re.compile(r"^skipped: (.+)$", re.MULTILINE)  # as tests/unit.h 
 MESON_PASSED = {"OK", "EXPECTEDFAIL"}
 NO_REASON = "no reason given"
 PLAYED_AGAIN_MAXIMUM = 5  # more failures than these have a cause in common
+NAMED_MAXIMUM = 20
 FOUND_BY_A_TOOL = re.compile(r"Sanitizer|runtime error: |^==\d+==", re.MULTILINE)
 
 
@@ -45,6 +47,7 @@ class Counts:
         self.reasons[NO_REASON] += max(skipped - self.reasons.total(), 0)
         self.reasons = +self.reasons  # drop reasons with a count of 0
         self.unsteady = []
+        self.broken = []  # names
 
     def __iadd__(self, other):
         self.passed += other.passed
@@ -52,18 +55,20 @@ class Counts:
         self.skipped += other.skipped
         self.reasons += other.reasons
         self.unsteady += other.unsteady
+        self.broken += other.broken
         return self
 
-    def play_again(self, failures, passes_alone):
-        """Plays the failed tests alone. `failures` maps the name of each to (how many failures it counted, what
-        it printed)."""
-        if len(failures) > PLAYED_AGAIN_MAXIMUM:
-            return
+    def play_again(self, failures, passes_alone=None):
+        """Plays the failed tests alone, if they may be. `failures` maps the name of each to (how many failures it
+        counted, what it printed)."""
         for name, (failed, output) in failures.items():
-            if not FOUND_BY_A_TOOL.search(output) and passes_alone(name):
+            is_common = len(failures) > PLAYED_AGAIN_MAXIMUM or FOUND_BY_A_TOOL.search(output)
+            if passes_alone is not None and not is_common and passes_alone(name):
                 self.failed -= failed
                 self.passed += failed
                 self.unsteady.append(name)
+            else:
+                self.broken.append(name)
 
     def skips(self):
         """A line for each reason, the most frequent first."""
@@ -72,6 +77,12 @@ class Counts:
     def failed_once(self):
         """A line for each test that failed beside others and passed alone."""
         return [f"{'unsteady:':10} {name}: failed beside others, passed alone" for name in self.unsteady]
+
+    def failed_for_good(self):
+        """A line for each test that has failed and has a name, but for the last of many."""
+        more = len(self.broken) - NAMED_MAXIMUM
+        named = self.broken[:NAMED_MAXIMUM] + ([f"and {more} more"] if more > 0 else [])
+        return [f"{'failed:':10} {name}" for name in named]
 
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -119,8 +130,9 @@ def run_meson(options, suites=()):
                 failures[entry["name"].split(" / ")[-1]] = (count.failed, output_of_program(entry))
     if status != 0 and counts.failed == 0:
         counts += Counts(failed=1)
-    elif not options.wrapper:
-        counts.play_again(failures, lambda name: passes(["meson", "test", "-C", str(build), "--quiet", name]))
+    else:
+        alone = ["meson", "test", "-C", str(build), "--quiet"]
+        counts.play_again(failures, None if options.wrapper else lambda name: passes([*alone, name]))
     return counts
 
 
@@ -135,6 +147,7 @@ def run_floors(options, floors):
         counts += count_of_program({"stdout": played.stdout, "stderr": played.stderr, "result": result})
         if played.returncode != 0:
             print(played.stdout[-20000:] + played.stderr, flush=True)
+            counts.broken.append(f"{floor}_tests")
     return counts
 
 
@@ -157,6 +170,11 @@ def counts_of_suite(suite):
     failed = int(suite.get("failures")) + int(suite.get("errors"))
     reasons = [skip.get("message") or NO_REASON for skip in suite.iter("skipped")]
     return Counts(max(total - failed - skipped, 0), failed, skipped, reasons)
+
+
+def unsteady_of_suite(suite):
+    """What tests that play tests have recorded of those: which failed beside others and passed alone."""
+    return [found.get("value") for found in suite.iter("property") if found.get("name") == "unsteady"]
 
 
 def failures_of_suite(suite):
@@ -188,6 +206,7 @@ def run_pytest(options, folder, tests=()):
         if report.exists():
             for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
                 counts += counts_of_suite(suite)
+                counts.unsteady += unsteady_of_suite(suite)
                 failures |= failures_of_suite(suite)
     if status not in (0, 5) and counts.failed == 0:
         counts += Counts(failed=1)
@@ -249,7 +268,7 @@ def main():
         counts = run_stage(stage, options)
         lines.append(f"{stage + ':':10} {counts}")
         total += counts
-    print("\n" + "\n".join(lines + total.skips() + total.failed_once()))
+    print("\n" + "\n".join(lines + total.skips() + total.failed_once() + total.failed_for_good()))
     print(total, flush=True)
     return 1 if total.failed else 0
 

@@ -77,6 +77,33 @@ def test_a_failure_that_does_not_repeat_alone_is_named_and_no_other_is_forgiven(
     ]
 
 
+def test_failures_are_named_but_for_the_last_of_many(run_tests):
+    suite = xml.etree.ElementTree.fromstring(FAILURES)
+    counts = run_tests.counts_of_suite(suite)
+    counts.play_again(run_tests.failures_of_suite(suite), lambda test: "race" in test)
+    assert counts.failed_for_good() == [
+        "failed:    tests/command/test_a.py::test_broken", "failed:    tests/command/test_b.py::test_tool"
+    ]
+    many = run_tests.Counts()
+    many.play_again({str(number): (1, "") for number in range(run_tests.NAMED_MAXIMUM + 2)}, lambda test: True)
+    assert len(many.failed_for_good()) == run_tests.NAMED_MAXIMUM + 1
+    assert many.failed_for_good()[-1] == "failed:    and 2 more"
+
+
+INNER = """
+<testsuite tests="1" failures="0" errors="0" skipped="0">
+  <testcase classname="tests.packaging.test_a" name="test_good">
+    <properties><property name="unsteady" value="tests/command/test_b.py::test_race (elsewhere)"/></properties>
+  </testcase>
+</testsuite>
+"""
+
+
+def test_what_was_unsteady_among_tests_that_a_test_has_played_is_named(run_tests):
+    found = run_tests.unsteady_of_suite(xml.etree.ElementTree.fromstring(INNER))
+    assert found == ["tests/command/test_b.py::test_race (elsewhere)"]
+
+
 def test_many_failures_are_not_played_again(run_tests):
     counts = run_tests.Counts(failed=run_tests.PLAYED_AGAIN_MAXIMUM + 1)
     counts.play_again({str(number): (1, "") for number in range(counts.failed)}, lambda test: True)

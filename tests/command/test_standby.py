@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Standby workers, as real processes: who takes a worker's place, with what, and what is left behind."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -333,8 +334,9 @@ def test_a_standby_worker_that_is_killed_at_its_gate_is_not_missed(muster, scrat
     job, first, spares = ready_job(muster, scratch, restarts=1)
     kill(spares[0], signal.SIGSTOP)
     kill(first[0]["pid"])
-    job.wait_for(lambda: {line["pid"] for line in job.story(1)} & set(spares), 60)
-    kill(spares[0])
+    job.wait_for(lambda: {line["pid"] for line in job.story(1)} & set(spares))
+    with contextlib.suppress(ProcessLookupError):  # on a slow machine the agent has ended it itself, after a second
+        kill(spares[0])
     second = job.attempt(1)
     assert spares[0] not in {line["pid"] for line in second}
     job.wait_for(lambda: job.said("started from standby: 1 of 2 workers") == 1)

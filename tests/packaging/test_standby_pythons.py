@@ -4,6 +4,7 @@ Python of this machine has to hold for them. Debian 12 has 3.11 and forky 3.14, 
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,7 @@ def test_programs_cannot_tell_how_they_were_started(python):
     tests = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", python.name, TESTS], cwd=ROOT,
         env={**os.environ, "STANDBY_PYTHONS": str(python)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert tests.returncode == 0, tests.stdout[-6000:]
+    failed = ", ".join(re.findall(r"^FAILED \S+::(\S.*?)(?: - .*)?$", tests.stdout, re.MULTILINE))
+    assert tests.returncode == 0, f"failed there: {failed}\n{tests.stdout[-6000:]}"
     said = tests.stdout.strip().splitlines()[-1]
     assert " passed" in said and "skipped" not in said, said

@@ -1021,15 +1021,21 @@ bool agent_standby_give_up(struct agent_standby *standby, int local_rank) {
     return has_gone_through;
 }
 
+/* What it has said meanwhile counts: the loop may have stood still. */
 static void passage_is_late(void *context) {
     struct agent_standby *standby = context;
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
-        if (standby->places[rank].is_awaited) {
+        struct place *place = &standby->places[rank];
+        if (!place->is_awaited) {
+            continue;
+        }
+        bool has_gone_through = shut(place);
+        if (!has_gone_through && standby_spare_words(place->spare)->reason == NULL) {
             log_warning(standby->settings.log,
                 "the standby worker of local rank %d does not answer; the worker is started anew",
                 rank);
-            agent_standby_settle(standby, rank);
         }
+        settle_and_tell(standby, rank, has_gone_through);
     }
 }
 
