@@ -142,6 +142,7 @@ static void expired_timer_calls_the_programs_own_kill(void **state) {
         turn(&fixture);
     }
     assert_int_equal(fixture.killed, 1);
+    assert_int_equal(fixture.expired, 1); /* and was told before the signal */
     assert_int_equal(fixture.pid, getpid());
     assert_string_equal(fixture.scopes, "batch ");
     assert_int_equal(count(&fixture), 0);
@@ -181,6 +182,7 @@ static void timer_without_a_signal_is_only_told(void **state) {
         turn(&fixture);
     }
     assert_int_equal(fixture.killed, 0);
+    assert_int_equal(fixture.signalled, 0);
     tear_down(&fixture);
 }
 
