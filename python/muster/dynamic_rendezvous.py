@@ -6,8 +6,8 @@ torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, without PyTorch.
     info = handler.next_rendezvous()
     print(info.rank, info.world_size, info.store.get("key"))
 
-It differs where muster/rendezvous.h does. is_closed and num_nodes_waiting are as this node has heard last, and raise
-RuntimeError before it has heard anything. The time of a heartbeat has no limit of its own: the backend's calls have."""
+It differs where muster/rendezvous.h does. is_closed and num_nodes_waiting are as this node has heard last; before its first
+round they ask the backend once. The time of a heartbeat has no limit of its own: the backend's calls have."""
 
 import dataclasses
 from datetime import timedelta

@@ -191,6 +191,33 @@ def test_a_state_that_is_none_of_a_rendezvous_is_refused():
         handlers[0].next_rendezvous()
 
 
+def test_a_node_asks_its_backend_before_its_first_round():
+    shared = SharedRecord()
+    with ended([handler_of(Backend(shared), 1, 1) for _ in range(2)]) as (looker, other):
+        assert (looker.is_closed(), looker.num_nodes_waiting(), looker._backend.calls) == (False, 0, 2)
+        other.next_rendezvous()
+        other.set_closed()
+        assert looker.is_closed() is True
+        looker._backend.wrong = rendezvous.RendezvousConnectionError("away")
+        with pytest.raises(rendezvous.RendezvousConnectionError, match="away"):
+            looker.num_nodes_waiting()
+
+
+def test_a_node_goes_on_with_what_it_wrote_where_its_backend_has_no_answer():
+    shared = SharedRecord()
+    backend = Backend(shared)
+    answers = [None]
+
+    def set_state(state, token=None):
+        found = Backend.set_state(backend, state, token)
+        return answers.pop() if answers else found
+
+    backend.set_state = set_state
+    with ended([handler_of(backend, 1, 1)]) as (handler,):
+        assert handler.next_rendezvous().world_size == 1
+        assert (shared.version, answers) == (1, [])
+
+
 def test_a_backend_that_never_answers_with_a_record_ends_at_the_deadline():
     backend = Backend(SharedRecord())
     backend.get_state, backend.set_state = lambda: None, lambda state, token: None

@@ -113,6 +113,78 @@ static void backend_that_stays_away_is_a_connection_error(void **state) {
     tear_down(&fixture);
 }
 
+static void node_reads_the_record_of_its_backend_before_its_first_round(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int is_closed = 9;
+    size_t waiting = 9;
+    set_up(&fixture);
+    struct seen *looker = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(fixture.memory.gets, 1);
+    assert_int_equal(fixture.memory.version, 0);
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    tear_down(&fixture);
+}
+
+static void look_at_a_backend_that_fails_is_its_error_at_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    struct muster_failure failure = {0};
+    int is_closed = 9;
+    set_up(&fixture);
+    fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
+    fixture.memory.troubles = 1;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure),
+        MUSTER_ERROR_DISCONNECTED);
+    assert_string_equal(failure.message, "memory: the disk is away");
+    assert_int_equal(is_closed, 9);
+    fixture.memory.trouble = MUSTER_ERROR_PROTOCOL;
+    fixture.memory.troubles = 1;
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure),
+        MUSTER_ERROR_PROTOCOL);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
+    tear_down(&fixture);
+}
+
+static enum muster_error forget_state(void *context, const void *state, size_t length,
+    const void *token, size_t token_length, struct muster_rendezvous_record *record,
+    struct muster_failure *failure) {
+    struct memory *memory = context;
+    if (memory->version > 0) {
+        return set_state(context, state, length, token, token_length, record, failure);
+    }
+    memory->version = 1; /* of the next one */
+    memory->state = malloc(length);
+    assert_non_null(memory->state);
+    memcpy(memory->state, state, length);
+    memory->length = length;
+    return MUSTER_OK;
+}
+
+/* TorchElastic's handler does, too. A node that took it for a lost write would try once more. */
+static void node_goes_on_with_what_it_wrote_where_set_state_has_no_answer(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.backend.set_state = forget_state;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(one->info.world_size, 1);
+    assert_int_equal(fixture.memory.version, 1);
+    tear_down(&fixture);
+}
+
 static void damaged_record_is_a_state_error(void **state) {
     (void)state;
     struct fixture fixture;
@@ -211,7 +283,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(node_that_falls_silent_is_missed),
     cmocka_unit_test(backend_that_is_away_is_tried_again),
     cmocka_unit_test(backend_that_stays_away_is_a_connection_error),
-    cmocka_unit_test(damaged_record_is_a_state_error),
+    cmocka_unit_test(node_reads_the_record_of_its_backend_before_its_first_round),
+        cmocka_unit_test(look_at_a_backend_that_fails_is_its_error_at_once),
+        cmocka_unit_test(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer),
+        cmocka_unit_test(damaged_record_is_a_state_error),
     cmocka_unit_test(watch_of_a_backend_is_read_by_the_program),
     cmocka_unit_test(backend_of_a_freed_rendezvous_is_asked_no_more),
 };

@@ -113,8 +113,6 @@ static void closed_rendezvous_has_no_next_round(void **state) {
     int is_closed = 9;
     set_up(&fixture);
     struct seen *one = add(&fixture, 1, 1);
-    assert_int_equal(
-        muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_ERROR_STATE);
     ask(one);
     await_round(&fixture, one, 1);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
@@ -130,6 +128,77 @@ static void closed_rendezvous_has_no_next_round(void **state) {
     ask(one);
     await(&fixture, &one->answers, 2);
     assert_int_equal(one->error, MUSTER_ERROR_CLOSED);
+    tear_down(&fixture);
+}
+
+/* Reads, and is none of the nodes. */
+static void node_reads_the_record_before_its_first_round(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int is_closed = 9;
+    size_t waiting = 9;
+    set_up(&fixture);
+    struct seen *looker = add(&fixture, 1, 2);
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    struct seen *one = add(&fixture, 1, 2);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(one->info.world_size, 1);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    tear_down(&fixture);
+}
+
+static void node_that_has_looked_takes_part_as_any_other(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    int is_closed = 9;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
+    assert_int_equal(info->world_size, 1);
+    tear_down(&fixture);
+}
+
+/* As TorchElastic's handler, which makes the store with itself. */
+static void node_that_looks_hosts_the_store_that_nobody_hosts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    int is_closed = 9;
+    set_up(&fixture);
+    muster_store_server_free(fixture.server); /* its port is free now */
+    fixture.server = NULL;
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    settings.is_host = 1;
+    struct seen *host = add_node(&fixture, &settings);
+    assert_int_equal(muster_rendezvous_is_closed(host->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    struct seen *outsider = add(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_is_closed(outsider->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, NULL), MUSTER_OK);
+    tear_down(&fixture);
+}
+
+/* The record is seen when the round is asked for, which is under way. */
+static void look_while_a_round_is_asked_for_waits_for_the_record(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int is_closed = 9;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    ask(one);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    await_round(&fixture, one, 1);
     tear_down(&fixture);
 }
 
@@ -293,7 +362,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(host_is_told_at_once_that_a_node_is_gone),
     cmocka_unit_test(node_that_asks_again_begins_another_round),
     cmocka_unit_test(closed_rendezvous_has_no_next_round),
-    cmocka_unit_test(node_that_takes_no_part_can_close),
+    cmocka_unit_test(node_reads_the_record_before_its_first_round),
+        cmocka_unit_test(node_that_has_looked_takes_part_as_any_other),
+        cmocka_unit_test(node_that_looks_hosts_the_store_that_nobody_hosts),
+        cmocka_unit_test(look_while_a_round_is_asked_for_waits_for_the_record),
+        cmocka_unit_test(node_that_takes_no_part_can_close),
     cmocka_unit_test(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again),
     cmocka_unit_test(join_that_takes_too_long_fails),
     cmocka_unit_test(nodes_of_two_processes_meet_at_the_store_that_one_hosts),
