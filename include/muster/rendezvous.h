@@ -146,11 +146,17 @@ struct muster_rendezvous_settings {
     /* What is worth a line in a log, as in muster/timer_server.h. May be NULL. */
     void (*log)(void *context, int level, const char *origin, const char *message);
     void *context;
+    /* Since 0.3. With an endpoint, but without is_torchrun: this node serves a store at
+     * `master_addr` and `master_port` itself when it has rank 0, on a thread as in
+     * muster/store_server.h, until the rendezvous is freed. TorchElastic's handlers do, unless
+     * TORCH_DISABLE_SHARE_RDZV_TCP_STORE is 1: use_agent_store. Workers are then to be told
+     * TORCHELASTIC_USE_AGENT_STORE=True. */
+    int use_agent_store;
 };
 #define MUSTER_RENDEZVOUS_SETTINGS                                                                 \
     {                                                                                              \
         sizeof(struct muster_rendezvous_settings), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0                                                                             \
+            0, 0, 0, 0, 0                                                                          \
     }
 
 /* Where this node is in its round: RendezvousInfo. It belongs to the rendezvous, and is good until

@@ -126,6 +126,12 @@ static enum muster_error check_texts(
         error = library_fail(
             failure, MUSTER_ERROR_INVALID, "%d is no port; 0 to 65535 are", given->master_port);
     }
+    if (error == MUSTER_OK && given->use_agent_store != 0 &&
+        (given->endpoint == NULL || given->is_torchrun != 0)) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID,
+            "use_agent_store is for an endpoint, and not for is_torchrun; there the program serves "
+            "the workers' store and says where");
+    }
     if (error == MUSTER_OK && (given->endpoint == NULL) == (given->backend == NULL)) {
         error = library_fail(failure, MUSTER_ERROR_INVALID, "there %s an endpoint %s a backend",
             given->endpoint == NULL ? "is neither" : "are both",
@@ -202,6 +208,8 @@ static enum failure_code rendezvous_wording_of_machine(const struct launch_confi
 /* Rendezvous. */
 
 #define NAME_MAXIMUM 255
+/* What programs give that were made with the header of 0.2. */
+#define OLDEST_SETTINGS offsetof(struct muster_rendezvous_settings, use_agent_store)
 /* A connection and an answer each may take the time for one answer. */
 #define GLANCE_FACTOR 2
 
@@ -310,7 +318,7 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
         return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the rendezvous");
     }
     enum muster_error error =
-        library_settings_read(settings, sizeof own, &own, sizeof own, failure);
+        library_settings_read(settings, OLDEST_SETTINGS, &own, sizeof own, failure);
     if (error == MUSTER_OK && own.backend != NULL) {
         error = read_backend(own.backend, &backend, failure);
     }

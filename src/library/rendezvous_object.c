@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "library/rendezvous_object.h"
 
+#include <muster/store_server.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -948,10 +950,23 @@ static void name_round(
     };
 }
 
+/* It is served from the first round on that this node is the first of. */
+static enum muster_error serve_workers(
+    struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
+    struct muster_store_server_settings settings = MUSTER_STORE_SERVER_SETTINGS;
+    settings.port = rendezvous->settings.master_port;
+    return rendezvous->workers_store != NULL
+               ? MUSTER_OK
+               : muster_store_server_new(&settings, &rendezvous->workers_store, failure);
+}
+
 /* As TorchElastic's get_free_port: whoever is quicker may take it. */
 static int find_port(const struct muster_rendezvous *rendezvous) {
     int fd;
     int port = 0;
+    if (rendezvous->workers_store != NULL) {
+        return muster_store_server_port(rendezvous->workers_store);
+    }
     if (rendezvous->settings.master_port > 0) {
         return rendezvous->settings.master_port;
     }
@@ -967,9 +982,13 @@ static void meet_at_endpoint(
     rendezvous->info.store_host = is_host ? LOOPBACK : rendezvous->config.dynamic.host;
     rendezvous->info.store_port =
         is_host ? rendezvous->hosted_port : rendezvous->config.dynamic.port;
+    struct muster_failure failure = {0};
     if (rendezvous->settings.is_torchrun) {
         rendezvous->is_met = true;
         answer(rendezvous, MUSTER_OK);
+    } else if (effect->world.group_rank == 0 && rendezvous->settings.use_agent_store &&
+               serve_workers(rendezvous, &failure) != MUSTER_OK) {
+        end(rendezvous, failure.error, failure.message);
     } else if (effect->world.group_rank == 0) {
         const char *address = rendezvous->master_addr != NULL ? rendezvous->master_addr
                                                               : effect->world.identity.address;
@@ -1157,6 +1176,7 @@ void rendezvous_object_destroy(struct muster_rendezvous *rendezvous) {
     rendezvous_member_free(rendezvous->node);
     event_timer_free(rendezvous->alarm);
     event_timer_free(rendezvous->soon);
+    muster_store_server_free(rendezvous->workers_store);
     embedded_loop_free(rendezvous->embedded);
     job_token_free(rendezvous->token);
     launch_config_clear(&rendezvous->config);

@@ -64,6 +64,7 @@ struct muster_rendezvous {
     struct text node_name;
     struct text prefix;
     char *met_at;        /* info.master_addr */
+    struct muster_store_server *workers_store; /* which this node serves, or NULL */
     bool is_next_asked;  /* by the program: done soon */
     bool is_close_asked; /* the same */
     bool is_joining;     /* the machine was asked for a round */

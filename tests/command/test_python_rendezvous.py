@@ -125,6 +125,30 @@ def test_the_store_of_a_round_and_of_its_workers():
         assert 0 < infos[0].bootstrap_store_info.master_port < 65536
 
 
+def test_the_first_node_serves_the_store_of_the_workers():
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    shared = SharedRecord()
+    with ended([rendezvous.DynamicRendezvousHandler.from_backend("job", keys.clone(), Backend(shared), 2, 2, "127.0.0.1", SOON)
+                for _ in range(2)]) as handlers:
+        assert [handler.use_agent_store for handler in handlers] == [True, True]
+        place = all_next(handlers)[0].bootstrap_store_info
+        worker = store.TCPStore(place.master_addr, place.master_port, is_master=False)
+        worker.set("worker", b"here")
+        assert worker.get("worker") == b"here"
+        again = all_next(handlers)
+        assert again[0].round == 1
+        assert {info.bootstrap_store_info for info in again} == {place}
+
+
+def test_the_first_worker_serves_its_store_where_the_environment_says_so(monkeypatch):
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    with ended([handler_of(Backend(SharedRecord()), 1, 1, keys)]) as (handler,):
+        assert handler.use_agent_store is False
+        place = handler.next_rendezvous().bootstrap_store_info
+        store.TCPStore("127.0.0.1", place.master_port, is_master=True)  # which nobody has
+
+
 def test_a_node_that_comes_is_seen_and_let_in():
     shared = SharedRecord()
     with ended([handler_of(WatchedBackend(shared), 1, 3) for _ in range(3)]) as handlers:

@@ -32,6 +32,30 @@ static void two_nodes_of_one_process_meet(void **state) {
     tear_down(&fixture);
 }
 
+static void first_node_serves_the_store_of_the_workers_where_it_is_to(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_tcp_store_settings place = MUSTER_TCP_STORE_SETTINGS;
+    struct muster_store *store = NULL;
+    int64_t number = 0;
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct muster_rendezvous_settings settings = settings_of(&fixture, 2, 2);
+        settings.use_agent_store = 1;
+        ask(add_node(&fixture, &settings));
+    }
+    await_round(&fixture, &fixture.nodes[0], 1);
+    await_round(&fixture, &fixture.nodes[1], 1);
+    place.host = fixture.nodes[0].master;
+    place.port = fixture.nodes[1].info.master_port;
+    assert_int_not_equal(place.port, muster_store_server_port(fixture.server));
+    assert_int_equal(muster_store_new_tcp(&place, &store, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_add(store, "workers", 3, &number, NULL), MUSTER_OK);
+    assert_int_equal(number, 3);
+    muster_store_free(store);
+    tear_down(&fixture);
+}
+
 /* A node that hosts the store at a free port, where others may come. It is alone in its round. */
 static struct seen *add_host(struct fixture *fixture, int is_torchrun) {
     struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);
@@ -359,6 +383,7 @@ static void nodes_of_torchruns_kind_meet(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_nodes_of_one_process_meet),
+        cmocka_unit_test(first_node_serves_the_store_of_the_workers_where_it_is_to),
     cmocka_unit_test(host_is_told_at_once_that_a_node_is_gone),
     cmocka_unit_test(node_that_asks_again_begins_another_round),
     cmocka_unit_test(closed_rendezvous_has_no_next_round),
