@@ -40,7 +40,7 @@ static void take_event(void *context, const struct muster_timer_event *event) {
         return;
     }
     FUZZ_REQUIRE((program->choices & 1) != 0 && event->pid > 0 && event->count > 0);
-    FUZZ_REQUIRE((event->kind == MUSTER_TIMER_SIGNALLED) == (event->signal > 0));
+    FUZZ_REQUIRE(event->kind == MUSTER_TIMER_EXPIRED || event->signal > 0);
     for (size_t i = 0; i < event->count; i++) {
         FUZZ_REQUIRE(strlen(event->scopes[i]) <= 4096 && event->expirations[i] >= 0);
     }

@@ -69,7 +69,8 @@ struct muster_rendezvous_record {
     const void *token; /* of this version of the record: the backend's, at most
                           MUSTER_RENDEZVOUS_TOKEN_MAXIMUM bytes */
     size_t token_length;
-    int is_set; /* set_state: whether the state was set; then the record exists */
+    int is_set; /* set_state: whether the state was set; then the record exists. Where it was not
+                   set and there is no record, the node goes on with what it wanted to set */
 };
 
 /* Begin with MUSTER_RENDEZVOUS_BACKEND. The functions return at once or soon: nothing else of this
@@ -145,11 +146,17 @@ struct muster_rendezvous_settings {
     /* What is worth a line in a log, as in muster/timer_server.h. May be NULL. */
     void (*log)(void *context, int level, const char *origin, const char *message);
     void *context;
+    /* Since 0.3. With an endpoint, but without is_torchrun: this node serves a store at
+     * `master_addr` and `master_port` itself when it has rank 0, on a thread as in
+     * muster/store_server.h, until the rendezvous is freed. TorchElastic's handlers do, unless
+     * TORCH_DISABLE_SHARE_RDZV_TCP_STORE is 1: use_agent_store. Workers are then to be told
+     * TORCHELASTIC_USE_AGENT_STORE=True. */
+    int use_agent_store;
 };
 #define MUSTER_RENDEZVOUS_SETTINGS                                                                 \
     {                                                                                              \
         sizeof(struct muster_rendezvous_settings), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0                                                                             \
+            0, 0, 0, 0, 0                                                                          \
     }
 
 /* Where this node is in its round: RendezvousInfo. It belongs to the rendezvous, and is good until
@@ -195,8 +202,11 @@ enum muster_error muster_rendezvous_submit_next(struct muster_rendezvous *rendez
         const struct muster_rendezvous_info *info),
     void *context, struct muster_failure *failure);
 
-/* Whether the rendezvous is closed: 1 or 0, as far as this node has heard. MUSTER_ERROR_STATE
- * before the record was seen. */
+/* Whether the rendezvous is closed: 1 or 0, as far as this node has heard. A node that has not
+ * seen the record yet reads it, and waits for that: at an endpoint up to a minute for the
+ * connection and for the answer, of a backend once. What is wrong with it is then the error, and
+ * the node can join all the same. It may host the store from then on. MUSTER_ERROR_STATE from
+ * inside a callback before the record was seen. */
 enum muster_error muster_rendezvous_is_closed(
     struct muster_rendezvous *rendezvous, int *out_is_closed, struct muster_failure *failure);
 
@@ -205,8 +215,8 @@ enum muster_error muster_rendezvous_is_closed(
 enum muster_error muster_rendezvous_set_closed(
     struct muster_rendezvous *rendezvous, struct muster_failure *failure);
 
-/* How many nodes wait for another round; at least 1 when the round of this node is over. The same
- * error as is_closed. */
+/* How many nodes wait for another round; at least 1 when the round of this node is over. It reads
+ * the record where is_closed does, with the same errors. */
 enum muster_error muster_rendezvous_num_nodes_waiting(
     struct muster_rendezvous *rendezvous, size_t *out_count, struct muster_failure *failure);
 

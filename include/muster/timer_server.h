@@ -39,15 +39,15 @@ struct muster_timer_server;
 enum muster_timer_event_kind {
     MUSTER_TIMER_SERVER_STARTED = 1,
     MUSTER_TIMER_SERVER_STOPPED = 2,
-    MUSTER_TIMER_EXPIRED = 3,  /* timers that ask for no signal have expired */
-    MUSTER_TIMER_SIGNALLED = 4 /* timers have expired, and the process got its signal */
+    MUSTER_TIMER_EXPIRED = 3,  /* timers have expired: those of one process */
+    MUSTER_TIMER_SIGNALLED = 4 /* after EXPIRED: the process got its signal */
 };
 
 /* Borrowed for the callback. Fields may be added at the end. */
 struct muster_timer_event {
     enum muster_timer_event_kind kind;
     long pid;                  /* EXPIRED, SIGNALLED: whose timers they were */
-    int signal;                /* SIGNALLED */
+    int signal;                /* EXPIRED, SIGNALLED: 0: they ask for none */
     const char *const *scopes; /* EXPIRED, SIGNALLED: `count` of them, in the order of expiry */
     const double *expirations; /* of the scopes */
     size_t count;

@@ -6,15 +6,18 @@ torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, without PyTorch.
     info = handler.next_rendezvous()
     print(info.rank, info.world_size, info.store.get("key"))
 
-It differs where muster/rendezvous.h does. is_closed and num_nodes_waiting are as this node has heard last, and raise
-RuntimeError before it has heard anything. The time of a heartbeat has no limit of its own: the backend's calls have."""
+It differs where muster/rendezvous.h does. is_closed and num_nodes_waiting are as this node has heard last; before its first
+round they ask the backend once. The time of a heartbeat has no limit of its own: the backend's calls have."""
 
 import dataclasses
+import os
 from datetime import timedelta
 
 from muster import store as muster_store
 from muster.rendezvous_api import RendezvousStoreInfo
 from muster.rendezvous_node import Rendezvous
+
+SAID_WITHIN = timedelta(seconds=5)
 
 
 class RendezvousTimeout:
@@ -74,11 +77,20 @@ def _prefixed(prefix, store):
     return dist.PrefixStore(prefix, store)
 
 
+def _is_said(store):
+    try:
+        store.wait([RendezvousStoreInfo.MASTER_PORT_KEY], SAID_WITHIN)
+        return True
+    except RuntimeError:  # of which the errors of Muster's and PyTorch's stores are kinds
+        return False
+
+
 class DynamicRendezvousHandler:
     """One node. `store` is the program's, Muster's or PyTorch's; None: the rounds have none."""
 
     def __init__(self, settings, backend, store, local_addr=None):
         self._settings, self._backend, self._store, self._local_addr = settings, backend, store, local_addr
+        self._server = self._bootstrap = None
         timeout = settings.timeout
         self._node = Rendezvous(
             settings.run_id, None, settings.min_nodes, settings.max_nodes, local_addr=local_addr, backend=backend,
@@ -100,8 +112,8 @@ class DynamicRendezvousHandler:
 
     @property
     def use_agent_store(self):
-        """The workers' store is served by the worker of rank 0."""
-        return False
+        """The node of rank 0 serves the workers' store, at the place of `bootstrap_store_info`; else its first worker does."""
+        return os.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") != "1"
 
     def get_backend(self):
         return self._backend.name
@@ -115,8 +127,20 @@ class DynamicRendezvousHandler:
         if self._store is None:
             return info
         store = _prefixed(info.store_prefix, self._store)
-        bootstrap = RendezvousStoreInfo.build(info.rank, store, self._local_addr)
-        return info._replace(store=store, bootstrap_store_info=bootstrap)
+        self._bootstrap = self._meet(info, store)
+        return info._replace(store=store, bootstrap_store_info=self._bootstrap)
+
+    def _meet(self, info, store):
+        """Where the workers' store is. The first node says so in each round. PyTorch's nodes may say it once, and then it stays
+        where it was."""
+        address = self._local_addr or info.node.rsplit("_", 2)[0]
+        if not self.use_agent_store:
+            return RendezvousStoreInfo.build(info.rank, store, address)
+        if info.rank == 0 and self._server is None:
+            self._server = muster_store.TCPStore(address, 0, is_master=True, wait_for_workers=False)
+        if info.rank > 0 and self._bootstrap is not None and not _is_said(store):
+            return self._bootstrap
+        return RendezvousStoreInfo.build(info.rank, store, address, self._server.port if info.rank == 0 else None)
 
     def is_closed(self):
         return self._node.is_closed()

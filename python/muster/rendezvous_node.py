@@ -64,6 +64,7 @@ class _Settings(ctypes.Structure):
         ("keep_alive_max_attempt", ctypes.c_int), ("is_host", ctypes.c_int), ("token_file", ctypes.c_char_p),
         ("linger_timeout", ctypes.c_double), ("is_torchrun", ctypes.c_int), ("master_addr", ctypes.c_char_p),
         ("master_port", ctypes.c_int), ("round_over", _ROUND_OVER), ("log", _LOG), ("context", ctypes.c_void_p),
+        ("use_agent_store", ctypes.c_int),
     ]  # fmt: skip
 
 
@@ -95,7 +96,7 @@ class Rendezvous:
     """The settings are those of struct muster_rendezvous_settings, where they say what they mean."""
 
     def __init__(self, run_id, endpoint=None, min_nodes=1, max_nodes=0, local_addr=None, is_host=None, token_file=None,
-                 is_torchrun=False, linger_timeout=0.0, backend=None, **timeouts):
+                 is_torchrun=False, linger_timeout=0.0, backend=None, use_agent_store=False, **timeouts):
         self._library, self._handle, self._thread = _library(), _HANDLE(), None
         self._lock, self._process, self._is_ending = threading.Lock(), os.getpid(), False
         self._callbacks = [_LOG(_log)]  # the library calls them as long as it lives
@@ -106,6 +107,7 @@ class Rendezvous:
             endpoint=None if endpoint is None else text_of("endpoint", endpoint),
             backend=None if backend is None else self._backend.address(),
             min_nodes=min_nodes, max_nodes=max_nodes, is_torchrun=is_torchrun, linger_timeout=linger_timeout,
+            use_agent_store=use_agent_store,
             is_host=0 if is_host is None else 1 if is_host else -1, log=self._callbacks[0],
             local_addr=text_of("local_addr", local_addr) if local_addr else None,
             token_file=text_of("token_file", os.fspath(token_file)) if token_file else None, **timeouts)

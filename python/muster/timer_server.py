@@ -203,11 +203,11 @@ class FileTimerServer:
         if event.kind in (STARTED, STOPPED):
             self._log_event("watchdog started" if event.kind == STARTED else "watchdog stopped", None)
             return
-        request = None
-        for each in range(event.count):
-            # With a signal, the last one has asked for it.
-            number = event.signal if event.kind == SIGNALLED and each == event.count - 1 else 0
-            request = FileTimerRequest(event.pid, event.scopes[each].decode("utf-8", "replace"), event.expirations[each], number)
-            self._log_event("timer expired", request)
+        # The last one has asked for the signal.
+        requests = [FileTimerRequest(event.pid, event.scopes[each].decode("utf-8", "replace"), event.expirations[each],
+                                     event.signal if each == event.count - 1 else 0) for each in range(event.count)]
         if event.kind == SIGNALLED:
-            self._log_event("kill worker process", request)
+            self._log_event("kill worker process", requests[-1])
+            return
+        for request in requests:
+            self._log_event("timer expired", request)

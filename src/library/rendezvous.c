@@ -126,6 +126,12 @@ static enum muster_error check_texts(
         error = library_fail(
             failure, MUSTER_ERROR_INVALID, "%d is no port; 0 to 65535 are", given->master_port);
     }
+    if (error == MUSTER_OK && given->use_agent_store != 0 &&
+        (given->endpoint == NULL || given->is_torchrun != 0)) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID,
+            "use_agent_store is for an endpoint, and not for is_torchrun; there the program serves "
+            "the workers' store and says where");
+    }
     if (error == MUSTER_OK && (given->endpoint == NULL) == (given->backend == NULL)) {
         error = library_fail(failure, MUSTER_ERROR_INVALID, "there %s an endpoint %s a backend",
             given->endpoint == NULL ? "is neither" : "are both",
@@ -202,6 +208,10 @@ static enum failure_code rendezvous_wording_of_machine(const struct launch_confi
 /* Rendezvous. */
 
 #define NAME_MAXIMUM 255
+/* What programs give that were made with the header of 0.2. */
+#define OLDEST_SETTINGS offsetof(struct muster_rendezvous_settings, use_agent_store)
+/* A connection and an answer each may take the time for one answer. */
+#define GLANCE_FACTOR 2
 
 static enum muster_error check(
     const struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
@@ -308,7 +318,7 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
         return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the rendezvous");
     }
     enum muster_error error =
-        library_settings_read(settings, sizeof own, &own, sizeof own, failure);
+        library_settings_read(settings, OLDEST_SETTINGS, &own, sizeof own, failure);
     if (error == MUSTER_OK && own.backend != NULL) {
         error = read_backend(own.backend, &backend, failure);
     }
@@ -448,9 +458,50 @@ enum muster_error muster_rendezvous_next(struct muster_rendezvous *rendezvous, d
 
 /* Looking. */
 
+struct looking {
+    bool is_closed;
+    size_t waiting;
+};
+
+static void look_at_state(const struct muster_rendezvous *rendezvous, struct looking *out_looking) {
+    size_t waiting = rendezvous_state_waiting(rendezvous_member_state(rendezvous->node));
+    out_looking->is_closed = rendezvous_object_is_closed(rendezvous);
+    out_looking->waiting = waiting == 0 && rendezvous->is_round_over ? 1 : waiting;
+}
+
+/* Before the record was seen. */
+static enum muster_error glance(struct muster_rendezvous *rendezvous, struct looking *out_looking,
+    struct muster_failure *failure) {
+    struct duration patience = rendezvous->config.dynamic.read_timeout;
+    const struct muster_failure *told;
+    if (rendezvous->is_over) {
+        return library_fail(failure, rendezvous->end.error, "%s", rendezvous->end.message);
+    }
+    rendezvous_object_begin_glance(rendezvous);
+    bool is_done = wait_until(rendezvous, &rendezvous->has_glanced,
+        (struct duration){GLANCE_FACTOR * patience.nanoseconds});
+    told = rendezvous_object_glance(rendezvous, &out_looking->is_closed, &out_looking->waiting);
+    rendezvous_object_end_glance(rendezvous);
+    if (rendezvous->is_freed) {
+        return library_fail(failure, MUSTER_ERROR_CANCELLED, "the rendezvous was freed");
+    }
+    if (rendezvous_object_has_seen(rendezvous)) {
+        look_at_state(rendezvous, out_looking);
+        return MUSTER_OK;
+    }
+    if (rendezvous->is_over) {
+        told = &rendezvous->end;
+    }
+    if (!is_done || told->error != MUSTER_OK) {
+        return library_fail(failure, is_done ? told->error : MUSTER_ERROR_TIMEOUT, "%s",
+            is_done ? told->message : "the record of the rendezvous could not be read in time");
+    }
+    return MUSTER_OK;
+}
+
 /* Takes in what has come meanwhile, unless that is under way. */
-static enum muster_error look(
-    struct muster_rendezvous *rendezvous, const void *out, struct muster_failure *failure) {
+static enum muster_error look(struct muster_rendezvous *rendezvous, const void *out,
+    struct looking *out_looking, struct muster_failure *failure) {
     enum muster_error error = check_able(rendezvous, failure);
     if (error != MUSTER_OK) {
         return error;
@@ -458,36 +509,41 @@ static enum muster_error look(
     if (out == NULL) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the answer");
     }
-    if (rendezvous->busy == 0) {
-        enter(rendezvous);
+    bool is_outside = rendezvous->busy == 0;
+    enter(rendezvous);
+    if (is_outside) {
         embedded_loop_process(rendezvous->embedded);
-        if (rendezvous->is_freed) {
-            leave(rendezvous);
-            return library_fail(failure, MUSTER_ERROR_CANCELLED, "the rendezvous was freed");
-        }
-        leave(rendezvous);
     }
-    return rendezvous_object_has_seen(rendezvous)
-               ? MUSTER_OK
-               : library_fail(failure, MUSTER_ERROR_STATE,
-                     "nothing is known of the rendezvous before the next round is asked for");
+    if (rendezvous->is_freed) {
+        error = library_fail(failure, MUSTER_ERROR_CANCELLED, "the rendezvous was freed");
+    } else if (rendezvous_object_has_seen(rendezvous)) {
+        look_at_state(rendezvous, out_looking);
+    } else if (is_outside && !rendezvous->is_shut_down) {
+        error = glance(rendezvous, out_looking, failure);
+    } else {
+        error = library_fail(failure, MUSTER_ERROR_STATE,
+            "nothing was heard of the rendezvous yet, and nobody can wait for that here");
+    }
+    leave(rendezvous);
+    return error;
 }
 
 enum muster_error muster_rendezvous_is_closed(
     struct muster_rendezvous *rendezvous, int *out_is_closed, struct muster_failure *failure) {
-    enum muster_error error = look(rendezvous, out_is_closed, failure);
+    struct looking looking = {0};
+    enum muster_error error = look(rendezvous, out_is_closed, &looking, failure);
     if (error == MUSTER_OK) {
-        *out_is_closed = rendezvous_object_is_closed(rendezvous);
+        *out_is_closed = looking.is_closed;
     }
     return error;
 }
 
 enum muster_error muster_rendezvous_num_nodes_waiting(
     struct muster_rendezvous *rendezvous, size_t *out_count, struct muster_failure *failure) {
-    enum muster_error error = look(rendezvous, out_count, failure);
+    struct looking looking = {0};
+    enum muster_error error = look(rendezvous, out_count, &looking, failure);
     if (error == MUSTER_OK) {
-        size_t waiting = rendezvous_state_waiting(rendezvous_member_state(rendezvous->node));
-        *out_count = waiting == 0 && rendezvous->is_round_over ? 1 : waiting;
+        *out_count = looking.waiting;
     }
     return error;
 }

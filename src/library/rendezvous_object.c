@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "library/rendezvous_object.h"
 
+#include <muster/store_server.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,7 +35,22 @@ struct rendezvous_member_observer {
         void *context, const struct rendezvous_effect *end, enum rendezvous_event_kind cause);
     void (*hosting)(void *context, int port); /* this node hosts the store */
     void (*left)(void *context);              /* lingering is over */
+    void (*glanced)(void *context);           /* the glance has ended, or the record was seen */
     void *context;
+};
+
+enum rendezvous_glance_phase {
+    RENDEZVOUS_GLANCE_NONE,
+    RENDEZVOUS_GLANCE_CONNECTING,
+    RENDEZVOUS_GLANCE_READING,
+};
+
+/* The record, read once before the node asks for a round. */
+struct rendezvous_glance {
+    enum rendezvous_glance_phase phase;
+    bool is_closed;
+    size_t waiting;
+    struct muster_failure failure; /* of the glance that has ended last */
 };
 
 struct queued {
@@ -50,6 +67,8 @@ struct rendezvous_member {
     bool has_asked; /* to join, at some time */
     bool is_connected;
     bool is_closing; /* as soon as it is connected */
+    bool has_record; /* the machine has seen the record, or that there is none */
+    struct rendezvous_glance glance;
 };
 
 /* Never NULL. */
@@ -147,7 +166,42 @@ static void close_if_connected(struct rendezvous_member *node) {
     }
 }
 
+/* A glance. Until the node asks for a round its machine is told of nothing. */
+
+static void end_glance(struct rendezvous_member *node, enum muster_error error, const char *reason) {
+    struct rendezvous_glance *glance = &node->glance;
+    if (glance->phase == RENDEZVOUS_GLANCE_NONE) {
+        return;
+    }
+    glance->phase = RENDEZVOUS_GLANCE_NONE;
+    glance->failure.error = error;
+    snprintf(glance->failure.message, sizeof glance->failure.message, "%s", reason);
+    node->observer.glanced(node->observer.context);
+}
+
+static void take_glance(struct rendezvous_member *node, const struct rendezvous_event *event) {
+    struct rendezvous_glance *glance = &node->glance;
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED &&
+        glance->phase == RENDEZVOUS_GLANCE_CONNECTING) {
+        glance->phase = RENDEZVOUS_GLANCE_READING;
+        node->observer.perform(node->observer.context,
+            &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH});
+    } else if (event->kind == RENDEZVOUS_EVENT_RECORD) {
+        glance->is_closed = event->state != NULL && event->state->is_closed;
+        glance->waiting = event->state == NULL ? 0 : rendezvous_state_waiting(event->state);
+        end_glance(node, MUSTER_OK, "");
+    } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        end_glance(node, MUSTER_ERROR_DISCONNECTED, event->lost.reason);
+    } else if (event->kind == RENDEZVOUS_EVENT_BROKEN) {
+        end_glance(node, MUSTER_ERROR_PROTOCOL, event->reason);
+    }
+}
+
 static void take_rendezvous(struct rendezvous_member *node, const struct rendezvous_event *event) {
+    if (!node->has_asked) {
+        take_glance(node, event);
+        return;
+    }
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         node->is_connected = true;
     } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
@@ -155,6 +209,10 @@ static void take_rendezvous(struct rendezvous_member *node, const struct rendezv
     }
     step(node, event);
     close_if_connected(node);
+    if (event->kind == RENDEZVOUS_EVENT_RECORD || event->kind == RENDEZVOUS_EVENT_WRITTEN) {
+        node->has_record = true;
+        node->observer.glanced(node->observer.context);
+    }
 }
 
 static void take(struct rendezvous_member *node, const struct node_event *event) {
@@ -397,11 +455,16 @@ static void take_written(
             own, RENDEZVOUS_EVENT_BROKEN, "its record was set, and there is none all the same");
         return;
     }
+    if (!record->exists) { /* as TorchElastic's nodes: it goes on with what it has written */
+        bytes_clear(&own->token);
+        rendezvous_member_tell(own->node,
+            (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN, .written = {true, NULL}});
+        return;
+    }
     if (read_record(own, record, &state)) {
         rendezvous_member_tell(
             own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN,
-                           .written = {.has_won = record->is_set != 0,
-                               .state = record->exists ? &state : NULL}});
+                           .written = {.has_won = record->is_set != 0, .state = &state}});
     }
     rendezvous_state_clear(&state);
 }
@@ -460,6 +523,12 @@ static void timer_fired(void *context) {
     struct rendezvous_own_backend *own = context;
     rendezvous_member_tell(
         own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_TIMER_FIRED});
+}
+
+/* Reads the record, and does not try again. */
+static void rendezvous_own_backend_glance(struct rendezvous_own_backend *own) {
+    begin(own, fetch, clock_now());
+    fetch(own);
 }
 
 /* Calls the program's functions. */
@@ -749,6 +818,7 @@ static void end(struct muster_rendezvous *rendezvous, enum muster_error error, c
     rendezvous->end.error = error;
     snprintf(rendezvous->end.message, sizeof rendezvous->end.message, "%s", reason);
     answer(rendezvous, error);
+    rendezvous->has_glanced = true;
     rendezvous_object_wake(rendezvous);
 }
 
@@ -786,6 +856,22 @@ static void join_next(struct muster_rendezvous *rendezvous) {
     }
 }
 
+/* Of a node that has not asked for a round. */
+static void glance(struct muster_rendezvous *rendezvous) {
+    struct rendezvous_glance *glance = &rendezvous->node->glance;
+    struct instant deadline =
+        instant_after(clock_now(), rendezvous->config.dynamic.read_timeout);
+    *glance = (struct rendezvous_glance){.phase = RENDEZVOUS_GLANCE_READING};
+    if (rendezvous->endpoint == NULL) {
+        rendezvous_own_backend_glance(rendezvous->own);
+    } else {
+        glance->phase = RENDEZVOUS_GLANCE_CONNECTING;
+        rendezvous_endpoint_perform(rendezvous->endpoint,
+            &(struct rendezvous_effect){
+                .kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+    }
+}
+
 static void do_soon(void *context) {
     struct muster_rendezvous *rendezvous = context;
     if (rendezvous->is_next_asked) {
@@ -796,11 +882,37 @@ static void do_soon(void *context) {
         rendezvous->is_close_asked = false;
         rendezvous_member_close(rendezvous->node);
     }
+    if (rendezvous->is_glancing && !rendezvous->node->has_asked && !rendezvous->is_freed) {
+        glance(rendezvous);
+    }
 }
 
 void rendezvous_object_ask_next(struct muster_rendezvous *rendezvous) {
     rendezvous->is_next_asked = true;
     event_timer_set(rendezvous->soon, clock_now());
+}
+
+void rendezvous_object_begin_glance(struct muster_rendezvous *rendezvous) {
+    rendezvous->is_glancing = true;
+    rendezvous->has_glanced = false;
+    event_timer_set(rendezvous->soon, clock_now());
+}
+
+/* What has been connected to stays so only for a node that takes part. */
+void rendezvous_object_end_glance(struct muster_rendezvous *rendezvous) {
+    rendezvous->is_glancing = false;
+    rendezvous->node->glance.phase = RENDEZVOUS_GLANCE_NONE;
+    if (!rendezvous->node->has_asked && rendezvous->endpoint != NULL) {
+        agent_record_disconnect(rendezvous->endpoint->record);
+    }
+}
+
+const struct muster_failure *rendezvous_object_glance(
+    const struct muster_rendezvous *rendezvous, bool *out_is_closed, size_t *out_waiting) {
+    const struct rendezvous_glance *glance = &rendezvous->node->glance;
+    *out_is_closed = glance->is_closed;
+    *out_waiting = glance->waiting;
+    return &glance->failure;
 }
 
 void rendezvous_object_ask_close(struct muster_rendezvous *rendezvous) {
@@ -838,10 +950,23 @@ static void name_round(
     };
 }
 
+/* It is served from the first round on that this node is the first of. */
+static enum muster_error serve_workers(
+    struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
+    struct muster_store_server_settings settings = MUSTER_STORE_SERVER_SETTINGS;
+    settings.port = rendezvous->settings.master_port;
+    return rendezvous->workers_store != NULL
+               ? MUSTER_OK
+               : muster_store_server_new(&settings, &rendezvous->workers_store, failure);
+}
+
 /* As TorchElastic's get_free_port: whoever is quicker may take it. */
 static int find_port(const struct muster_rendezvous *rendezvous) {
     int fd;
     int port = 0;
+    if (rendezvous->workers_store != NULL) {
+        return muster_store_server_port(rendezvous->workers_store);
+    }
     if (rendezvous->settings.master_port > 0) {
         return rendezvous->settings.master_port;
     }
@@ -857,9 +982,13 @@ static void meet_at_endpoint(
     rendezvous->info.store_host = is_host ? LOOPBACK : rendezvous->config.dynamic.host;
     rendezvous->info.store_port =
         is_host ? rendezvous->hosted_port : rendezvous->config.dynamic.port;
+    struct muster_failure failure = {0};
     if (rendezvous->settings.is_torchrun) {
         rendezvous->is_met = true;
         answer(rendezvous, MUSTER_OK);
+    } else if (effect->world.group_rank == 0 && rendezvous->settings.use_agent_store &&
+               serve_workers(rendezvous, &failure) != MUSTER_OK) {
+        end(rendezvous, failure.error, failure.message);
     } else if (effect->world.group_rank == 0) {
         const char *address = rendezvous->master_addr != NULL ? rendezvous->master_addr
                                                               : effect->world.identity.address;
@@ -958,6 +1087,14 @@ static void left(void *context) {
     rendezvous_object_wake(rendezvous);
 }
 
+static void glanced(void *context) {
+    struct muster_rendezvous *rendezvous = context;
+    rendezvous->has_glanced = true;
+    if (rendezvous->is_glancing) {
+        rendezvous_object_wake(rendezvous);
+    }
+}
+
 /* For rendezvous.c. */
 
 bool rendezvous_object_is_closed(const struct muster_rendezvous *rendezvous) {
@@ -967,8 +1104,7 @@ bool rendezvous_object_is_closed(const struct muster_rendezvous *rendezvous) {
 }
 
 bool rendezvous_object_has_seen(const struct muster_rendezvous *rendezvous) {
-    const struct rendezvous_state *state = rendezvous_member_state(rendezvous->node);
-    return rendezvous->has_world || rendezvous->is_round_over || state->count > 0 ||
+    return rendezvous->has_world || rendezvous->is_round_over || rendezvous->node->has_record ||
            rendezvous_object_is_closed(rendezvous);
 }
 
@@ -1010,6 +1146,7 @@ enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
         .ended = ended,
         .hosting = hosting,
         .left = left,
+        .glanced = glanced,
         .context = rendezvous,
     };
     struct event_loop *loop = embedded_loop_inside(rendezvous->embedded);
@@ -1039,6 +1176,7 @@ void rendezvous_object_destroy(struct muster_rendezvous *rendezvous) {
     rendezvous_member_free(rendezvous->node);
     event_timer_free(rendezvous->alarm);
     event_timer_free(rendezvous->soon);
+    muster_store_server_free(rendezvous->workers_store);
     embedded_loop_free(rendezvous->embedded);
     job_token_free(rendezvous->token);
     launch_config_clear(&rendezvous->config);

@@ -64,6 +64,7 @@ struct muster_rendezvous {
     struct text node_name;
     struct text prefix;
     char *met_at;        /* info.master_addr */
+    struct muster_store_server *workers_store; /* which this node serves, or NULL */
     bool is_next_asked;  /* by the program: done soon */
     bool is_close_asked; /* the same */
     bool is_joining;     /* the machine was asked for a round */
@@ -75,6 +76,8 @@ struct muster_rendezvous {
     struct muster_failure end;
     bool has_left;
     bool is_shut_down;
+    bool is_glancing; /* a function waits for the record to be seen, … */
+    bool has_glanced; /* and may go on */
     bool is_alarmed;
     bool is_woken;
     int busy; /* functions that call back */
@@ -90,6 +93,14 @@ void rendezvous_object_destroy(struct muster_rendezvous *rendezvous);
 /* Asks for the next round, for `asked`, or closes the record; both from inside the loop. */
 void rendezvous_object_ask_next(struct muster_rendezvous *rendezvous);
 void rendezvous_object_ask_close(struct muster_rendezvous *rendezvous);
+
+/* A function waits until the record was seen, or why it cannot be is known: `has_glanced`. A node
+ * that has not asked for a round reads it once; else its machine sees it. */
+void rendezvous_object_begin_glance(struct muster_rendezvous *rendezvous);
+void rendezvous_object_end_glance(struct muster_rendezvous *rendezvous);
+/* What was read so; the result is borrowed. */
+const struct muster_failure *rendezvous_object_glance(
+    const struct muster_rendezvous *rendezvous, bool *out_is_closed, size_t *out_waiting);
 
 bool rendezvous_object_has_seen(const struct muster_rendezvous *rendezvous);
 bool rendezvous_object_is_closed(const struct muster_rendezvous *rendezvous);

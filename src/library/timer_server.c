@@ -105,6 +105,17 @@ static int find_owner(
     return may_ask ? 0 : -1;
 }
 
+static const char *refusal(void *context, int64_t pid) {
+    const struct muster_timer_server *server = context;
+    if (server->settings.may_ask != NULL) {
+        return "the program that serves does not allow it";
+    }
+    if (pid == getpid()) {
+        return "it is the process that serves the timers, which ends itself by none";
+    }
+    return pid == 1 ? "it is process 1, which is ended by none" : "it is no process of this user";
+}
+
 static bool send_signal(void *context, const struct kernel_process_stat *process, int signal) {
     const struct muster_timer_server *server = context;
     if (server->settings.kill == NULL) {
@@ -135,7 +146,7 @@ static void tell_of_expiry(const struct muster_timer_server *server,
 
 static void take_notice(void *context, const struct watchdog_notice *notice) {
     const struct muster_timer_server *server = context;
-    if (server->settings.event == NULL) {
+    if (server->settings.event == NULL || server->is_freed) {
         return;
     }
     if (notice->kind == WATCHDOG_NOTICE_STARTED || notice->kind == WATCHDOG_NOTICE_STOPPED) {
@@ -146,7 +157,10 @@ static void take_notice(void *context, const struct watchdog_notice *notice) {
     } else if (notice->kind == WATCHDOG_NOTICE_EXPIRED) {
         tell_of_expiry(server, MUSTER_TIMER_EXPIRED, notice->expiry);
     } else if (notice->kind == WATCHDOG_NOTICE_SIGNALLED) {
-        tell_of_expiry(server, MUSTER_TIMER_SIGNALLED, notice->expiry);
+        tell_of_expiry(server, MUSTER_TIMER_EXPIRED, notice->expiry);
+        if (!server->is_freed) {
+            tell_of_expiry(server, MUSTER_TIMER_SIGNALLED, notice->expiry);
+        }
     }
 }
 
@@ -169,8 +183,7 @@ static enum failure_code open_server(struct muster_timer_server *server, struct 
         .log = &server->log,
         .log_prefix = "",
         .find_owner = find_owner,
-        .refusal = server->settings.may_ask != NULL ? "the program that serves does not allow it"
-                                                    : "it is no process of this user",
+        .refusal = refusal,
         .send_signal = send_signal,
         .notified = take_notice,
         .context = server,

@@ -125,6 +125,30 @@ def test_the_store_of_a_round_and_of_its_workers():
         assert 0 < infos[0].bootstrap_store_info.master_port < 65536
 
 
+def test_the_first_node_serves_the_store_of_the_workers():
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    shared = SharedRecord()
+    with ended([rendezvous.DynamicRendezvousHandler.from_backend("job", keys.clone(), Backend(shared), 2, 2, "127.0.0.1", SOON)
+                for _ in range(2)]) as handlers:
+        assert [handler.use_agent_store for handler in handlers] == [True, True]
+        place = all_next(handlers)[0].bootstrap_store_info
+        worker = store.TCPStore(place.master_addr, place.master_port, is_master=False)
+        worker.set("worker", b"here")
+        assert worker.get("worker") == b"here"
+        again = all_next(handlers)
+        assert again[0].round == 1
+        assert {info.bootstrap_store_info for info in again} == {place}
+
+
+def test_the_first_worker_serves_its_store_where_the_environment_says_so(monkeypatch):
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    with ended([handler_of(Backend(SharedRecord()), 1, 1, keys)]) as (handler,):
+        assert handler.use_agent_store is False
+        place = handler.next_rendezvous().bootstrap_store_info
+        store.TCPStore("127.0.0.1", place.master_port, is_master=True)  # which nobody has
+
+
 def test_a_node_that_comes_is_seen_and_let_in():
     shared = SharedRecord()
     with ended([handler_of(WatchedBackend(shared), 1, 3) for _ in range(3)]) as handlers:
@@ -189,6 +213,33 @@ def test_a_state_that_is_none_of_a_rendezvous_is_refused():
     shared.state = b"cos\nsystem\n(S'true'\ntR."
     with ended([handler_of(Backend(shared))]) as handlers, pytest.raises(rendezvous.RendezvousStateError):
         handlers[0].next_rendezvous()
+
+
+def test_a_node_asks_its_backend_before_its_first_round():
+    shared = SharedRecord()
+    with ended([handler_of(Backend(shared), 1, 1) for _ in range(2)]) as (looker, other):
+        assert (looker.is_closed(), looker.num_nodes_waiting(), looker._backend.calls) == (False, 0, 2)
+        other.next_rendezvous()
+        other.set_closed()
+        assert looker.is_closed() is True
+        looker._backend.wrong = rendezvous.RendezvousConnectionError("away")
+        with pytest.raises(rendezvous.RendezvousConnectionError, match="away"):
+            looker.num_nodes_waiting()
+
+
+def test_a_node_goes_on_with_what_it_wrote_where_its_backend_has_no_answer():
+    shared = SharedRecord()
+    backend = Backend(shared)
+    answers = [None]
+
+    def set_state(state, token=None):
+        found = Backend.set_state(backend, state, token)
+        return answers.pop() if answers else found
+
+    backend.set_state = set_state
+    with ended([handler_of(backend, 1, 1)]) as (handler,):
+        assert handler.next_rendezvous().world_size == 1
+        assert (shared.version, answers) == (1, [])
 
 
 def test_a_backend_that_never_answers_with_a_record_ends_at_the_deadline():

@@ -155,6 +155,17 @@ def test_a_process_of_another_user_gets_no_timer(server):
     assert "it is no process of this user" in server.stop()
 
 
+def test_what_gets_no_timer_is_called_what_it_is(server):
+    ask(server, 0, pid=server.process.pid)
+    ask(server, 0, pid=1)
+    victim = subprocess.Popen(["sleep", "60"])
+    ask(server, 0, pid=victim.pid)
+    assert victim.wait(timeout=20) == -9
+    said = server.stop()
+    assert f"process {server.process.pid} gets no timer 'mine': it is the process that serves" in said
+    assert "process 1 gets no timer 'mine': it is process 1" in said
+
+
 @pytest.mark.parametrize("words, part", [
     (["run", "true"], "--after"),
     (["run", "--after", "-1", "true"], "--after"),

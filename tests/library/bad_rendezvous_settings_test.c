@@ -84,7 +84,9 @@ TEST(texts_of_settings) {
     begin();
     REFUSED(muster_rendezvous_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
     REFUSED(muster_rendezvous_settings, size, BELOW, MUSTER_ERROR_INVALID,
-        WITH(size, sizeof given.known - 1));
+        WITH(size, offsetof(struct muster_rendezvous_settings, use_agent_store) - 1));
+    ALLOWED(muster_rendezvous_settings, size, BELOW, "a program of 0.2 knows no later members",
+        WITH(size, offsetof(struct muster_rendezvous_settings, use_agent_store)) == MUSTER_OK);
     REFUSED(muster_rendezvous_settings, size, ABOVE, MUSTER_ERROR_INVALID, WITH(size, SIZE_MAX));
     REFUSED(muster_rendezvous_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
         WITH(size, sizeof given));
@@ -228,6 +230,13 @@ TEST(further_numbers_of_settings) {
         WITH(master_port, -1));
     REFUSED(muster_rendezvous_settings, master_port, ABOVE, MUSTER_ERROR_INVALID,
         WITH(master_port, 65536));
+    ALLOWED(muster_rendezvous_settings, use_agent_store, BELOW, "anything but 0 is yes",
+        WITH(use_agent_store, -1) == MUSTER_OK);
+    ALLOWED(muster_rendezvous_settings, use_agent_store, ABOVE, "anything but 0 is yes",
+        WITH(use_agent_store, INT_MAX) == MUSTER_OK);
+    REFUSED(muster_rendezvous_settings, use_agent_store, ABOVE, MUSTER_ERROR_INVALID,
+        (begin_given(), given.known.is_torchrun = 1, given.known.use_agent_store = 1,
+            make(failure)));
     end();
 }
 

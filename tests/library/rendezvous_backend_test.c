@@ -107,6 +107,75 @@ TEST(backend_that_stays_away_is_a_connection_error) {
     tear_down(&fixture);
 }
 
+TEST(node_reads_the_record_of_its_backend_before_its_first_round) {
+    struct fixture fixture;
+    int is_closed = 9;
+    size_t waiting = 9;
+    set_up(&fixture);
+    struct seen *looker = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(fixture.memory.gets, 1);
+    assert_int_equal(fixture.memory.version, 0);
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    tear_down(&fixture);
+}
+
+TEST(look_at_a_backend_that_fails_is_its_error_at_once) {
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    struct muster_failure failure = {0};
+    int is_closed = 9;
+    set_up(&fixture);
+    fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
+    fixture.memory.troubles = 1;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure),
+        MUSTER_ERROR_DISCONNECTED);
+    assert_string_equal(failure.message, "memory: the disk is away");
+    assert_int_equal(is_closed, 9);
+    fixture.memory.trouble = MUSTER_ERROR_PROTOCOL;
+    fixture.memory.troubles = 1;
+    assert_int_equal(
+        muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure), MUSTER_ERROR_PROTOCOL);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
+    tear_down(&fixture);
+}
+
+static enum muster_error forget_state(void *context, const void *state, size_t length,
+    const void *token, size_t token_length, struct muster_rendezvous_record *record,
+    struct muster_failure *failure) {
+    struct memory *memory = context;
+    if (memory->version > 0) {
+        return set_state(context, state, length, token, token_length, record, failure);
+    }
+    memory->version = 1; /* of the next one */
+    memory->state = malloc(length);
+    assert_non_null(memory->state);
+    memcpy(memory->state, state, length);
+    memory->length = length;
+    return MUSTER_OK;
+}
+
+/* TorchElastic's handler does, too. A node that took it for a lost write would try once more. */
+TEST(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer) {
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.backend.set_state = forget_state;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(one->info.world_size, 1);
+    assert_int_equal(fixture.memory.version, 1);
+    tear_down(&fixture);
+}
+
 TEST(damaged_record_is_a_state_error) {
     struct fixture fixture;
     const struct muster_rendezvous_info *info;

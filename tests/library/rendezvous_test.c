@@ -31,6 +31,29 @@ TEST(two_nodes_of_one_process_meet) {
     tear_down(&fixture);
 }
 
+TEST(first_node_serves_the_store_of_the_workers_where_it_is_to) {
+    struct fixture fixture;
+    struct muster_tcp_store_settings place = MUSTER_TCP_STORE_SETTINGS;
+    struct muster_store *store = NULL;
+    int64_t number = 0;
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct muster_rendezvous_settings settings = settings_of(&fixture, 2, 2);
+        settings.use_agent_store = 1;
+        ask(add_node(&fixture, &settings));
+    }
+    await_round(&fixture, &fixture.nodes[0], 1);
+    await_round(&fixture, &fixture.nodes[1], 1);
+    place.host = fixture.nodes[0].master;
+    place.port = fixture.nodes[1].info.master_port;
+    assert_int_not_equal(place.port, muster_store_server_port(fixture.server));
+    assert_int_equal(muster_store_new_tcp(&place, &store, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_add(store, "workers", 3, &number, NULL), MUSTER_OK);
+    assert_int_equal(number, 3);
+    muster_store_free(store);
+    tear_down(&fixture);
+}
+
 /* A node that hosts the store at a free port, where others may come. It is alone in its round. */
 static struct seen *add_host(struct fixture *fixture, int is_torchrun) {
     struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);
@@ -109,8 +132,6 @@ TEST(closed_rendezvous_has_no_next_round) {
     int is_closed = 9;
     set_up(&fixture);
     struct seen *one = add(&fixture, 1, 1);
-    assert_int_equal(
-        muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_ERROR_STATE);
     ask(one);
     await_round(&fixture, one, 1);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
@@ -126,6 +147,73 @@ TEST(closed_rendezvous_has_no_next_round) {
     ask(one);
     await(&fixture, &one->answers, 2);
     assert_int_equal(one->error, MUSTER_ERROR_CLOSED);
+    tear_down(&fixture);
+}
+
+/* Reads, and is none of the nodes. */
+TEST(node_reads_the_record_before_its_first_round) {
+    struct fixture fixture;
+    int is_closed = 9;
+    size_t waiting = 9;
+    set_up(&fixture);
+    struct seen *looker = add(&fixture, 1, 2);
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    struct seen *one = add(&fixture, 1, 2);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(one->info.world_size, 1);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    tear_down(&fixture);
+}
+
+TEST(node_that_has_looked_takes_part_as_any_other) {
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    int is_closed = 9;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
+    assert_int_equal(info->world_size, 1);
+    tear_down(&fixture);
+}
+
+/* As TorchElastic's handler, which makes the store with itself. */
+TEST(node_that_looks_hosts_the_store_that_nobody_hosts) {
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    int is_closed = 9;
+    set_up(&fixture);
+    muster_store_server_free(fixture.server); /* its port is free now */
+    fixture.server = NULL;
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    settings.is_host = 1;
+    struct seen *host = add_node(&fixture, &settings);
+    assert_int_equal(muster_rendezvous_is_closed(host->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    struct seen *outsider = add(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_is_closed(outsider->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, NULL), MUSTER_OK);
+    tear_down(&fixture);
+}
+
+/* The record is seen when the round is asked for, which is under way. */
+TEST(look_while_a_round_is_asked_for_waits_for_the_record) {
+    struct fixture fixture;
+    int is_closed = 9;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    ask(one);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    await_round(&fixture, one, 1);
     tear_down(&fixture);
 }
 

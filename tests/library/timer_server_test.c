@@ -141,6 +141,7 @@ TEST(expired_timer_calls_the_programs_own_kill) {
         turn(&fixture);
     }
     assert_int_equal(fixture.killed, 1);
+    assert_int_equal(fixture.expired, 1); /* and was told before the signal */
     assert_int_equal(fixture.pid, getpid());
     assert_string_equal(fixture.scopes, "batch ");
     assert_int_equal(count(&fixture), 0);
@@ -178,6 +179,7 @@ TEST(timer_without_a_signal_is_only_told) {
         turn(&fixture);
     }
     assert_int_equal(fixture.killed, 0);
+    assert_int_equal(fixture.signalled, 0);
     tear_down(&fixture);
 }
 

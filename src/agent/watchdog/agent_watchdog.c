@@ -28,6 +28,12 @@ static int find_owner(
     return agent_workers_find(watchdog->settings.workers, (pid_t)process->session);
 }
 
+static const char *refusal(void *context, int64_t pid) {
+    (void)context;
+    (void)pid;
+    return "it belongs to no worker of this job";
+}
+
 /* What follows from the watchdog's notices. */
 
 static void tell(struct agent_watchdog *watchdog, enum event_watchdog what,
@@ -198,7 +204,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
             .look_bound = config->evidence_timeout,
             .ends_agent = config->on_timer_expiry == LAUNCH_TIMER_EXPIRY_EXIT_AGENT},
         .find_owner = find_owner,
-        .refusal = "it belongs to no worker of this job",
+        .refusal = refusal,
         .send_signal = send_signal,
         .notified = take_notice,
         .context = watchdog,

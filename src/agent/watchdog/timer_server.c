@@ -65,11 +65,13 @@ static void complain_about_line(
 static void complain_about_request(
     const struct timer_server *server, const struct watchdog_effect *effect) {
     const struct watchdog_request *request = effect->complaint.request;
+    const struct timer_server_settings *settings = &server->settings;
     struct text what = {0};
     text_append_format(&what, "process %" PRId64 " gets no timer ", request->pid);
     python_repr_append(&what, request->scope);
     text_append_format(&what, ": %s",
-        effect->complaint.is_limit ? "there are too many" : server->settings.refusal);
+        effect->complaint.is_limit ? "there are too many"
+                                   : settings->refusal(settings->context, request->pid));
     complain(server, text_string(&what), effect->complaint.held_back);
     text_clear(&what);
 }

@@ -33,7 +33,7 @@ struct timer_server_settings {
      * timer. */
     int (*find_owner)(
         void *context, const struct kernel_process_stat *process, bool is_asking_for_a_timer);
-    const char *refusal;
+    const char *(*refusal)(void *context, int64_t pid);
     /* As process_table_signal does it. */
     bool (*send_signal)(void *context, const struct kernel_process_stat *process, int signal);
     void (*notified)(void *context, const struct watchdog_notice *notice);
