@@ -213,7 +213,7 @@ def run_core(options, folder):
 # How the folders of pytest tests are played.
 PYTEST = {
     "command": {"more": 5},
-    "interop": {},  # much of PyTorch's start; there is no room
+    "interop": {"more": 4},
     "gpu": {"is_parallel": False},  # there is one, and some fill its memory
     "packaging": {"is_parallel": False},
 }
