@@ -20,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/rendezvous/agent_hosted_store.h"
+#include "agent/rendezvous/agent_store_host.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/rendezvous/rendezvous_backend.h"

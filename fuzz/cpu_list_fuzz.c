@@ -3,7 +3,7 @@
  * read again. */
 #include <stdlib.h>
 
-#include "core/machine/cpu_set.h"
+#include "core/machine/cpu_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

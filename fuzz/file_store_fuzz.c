@@ -3,7 +3,7 @@
  * is written as it was read. The resulting contents answer requests within their ceilings. */
 #include <string.h>
 
-#include "core/store/file_store_answer.h"
+#include "core/store/file_store_contents.h"
 #include "fuzz_input.h"
 #include "wire/store/file_store_codec.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "options/slurm/hostlist.h"
 #include "options/slurm/slurm_step.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/failure/python_lines.h"
 #include "wire/failure/python_stack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

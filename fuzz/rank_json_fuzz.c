@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/round/rank_json.h"
+#include "wire/round/round_exchange_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

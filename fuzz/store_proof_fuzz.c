@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "wire/store/store_credential.h"
+#include "wire/store/store_proof.h"
 
 static bool authenticate(
     void *context, struct slice message, uint8_t out_code[static STORE_PROOF_CODE_BYTES]) {

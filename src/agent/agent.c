@@ -1,22 +1,301 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
-#include "agent/agent_end.h"
-#include "agent/agent_events.h"
-#include "agent/agent_state.h"
-#include "agent/agent_worker_events.h"
-#include "agent/standby/standby_telling.h"
-#include "core/store/store_descriptors.h"
+#include "agent/failure/agent_report.h"
+#include "agent/rendezvous/agent_joining.h"
+#include "agent/standby/agent_standby.h"
+#include "base/failure.h"
+#include "base/memory.h"
+#include "core/rendezvous/rendezvous_step.h"
+#include "core/store/store_limits.h"
+#include "core/telling/event_record.h"
+#include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
+#include "core/workers/signal_name.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/network/health_endpoint.h"
 #include "host/process/process_kin.h"
 
 #define EXIT_JOB_FAILED 1
+#define SIGNAL_EXIT_BASE 128
+
+/* An empty name is none, as torchrun takes it. */
+static const char *parent_error_file(const struct agent *agent) {
+    const char *path = text_list_variable(agent->environment, "TORCHELASTIC_ERROR_FILE");
+    return path == NULL || *path == '\0' ? NULL : path;
+}
+
+static void note_trouble(struct agent *agent, const char *message) {
+    free(agent->trouble);
+    agent->trouble = memory_duplicate_string(message);
+}
+
+int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+    note_trouble(agent, message);
+    log_error(agent->log, "%s", message);
+    agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
+    return EXIT_JOB_FAILED;
+}
+
+static int report_rendezvous_failure(struct agent *agent, const char *what) {
+    char *message = text_format("%s: %s", what, node_machine_knowledge(agent->node)->trouble);
+    int status = agent_end_of_itself(agent, "RendezvousError", message);
+    free(message);
+    return status;
+}
+
+/* The file has the words of torchrun's SignalException. */
+int agent_end_by_signal(struct agent *agent) {
+    int signal = agent->outcome.signal;
+    char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
+    log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
+    agent_report_launcher_failure(parent_error_file(agent), agent->log, "SignalException", message);
+    free(message);
+    return agent_report_signal_status(agent->config, signal);
+}
+
+/* The node of the worker that failed first has the report. The others name it. */
+static bool is_told_elsewhere(const struct agent *agent) {
+    return node_machine_knowledge(agent->node)->has_root_cause;
+}
+
+static void name_root_cause(const struct agent *agent, const char *what) {
+    struct text sentence = {0};
+    failure_account_describe(&node_machine_knowledge(agent->node)->root_cause, &sentence);
+    log_error(agent->log, "%s: %s; the report is that node's", what, text_string(&sentence));
+    text_clear(&sentence);
+}
+
+static int report_failures(struct agent *agent) {
+    struct worker_group *workers = node_machine_workers(agent->node);
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
+    struct agent_report_settings settings = {
+        .config = agent->config,
+        .sources = {&agent->preparation, agent->workers, &knowledge->placement},
+        .workers = agent->workers,
+        .log = agent->log,
+        .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .parent_error_file = parent_error_file(agent),
+    };
+    struct text report = {0};
+    int status = agent_report_failures(&settings, workers, &report);
+    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+        log_sink_write_text(agent->sink, text_string(&report));
+    }
+    text_clear(&report);
+    return status;
+}
+
+/* What replaces the node reads the status. */
+static int end_as_worker(struct agent *agent) {
+    if (worker_group_has_failure(node_machine_workers(agent->node))) {
+        (void)report_failures(agent);
+    }
+    return agent->exit_on.is_signal ? SIGNAL_EXIT_BASE + agent->exit_on.value
+                                    : agent->exit_on.value;
+}
+
+/* The same where a part of the agent could not be made, for that reason. */
+static int agent_end_unbegun(struct agent *agent, const struct failure *failure) {
+    bool is_refusal = failure->code == FAILURE_SYSTEM;
+    const char *why = agent->has_no_memory ? AGENT_MEMORY_SENTENCE : failure->message;
+    agent->has_no_memory = agent->has_no_memory || failure->system_error == ENOMEM;
+    return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
+}
+
+/* The agent has said so when it began to end. Workers that have failed before are reported, too. */
+static int end_without_memory(struct agent *agent) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    note_trouble(agent, AGENT_MEMORY_SENTENCE);
+    agent_report_launcher_failure(
+        parent_error_file(agent), agent->log, "MemoryError", AGENT_MEMORY_SENTENCE);
+    if (worker_group_has_failure(group) &&
+        !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+        (void)report_failures(agent);
+    }
+    return EXIT_JOB_FAILED;
+}
+
+/* There is no memory to go on with: the agent begins to end. As agent_memory_new says. */
+static void agent_memory_exhausted(void *context) {
+    struct agent *agent = context;
+    if (!agent->has_no_memory) {
+        agent->has_no_memory = true;
+        log_error(agent->log, "%s", AGENT_MEMORY_SENTENCE);
+    }
+    if (agent->node == NULL) { /* it is still being prepared */
+        event_loop_stop(agent->loop);
+        return;
+    }
+    agent_post(agent,
+        &(struct node_event){.part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_CANNOT_GO_ON}});
+}
+
+/* Says how the job has ended for this node, and returns the exit status. */
+static int agent_end_report(struct agent *agent) {
+    static const char left_behind[] =
+        "some processes did not end after SIGKILL (they hang in the kernel) and were left behind";
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
+    bool has_failures = worker_group_has_failure(&node_machine_agent(agent->node)->workers) ||
+                        knowledge->has_root_cause;
+    bool is_only_left_behind = agent->outcome.kind == AGENT_OUTCOME_FAILED && !has_failures;
+    if (agent->outcome.has_abandoned_processes && !is_only_left_behind) {
+        log_error(agent->log, "%s", left_behind);
+    }
+    switch (agent->outcome.kind) {
+    case AGENT_OUTCOME_SUCCEEDED:
+        return EXIT_SUCCESS;
+    case AGENT_OUTCOME_FAILED:
+        if (agent->has_no_memory) {
+            return end_without_memory(agent);
+        }
+        if (is_only_left_behind) {
+            return agent_end_of_itself(agent, "RuntimeError", left_behind);
+        }
+        if (knowledge->has_root_cause) {
+            name_root_cause(agent, "a worker of another node failed first");
+        }
+        return report_failures(agent);
+    case AGENT_OUTCOME_PEER_FAILED:
+        if (!knowledge->has_root_cause) {
+            return report_rendezvous_failure(agent, "stopped because another node failed");
+        }
+        name_root_cause(agent, "stopped because another node failed");
+        return report_failures(agent);
+    case AGENT_OUTCOME_JOIN_FAILED:
+        return report_rendezvous_failure(agent, "cannot join the job");
+    case AGENT_OUTCOME_SIGNALLED:
+        return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
+    }
+    return EXIT_JOB_FAILED;
+}
+
+/* Tells the event log. */
+static void agent_end_record(struct agent *agent) {
+    const struct worker_group *workers = &node_machine_agent(agent->node)->workers;
+    const char *trouble = node_machine_knowledge(agent->node)->trouble;
+    char *signalled = NULL;
+    if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
+        trouble = signalled;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && agent->has_no_memory) {
+        trouble = AGENT_MEMORY_SENTENCE;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
+        trouble = workers->failures[worker_group_root_cause(workers)].start_message;
+    }
+    agent_event_log_end(agent->event_log, agent->workers, &agent->outcome, trouble);
+    free(signalled);
+}
+
+/* The failures of this node, without the workers that the agent itself has ended. */
+static void collect_failures(struct agent *agent, struct run_result *result) {
+    struct worker_group *group = node_machine_workers(agent->node);
+    const struct agent_findings_sources sources = {
+        &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
+    result->failures = memory_allocate(group->failure_count * sizeof *result->failures);
+    for (size_t i = 0; i < group->failure_count; i++) {
+        struct agent_finding finding;
+        if (group->failures[i].is_from_our_signal) {
+            continue;
+        }
+        agent_finding_collect(&sources, group, i, &finding);
+        failure_account_copy(&finding.account, &result->failures[result->failure_count++]);
+        if (i == worker_group_root_cause(group) && !result->has_root_cause) {
+            result->has_root_cause = true;
+            failure_account_copy(&finding.account, &result->root_cause);
+        }
+        agent_finding_clear(&finding);
+    }
+}
+
+/* Those that have ended by themselves. */
+static void collect_workers(struct agent *agent, struct run_result *result) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    int base_rank = node_machine_knowledge(agent->node)->placement.ranks.base_rank;
+    result->workers = memory_allocate(group->count * sizeof *result->workers);
+    for (size_t rank = 0; rank < group->count; rank++) {
+        const struct worker_failure *failure = event_plan_failure(group, (int)rank);
+        bool has_ended =
+            group->states[rank] == WORKER_SUCCEEDED ||
+            (failure != NULL && failure->start_message == NULL && failure->stuck.nanoseconds == 0);
+        if (has_ended) {
+            struct run_worker *worker = &result->workers[result->worker_count++];
+            *worker = (struct run_worker){
+                .global_rank = base_rank + (int)rank,
+                .local_rank = (int)rank,
+                .pid = agent_workers_pid(agent->workers, (int)rank),
+                .exit_code = failure != NULL ? process_exit_python_code(failure->exit) : 0,
+            };
+            if (worker->exit_code == 0) {
+                agent_workers_return_value(agent->workers, (int)rank, &worker->return_value);
+            }
+        }
+    }
+}
+
+static enum run_state final_state(const struct agent_outcome *outcome) {
+    switch (outcome->kind) {
+    case AGENT_OUTCOME_SUCCEEDED:
+        return RUN_STATE_SUCCEEDED;
+    case AGENT_OUTCOME_FAILED:
+        return RUN_STATE_FAILED;
+    case AGENT_OUTCOME_PEER_FAILED:
+    case AGENT_OUTCOME_JOIN_FAILED:
+    case AGENT_OUTCOME_SIGNALLED:
+        break;
+    }
+    return RUN_STATE_STOPPED;
+}
+
+/* Of an agent whose machine has run. */
+static void describe_run(struct agent *agent, struct run_result *result) {
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    result->state = final_state(&agent->outcome);
+    result->restarts = agent_machine_attempt(machine);
+    if (knowledge->has_root_cause) {
+        result->has_root_cause = true;
+        failure_account_copy(&knowledge->root_cause, &result->root_cause);
+    }
+    if (result->state != RUN_STATE_STOPPED) {
+        collect_workers(agent, result);
+    }
+    if (agent->outcome.kind != AGENT_OUTCOME_SUCCEEDED) {
+        collect_failures(agent, result);
+    }
+    agent_audience_end(agent->audience, machine, &agent->outcome);
+}
+
+/* Tells the program that has started the agent, after one of those with a status. */
+static void agent_end_tell(struct agent *agent, int status) {
+    if (agent->program != NULL && agent->program->out_has_no_memory != NULL) {
+        *agent->program->out_has_no_memory = agent->has_no_memory && status != EXIT_SUCCESS;
+    }
+    if (agent->audience == NULL) {
+        return;
+    }
+    bool is_signalled = agent->outcome.kind == AGENT_OUTCOME_SIGNALLED;
+    struct run_result result = {
+        .state = RUN_STATE_STOPPED,
+        .exit_status = status,
+        .signal = is_signalled ? agent->outcome.signal : 0,
+        .message = memory_duplicate_string(agent->trouble),
+    };
+    if (agent->has_run) {
+        describe_run(agent, &result);
+    }
+    agent_audience_result(agent->audience, &result);
+    run_result_clear(&result);
+}
+
+/* Agent. */
 /* How long the disk of the log directory may be silent before it is told. */
 #define SILENT_DISK_SECONDS 3
 /* How long a console that takes nothing may hold up the end of a job: no longer than workers may,
@@ -586,4 +865,42 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
 int agent_run(const struct launch_config *config, const struct text_list *environment,
     struct log_sink *sink) {
     return agent_run_for(NULL, config, environment, sink);
+}
+
+/* Job. */
+
+/* A process's memory that the kernel shows as its environment is no larger. */
+#define SHOWN_MAXIMUM ((size_t)8 << 20)
+
+void agent_job_hide_token(void) {
+    static const char start[] = "\0" AGENT_JOB_TOKEN_VARIABLE "=";
+    /* The kernel puts the environment's texts between these two. */
+    char *next = (char *)getauxval(AT_RANDOM);
+    char *end = (char *)getauxval(AT_EXECFN);
+    if (next == NULL || end <= next || (size_t)(end - next) > SHOWN_MAXIMUM) {
+        return;
+    }
+    while ((next = memmem(next, (size_t)(end - next), start, sizeof start - 1)) != NULL) {
+        next += sizeof start - 1;
+        explicit_bzero(next, strnlen(next, (size_t)(end - next)));
+    }
+}
+
+struct text_list agent_job_environment(const struct text_list *environment) {
+    struct text_list others = {0};
+    for (size_t i = 0; i < environment->count; i++) {
+        if (!text_starts_with(environment->items[i], AGENT_JOB_TOKEN_VARIABLE "=")) {
+            text_list_add(&others, environment->items[i]);
+        }
+    }
+    return others;
+}
+
+int agent_job_run(const struct agent_program *program, const struct launch_config *config,
+    const struct text_list *environment) {
+    struct log_sink *sink =
+        log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
+    int status = agent_run_for(program, config, environment, sink);
+    log_sink_free(sink);
+    return status;
 }

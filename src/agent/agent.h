@@ -7,12 +7,23 @@
 
 #include <stdbool.h>
 
-#include "base/failure.h"
-#include "base/text.h"
+#include "agent/agent_events.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/telling/agent_audience.h"
+#include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "host/log/log_sink.h"
 #include "host/process/process_spawn.h"
+
+/* The end of an agent: what is said of it on stderr, in the launcher's own error file and to other
+ * programs, and the exit status that follows from it. Decides nothing: the outcome is the agent
+ * machine's. */
+
+/* The same of an agent that a signal has ended before it had a job. */
+int agent_end_by_signal(struct agent *agent);
+/* The same where something kept the agent itself from going on; `error` is what Python calls the
+ * like. */
+int agent_end_of_itself(struct agent *agent, const char *error, const char *message);
 
 /* Runs the job of `config` on this node until it is over, and returns the exit status: 0, 1 when
  * the job failed, or the root cause's own with --exit-code worker. `environment` is what the
@@ -30,5 +41,23 @@ struct agent_program {
 /* The same for a program, which is borrowed. */
 int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink);
+
+/* A job of this process, from its configuration to its exit status: what the command and programs
+ * that have an agent share. It makes the log, says what the options have to say, and keeps the
+ * job's token from workers. */
+
+#define AGENT_JOB_TOKEN_VARIABLE "MUSTER_JOB_TOKEN"
+
+/* Wipes the job's token where `ps e` and /proc show the variables that this process was started
+ * with. It is for processes that are Muster's own: a program's variables stay as they are. */
+void agent_job_hide_token(void);
+
+/* These variables without the job's token, which is the agents' alone: the options have a copy.
+ * The caller clears the list. */
+struct text_list agent_job_environment(const struct text_list *environment);
+
+/* As agent_run_for, with a log on stderr. */
+int agent_job_run(const struct agent_program *program, const struct launch_config *config,
+    const struct text_list *environment);
 
 #endif

@@ -4,7 +4,116 @@
 #ifndef MUSTER_AGENT_AGENT_EVENTS_H
 #define MUSTER_AGENT_AGENT_EVENTS_H
 
-#include "agent/agent_state.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/failure/agent_evidence.h"
+#include "agent/failure/agent_stuck_watch.h"
+#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
+#include "agent/rendezvous/agent_proof.h"
+#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/scratch/agent_scratch.h"
+#include "agent/standby/agent_standby.h"
+#include "agent/telling/agent_announcement.h"
+#include "agent/telling/agent_audience.h"
+#include "agent/telling/agent_event_log.h"
+#include "agent/telling/agent_health.h"
+#include "agent/telling/agent_metrics.h"
+#include "agent/telling/agent_story.h"
+#include "agent/telling/agent_voice.h"
+#include "agent/watchdog/agent_watchdog.h"
+#include "agent/workers/agent_guardian.h"
+#include "agent/workers/agent_preparation.h"
+#include "agent/workers/agent_workers.h"
+#include "agent/workers/signal_passing.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/agent/signal_repetition.h"
+#include "core/launch/launch_config.h"
+#include "core/node/node_machine.h"
+#include "host/log/log_sink.h"
+#include "host/log/log_thread.h"
+#include "host/loop/event_loop.h"
+#include "host/loop/tally.h"
+
+/* The agent's memory: two reserves (base/memory). The first is what the agent lives on when
+ * the system has no more. It then has some seconds in which it may come back. After them, or when
+ * the second is needed, too, the agent is told to end, for which it has what is left. */
+
+/* Why an agent ends then, for people. */
+#define AGENT_MEMORY_SENTENCE                                                                      \
+    "there is no memory for the agent, so this node ends (see ulimit -v, and the memory limit of " \
+    "the cgroup)"
+
+struct agent_memory;
+
+/* `exhausted` is called on the loop, and again every second, as long as there is no memory.
+ * FAILURE_SYSTEM where there is none now. */
+__attribute__((warn_unused_result)) enum failure_code agent_memory_new(struct event_loop *loop,
+    void (*exhausted)(void *context), void *context, struct agent_memory **out_memory,
+    struct failure *failure);
+
+/* Gives the second reserve up. Accepts NULL. */
+void agent_memory_free(struct agent_memory *memory);
+
+/* What one agent consists of: shared by agent.c, which makes and ends it, and agent_events.c, which
+ * runs it. Nobody else looks inside. */
+
+struct agent {
+    const struct launch_config *config;
+    const struct text_list *environment;
+    const struct agent_program *program; /* NULL: none has started it */
+    struct log_sink *sink;
+    const struct log *log;
+    struct agent_preparation preparation;
+    struct event_loop *loop;
+    struct agent_memory *memory;
+    bool has_no_memory;       /* … is left, so it ends */
+    long descriptor_limit;    /* the soft limit before it was raised */
+    uint64_t ignored_signals; /* by this process and its workers, from the start on */
+    struct event_timer *deadline;
+    struct event_timer *calm; /* the workers have been started, and the agent has time */
+    struct signal_watch *signals;
+    struct agent_guardian *guardian;
+    struct signal_repetition repetition;
+    struct instant signalled;       /* by the first signal; zero: by none */
+    struct signal_passing *passing; /* NULL: not yet, or where nobody else signals workers */
+    struct agent_scratch *scratch;  /* NULL when nobody asked for it */
+    struct log_thread *log_thread;  /* NULL when no stream passes through it */
+    struct agent_proof *proof;      /* NULL where nodes do not prove themselves */
+    struct agent_rendezvous *rendezvous;
+    struct agent_standby *standby; /* NULL when there are no standby workers */
+    struct agent_workers *workers;
+    struct agent_evidence *evidence;       /* NULL when nobody wants any */
+    struct agent_watchdog *watchdog;       /* NULL when no timers are served */
+    struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
+    struct last_words *last_words;
+    struct agent_voice voice;
+    struct agent_story story;
+    struct agent_announcement *announcement;
+    struct agent_event_log *event_log;    /* NULL when nobody asked for it */
+    struct agent_audience *audience;      /* NULL where no program has started it */
+    struct agent_health *health;          /* NULL when nobody may ask for it */
+    struct agent_metrics *metrics;        /* the same */
+    struct tally worker_store_operations; /* of all rounds */
+    struct agent_joining *joining;        /* NULL where there is one node */
+    struct text_list expected_nodes;      /* their names, where they are known */
+    struct agent_node_settings node_settings;
+    struct node_machine *node;
+    bool has_run;     /* the node has run to its end */
+    bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */
+    /* Answers to effects that wait for error files of workers. Until they are given, what is posted
+     * waits, too. */
+    enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
+    size_t owed_count;
+    struct agent_outcome outcome;
+    char *trouble; /* what kept the agent itself from going on, or NULL */
+    /* A worker's end after which this node leaves the job (--exit-on) */
+    bool has_exit_on;
+    struct process_exit exit_on;
+};
 
 /* The node runs from here on. */
 void agent_start(struct agent *agent);
@@ -31,5 +140,13 @@ void agent_look_over(void *context);
 struct duration agent_standstill(void *context);
 void agent_stood_still(void *context, struct duration how_long);
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
+
+/* What the shells report of this node's workers: the log says it, and the node's machine gets it as
+ * events. Decides nothing. */
+
+struct agent_workers_observer agent_workers_events(struct agent *agent);
+
+/* `context` is the agent. */
+void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 struct slice slice_from_string(const char *string) {
     return (struct slice){(const uint8_t *)string, strlen(string)};

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 void heap_clear(struct heap *heap) {
     free(heap->items);

@@ -6,7 +6,6 @@
 
 #include "base/keyed_hash.h"
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 /* uthash counts in unsigned int and converts implicitly, so its macros are excluded from our
  * warnings. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster/agent.h: the agent of the command, in a process apart or in this one. */
-#include <muster/agent.h>
-
 #include <errno.h>
+#include <limits.h>
+#include <muster/agent.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +11,512 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent_job.h"
-#include "agent/workers/worker_value.h"
+#include "agent/agent.h"
+#include "agent/rendezvous/agent_joining.h"
+#include "agent/workers/agent_workers.h"
+#include "base/bytes.h"
 #include "base/memory.h"
-#include "base/spare_memory.h"
+#include "base/text.h"
+#include "core/launch/launch_config.h"
+#include "core/telling/job_metrics.h"
 #include "core/telling/run_result.h"
 #include "host/failure/error_file.h"
 #include "host/loop/abort_notice.h"
 #include "host/loop/clock.h"
 #include "host/network/name_lookup.h"
 #include "host/process/process_apart.h"
-#include "library/agent_reading.h"
-#include "library/agent_settings.h"
-#include "library/library_failure.h"
-#include "library/library_memory.h"
+#include "library/library_settings.h"
+#include "options/launch/launch_options.h"
 #include "wire/failure/error_file_json.h"
+#include "wire/json/json_document.h"
 #include "wire/telling/agent_line.h"
+
+/* Owns its lists and the configuration; the rest is the program's. */
+struct agent_order {
+    struct muster_agent_settings settings; /* callbacks, contexts, descriptors */
+    struct launch_config config;
+    struct text_list environment; /* of the workers */
+};
+
+static void agent_order_clear(struct agent_order *order);
+
+/* What a program asks of an agent, turned into the launch configuration that the options of
+ * `muster run` would give. */
+
+#define TEXT_MAXIMUM 65536
+#define LIST_MAXIMUM 65536
+/* What the kernel takes in one string of a command line. */
+#define WORD_MAXIMUM 131071
+
+static const char agent_settings_program[] = "agent";
+static const char log_dir_option[] = "--log-dir";
+/* Events name the function so, and reports. */
+static const char function_name[] = "function";
+
+static enum muster_error copy_list(const char *what, const char *const *words,
+    struct text_list *out_list, struct muster_failure *failure) {
+    for (size_t i = 0; words != NULL && words[i] != NULL; i++) {
+        if (i >= LIST_MAXIMUM) {
+            return library_fail(
+                failure, MUSTER_ERROR_LIMIT, "there are more than %d %s", LIST_MAXIMUM, what);
+        }
+        if (strnlen(words[i], WORD_MAXIMUM + 1) > WORD_MAXIMUM) {
+            return library_fail(failure, MUSTER_ERROR_LIMIT,
+                "one of the %s is longer than %d bytes", what, WORD_MAXIMUM);
+        }
+        text_list_add(out_list, words[i]);
+    }
+    return MUSTER_OK;
+}
+
+/* An option with the text of a setting, where that is given. The texts are told to others as JSON,
+ * but for the path. */
+static enum muster_error add_text(struct text_list *arguments, const char *option, const char *what,
+    const char *value, struct muster_failure *failure) {
+    if (value == NULL) {
+        return MUSTER_OK;
+    }
+    enum muster_error error = text_equals(option, log_dir_option)
+                                  ? library_path_check(what, value, failure)
+                                  : library_utf8_check(what, value, TEXT_MAXIMUM, failure);
+    if (error == MUSTER_OK) {
+        text_list_add_taken(arguments, text_format("%s=%s", option, value));
+    }
+    return error;
+}
+
+static enum muster_error add_texts(struct text_list *arguments,
+    const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    const struct {
+        const char *option;
+        const char *what;
+        const char *value;
+    } texts[] = {
+        {"--role", "role", settings->role},
+        {"--rdzv-backend", "rdzv_backend", settings->rdzv_backend},
+        {"--rdzv-endpoint", "rdzv_endpoint", settings->rdzv_endpoint},
+        {"--rdzv-id", "run_id", settings->run_id},
+        {"--rdzv-conf", "rdzv_configs", settings->rdzv_configs},
+        {log_dir_option, "log_dir", settings->log_dir},
+        {"--redirects", "redirects", settings->redirects},
+        {"--tee", "tee", settings->tee},
+    };
+    enum muster_error error = MUSTER_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && error == MUSTER_OK; i++) {
+        error = add_text(arguments, texts[i].option, texts[i].what, texts[i].value, failure);
+    }
+    return error;
+}
+
+/* The command line that asks for the same; its script is put in later, since an entrypoint may be
+ * any text. */
+static enum muster_error make_arguments(const struct muster_agent_settings *settings,
+    struct text_list *out_arguments, struct muster_failure *failure) {
+    text_list_add_taken(
+        out_arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
+    text_list_add_taken(
+        out_arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
+    text_list_add_taken(out_arguments, text_format("--max-restarts=%d", settings->max_restarts));
+    text_list_add_taken(
+        out_arguments, text_format("--monitor-interval=%.17g", settings->monitor_interval));
+    bool is_alone = settings->rdzv_backend == NULL && settings->rdzv_endpoint == NULL &&
+                    settings->max_nodes == 1;
+    if (is_alone && settings->options == NULL) {
+        text_list_add(out_arguments, "--standalone");
+    }
+    enum muster_error error = add_texts(out_arguments, settings, failure);
+    if (error == MUSTER_OK) {
+        error = copy_list("options", settings->options, out_arguments, failure);
+    }
+    text_list_add(out_arguments, "--no-python");
+    text_list_add(out_arguments, function_name);
+    return error;
+}
+
+/* Of what the options say when they refuse, the sentence. */
+static enum muster_error refuse(
+    const struct launch_options *options, struct muster_failure *failure) {
+    const char *sentence = options->text == NULL ? NULL : strstr(options->text, ": error: ");
+    if (options->outcome != OPTION_OUTCOME_MISTAKE || sentence == NULL) {
+        return library_fail(
+            failure, MUSTER_ERROR_INVALID, "the options ask for a text, not for a job");
+    }
+    sentence += strlen(": error: ");
+    return library_fail(
+        failure, MUSTER_ERROR_INVALID, "%.*s", (int)strcspn(sentence, "\n"), sentence);
+}
+
+/* The settings say everything: $PET_... are for the command. */
+static void take_pet_out(const struct text_list *environment, struct text_list *out_list) {
+    for (size_t i = 0; i < environment->count; i++) {
+        if (!text_starts_with(environment->items[i], "PET_")) {
+            text_list_add(out_list, environment->items[i]);
+        }
+    }
+}
+
+static enum muster_error parse(
+    const struct text_list *arguments, struct agent_order *order, struct muster_failure *failure) {
+    struct text_list environment = {0};
+    struct launch_options options;
+    take_pet_out(&order->environment, &environment);
+    launch_options_parse(agent_settings_program, arguments, &environment, &options);
+    text_list_clear(&environment);
+    enum muster_error error = MUSTER_OK;
+    if (options.outcome == OPTION_OUTCOME_VALUES) {
+        order->config = options.config;
+        options.config = (struct launch_config){0};
+    } else {
+        error = refuse(&options, failure);
+    }
+    launch_options_clear(&options);
+    return error;
+}
+
+static enum muster_error set_program(struct agent_order *order, struct muster_failure *failure) {
+    struct launch_config *config = &order->config;
+    if (config->script_arguments.count > 0 || config->entry != LAUNCH_ENTRY_PROGRAM) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "the options have a program; it is to be in entrypoint and args");
+    }
+    free(config->script);
+    config->script = memory_duplicate_string(
+        order->settings.function != NULL ? function_name : order->settings.entrypoint);
+    return copy_list("args", order->settings.args, &config->script_arguments, failure);
+}
+
+static enum muster_error check_numbers(
+    const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    if (settings->local_world_size < 1 ||
+        settings->local_world_size > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "local_world_size is %d; 1 to %d workers are possible", settings->local_world_size,
+            LAUNCH_MAXIMUM_WORKERS_PER_NODE);
+    }
+    if (settings->min_nodes < 1 || settings->max_nodes < settings->min_nodes ||
+        settings->max_nodes > LAUNCH_MAXIMUM_NODES) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "min_nodes is %d and max_nodes %d; 1 to %d nodes are possible", settings->min_nodes,
+            settings->max_nodes, LAUNCH_MAXIMUM_NODES);
+    }
+    if (settings->max_restarts < 0) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "max_restarts is %d; 0 or more are possible", settings->max_restarts);
+    }
+    if (!(settings->monitor_interval > 0)) {
+        return library_fail(
+            failure, MUSTER_ERROR_INVALID, "monitor_interval has to be more than 0 s");
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_error check_entrypoint(
+    const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    if (settings->function == NULL) {
+        return library_text_check("entrypoint", settings->entrypoint, TEXT_MAXIMUM, failure);
+    }
+    if (settings->entrypoint != NULL || settings->args != NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "there is a function and a program; one of them is to be run");
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_error build(struct agent_order *order, struct muster_failure *failure) {
+    struct text_list arguments = {0};
+    const char *const *variables = order->settings.env;
+    if (variables == NULL) {
+        variables = (const char *const *)environ;
+    }
+    enum muster_error error = copy_list("variables", variables, &order->environment, failure);
+    if (error == MUSTER_OK) {
+        error = make_arguments(&order->settings, &arguments, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = parse(&arguments, order, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = set_program(order, failure);
+    }
+    text_list_clear(&arguments);
+    struct text_list inherited = agent_job_environment(&order->environment);
+    text_list_clear(&order->environment);
+    order->environment = inherited;
+    return error;
+}
+
+/* Checks and copies `settings`. */
+static enum muster_error agent_order_read(const struct muster_agent_settings *settings,
+    struct agent_order *out_order, struct muster_failure *failure) {
+    struct agent_order order = {0};
+    enum muster_error error = library_settings_read(
+        settings, sizeof order.settings, &order.settings, sizeof order.settings, failure);
+    if (error == MUSTER_OK) {
+        error = check_entrypoint(&order.settings, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = check_numbers(&order.settings, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = build(&order, failure);
+    }
+    if (error != MUSTER_OK) {
+        agent_order_clear(&order);
+        return error;
+    }
+    *out_order = order;
+    return MUSTER_OK;
+}
+
+static void agent_order_clear(struct agent_order *order) {
+    launch_config_clear(&order->config);
+    text_list_clear(&order->environment);
+    *order = (struct agent_order){0};
+}
+
+/* What an agent says (wire/telling/agent_line), as the callbacks of a program. */
+
+/* Begin with the first; the rest is zero. */
+struct agent_reading {
+    const struct muster_agent_settings *settings; /* borrowed: the callbacks */
+    struct run_result run;
+    bool is_complete;                /* the result has been said */
+    struct muster_run_result result; /* valid after agent_reading_end; its texts are those of run */
+    struct muster_worker_exit *workers;
+    struct muster_process_failure *failures;
+    struct muster_process_failure root_cause;
+};
+
+#define EXIT_JOB_FAILED 1
+
+/* Events. */
+
+static int number_of(const struct json_value *object, const char *name, int otherwise) {
+    const struct json_value *value = json_value_member(object, name);
+    int64_t number;
+    if (json_value_is_array(value)) { /* TorchElastic writes some as lists of one */
+        value = json_value_item(value, 0);
+    }
+    return json_value_integer(value, &number) && number >= INT_MIN && number <= INT_MAX
+               ? (int)number
+               : otherwise;
+}
+
+static double seconds_of(const struct json_value *object, const char *name, double otherwise) {
+    double number;
+    return json_value_number(json_value_member(object, name), &number) ? number : otherwise;
+}
+
+static const char *text_of(const struct json_value *object, const char *name) {
+    return json_value_text(json_value_member(object, name));
+}
+
+/* The pid is a text. */
+static long pid_of(const struct json_value *object, const char *name) {
+    const char *text = text_of(object, name);
+    return text == NULL ? 0 : strtol(text, NULL, 10);
+}
+
+static enum muster_agent_event_kind kind_of(
+    const struct json_value *root, const struct json_value *inner) {
+    const char *source = text_of(root, "source");
+    if (source == NULL) {
+        return MUSTER_AGENT_EVENT_RENDEZVOUS;
+    }
+    if (text_of(inner, "watchdog_event") != NULL) {
+        return MUSTER_AGENT_EVENT_WATCHDOG;
+    }
+    if (text_of(inner, "standby_event") != NULL) {
+        return MUSTER_AGENT_EVENT_STANDBY;
+    }
+    return text_equals(source, "WORKER") ? MUSTER_AGENT_EVENT_WORKER : MUSTER_AGENT_EVENT_AGENT;
+}
+
+static void fill_in_rendezvous(
+    const struct json_value *root, struct muster_agent_event *out_event) {
+    out_event->state = text_of(root, "node_state");
+    out_event->run_id = text_of(root, "run_id");
+    out_event->hostname = text_of(root, "hostname");
+    out_event->message = text_of(root, "message");
+    out_event->raw_error = text_of(root, "error_trace");
+    out_event->group_rank = number_of(root, "rank", -1);
+}
+
+static void fill_in_agent(const struct json_value *root, const struct json_value *inner,
+    struct muster_agent_event *out_event) {
+    const struct json_value *metadata = json_value_member(root, "metadata");
+    out_event->state = text_of(metadata, "state");
+    out_event->timestamp = seconds_of(root, "timestamp", 0) / 1000; /* milliseconds */
+    out_event->run_id = text_of(metadata, "run_id");
+    out_event->role = text_of(metadata, "role");
+    out_event->hostname = text_of(metadata, "hostname");
+    out_event->raw_error = text_of(metadata, "raw_error");
+    out_event->group_rank = number_of(metadata, "group_rank", -1);
+    out_event->group_world_size = number_of(inner, "group_world_size", -1);
+    out_event->global_rank = number_of(metadata, "global_rank", -1);
+    out_event->local_rank = number_of(inner, "local_rank", -1);
+    out_event->pid = pid_of(metadata, "worker_id");
+    if (out_event->pid == 0) {
+        out_event->pid = pid_of(inner, "worker_pid");
+    }
+    out_event->exit_code = number_of(inner, "exit_code", INT_MIN);
+    out_event->has_exit_code = out_event->exit_code != INT_MIN;
+    out_event->exit_code = out_event->has_exit_code ? out_event->exit_code : 0;
+    out_event->restarts = number_of(metadata, "agent_restarts", 0);
+    out_event->duration_ms = seconds_of(metadata, "duration_ms", -1);
+}
+
+/* The metadata inside are JSON in a text. */
+static struct json_document *parse_inner(const struct json_value *root) {
+    const char *text = text_of(json_value_member(root, "metadata"), "metadata");
+    struct json_document *inner;
+    return text != NULL && json_document_parse(slice_from_string(text), AGENT_LINE_MAXIMUM, &inner,
+                               NULL) == FAILURE_NONE
+               ? inner
+               : NULL;
+}
+
+static void take_event(const struct agent_reading *reading, struct slice line) {
+    struct json_document *document;
+    if (reading->settings->event == NULL ||
+        json_document_parse(line, AGENT_LINE_MAXIMUM, &document, NULL) != FAILURE_NONE) {
+        return;
+    }
+    const struct json_value *root = json_document_root(document);
+    struct json_document *inner_document = parse_inner(root);
+    const struct json_value *inner =
+        inner_document == NULL ? NULL : json_document_root(inner_document);
+    char *json = text_format("%.*s", (int)line.length, (const char *)line.data);
+    struct muster_agent_event event = {
+        .kind = kind_of(root, inner),
+        .name = text_of(root, "name"),
+        .group_rank = -1,
+        .group_world_size = -1,
+        .global_rank = -1,
+        .local_rank = -1,
+        .duration_ms = -1,
+        .json = json,
+    };
+    if (event.kind == MUSTER_AGENT_EVENT_RENDEZVOUS) {
+        fill_in_rendezvous(root, &event);
+    } else {
+        fill_in_agent(root, inner, &event);
+    }
+    if (event.name != NULL) {
+        reading->settings->event(reading->settings->context, &event);
+    }
+    free(json);
+    json_document_free(inner_document);
+    json_document_free(document);
+}
+
+static void take_metric(const struct agent_reading *reading, struct slice line) {
+    struct metric metric;
+    if (reading->settings->metric == NULL ||
+        agent_line_read_metric(line, &metric) != FAILURE_NONE) {
+        return;
+    }
+    const struct muster_metric told = {(double)metric.time.nanoseconds / NANOSECONDS_PER_SECOND,
+        METRIC_GROUP, metric.name, metric.value};
+    reading->settings->metric(reading->settings->context, &told);
+    free(metric.name);
+}
+
+/* One line, without its newline. May call back. What makes no sense is passed over. */
+static void agent_reading_take(struct agent_reading *reading, struct slice line) {
+    if (line.length == 0) {
+        return;
+    }
+    const struct slice document = {line.data + 1, line.length - 1};
+    if (line.data[0] == AGENT_LINE_EVENT) {
+        take_event(reading, document);
+    } else if (line.data[0] == AGENT_LINE_METRIC) {
+        take_metric(reading, document);
+    } else {
+        (void)!agent_line_read_result(
+            (char)line.data[0], document, &reading->run, &reading->is_complete);
+    }
+}
+
+/* The result. */
+
+static struct muster_process_failure make_failure(const struct failure_account *account) {
+    bool has_ended = account->start_message == NULL && account->stuck.nanoseconds == 0;
+    return (struct muster_process_failure){
+        .global_rank = account->rank,
+        .local_rank = account->local_rank,
+        .pid = (long)account->pid,
+        .exitcode = has_ended ? process_exit_python_code(account->exit) : EXIT_JOB_FAILED,
+        .timestamp = (double)account->seconds,
+        .hostname = account->host,
+        .error_file = account->error_file,
+        .message = account->start_message != NULL ? account->start_message : account->message,
+        .evidence = account->evidence,
+    };
+}
+
+static int compare_failures(const void *left, const void *right) {
+    const struct muster_process_failure *a = left;
+    const struct muster_process_failure *b = right;
+    return (a->global_rank > b->global_rank) - (a->global_rank < b->global_rank);
+}
+
+static void make_workers(struct agent_reading *reading) {
+    const struct run_result *run = &reading->run;
+    reading->workers = memory_allocate(run->worker_count * sizeof *reading->workers);
+    for (size_t i = 0; i < run->worker_count; i++) {
+        reading->workers[i] = (struct muster_worker_exit){run->workers[i].global_rank,
+            run->workers[i].local_rank, (long)run->workers[i].pid, run->workers[i].exit_code,
+            {run->workers[i].return_value.data, run->workers[i].return_value.length}};
+    }
+}
+
+static void make_failures(struct agent_reading *reading) {
+    const struct run_result *run = &reading->run;
+    reading->failures = memory_allocate(run->failure_count * sizeof *reading->failures);
+    for (size_t i = 0; i < run->failure_count; i++) {
+        reading->failures[i] = make_failure(&run->failures[i]);
+    }
+    qsort(reading->failures, run->failure_count, sizeof *reading->failures, compare_failures);
+}
+
+/* There are no more lines: makes the result. */
+static void agent_reading_end(struct agent_reading *reading) {
+    struct run_result *run = &reading->run;
+    if (!reading->is_complete) {
+        run_result_clear(run);
+        run->state = RUN_STATE_UNKNOWN;
+        run->exit_status = EXIT_JOB_FAILED;
+        run->message = memory_duplicate_string("the agent has ended without a result");
+    }
+    make_workers(reading);
+    make_failures(reading);
+    reading->root_cause = make_failure(&run->root_cause);
+    reading->result = (struct muster_run_result){
+        .state = (enum muster_worker_state)run->state,
+        .exit_status = run->exit_status,
+        .signal = run->signal,
+        .restarts = run->restarts,
+        .message = run->message,
+        .workers = reading->workers,
+        .worker_count = run->worker_count,
+        .failures = reading->failures,
+        .failure_count = run->failure_count,
+        .root_cause = run->has_root_cause ? &reading->root_cause : NULL,
+    };
+    if (reading->settings->ended != NULL) {
+        reading->settings->ended(reading->settings->context, &reading->result);
+    }
+}
+
+static void agent_reading_clear(struct agent_reading *reading) {
+    run_result_clear(&reading->run);
+    free(reading->workers);
+    free(reading->failures);
+    *reading = (struct agent_reading){0};
+}
+
+/* Agent. */
 
 #define NO_MEMORY "there is no memory for the agent"
 #define CHUNK_SIZE 65536

@@ -9,9 +9,6 @@
 #include "host/loop/embedded_loop.h"
 #include "host/network/health_endpoint.h"
 #include "host/network/local_address.h"
-#include "library/library_failure.h"
-#include "library/library_memory.h"
-#include "library/library_server.h"
 #include "library/library_settings.h"
 #include "wire/telling/http_host.h"
 

@@ -1,11 +1,136 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "library/library_settings.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/utf8.h"
-#include "library/library_failure.h"
+
+enum muster_error library_error(enum failure_code code) {
+    switch (code) {
+    case FAILURE_NONE:
+        return MUSTER_OK;
+    case FAILURE_INCOMPLETE:
+    case FAILURE_MALFORMED:
+    case FAILURE_PROTOCOL:
+        return MUSTER_ERROR_PROTOCOL;
+    case FAILURE_LIMIT:
+        return MUSTER_ERROR_LIMIT;
+    case FAILURE_MISSING:
+        return MUSTER_ERROR_MISSING;
+    case FAILURE_INVALID:
+    case FAILURE_AMBIGUOUS:
+        return MUSTER_ERROR_INVALID;
+    case FAILURE_UNSUPPORTED:
+        return MUSTER_ERROR_UNSUPPORTED;
+    case FAILURE_SYSTEM:
+        return MUSTER_ERROR_SYSTEM;
+    case FAILURE_TIMEOUT:
+        return MUSTER_ERROR_TIMEOUT;
+    case FAILURE_DISCONNECTED:
+        return MUSTER_ERROR_DISCONNECTED;
+    case FAILURE_CANCELLED:
+        return MUSTER_ERROR_CANCELLED;
+    }
+    return MUSTER_ERROR_SYSTEM;
+}
+
+const char *muster_error_text(enum muster_error error) {
+    switch (error) {
+    case MUSTER_OK:
+        return "no error";
+    case MUSTER_ERROR_INVALID:
+        return "invalid value";
+    case MUSTER_ERROR_LIMIT:
+        return "limit passed";
+    case MUSTER_ERROR_STATE:
+        return "not possible now";
+    case MUSTER_ERROR_FORKED:
+        return "belongs to another process";
+    case MUSTER_ERROR_MEMORY:
+        return "out of memory";
+    case MUSTER_ERROR_MISSING:
+        return "missing";
+    case MUSTER_ERROR_UNSUPPORTED:
+        return "not supported";
+    case MUSTER_ERROR_TIMEOUT:
+        return "timed out";
+    case MUSTER_ERROR_DISCONNECTED:
+        return "disconnected";
+    case MUSTER_ERROR_PROTOCOL:
+        return "protocol broken";
+    case MUSTER_ERROR_CANCELLED:
+        return "cancelled";
+    case MUSTER_ERROR_SYSTEM:
+        return "system error";
+    case MUSTER_ERROR_CLOSED:
+        return "closed";
+    case MUSTER_ERROR_GRACEFUL_EXIT:
+        return "ended without this node";
+    }
+    return "unknown";
+}
+
+const char *muster_version(void) {
+    return MUSTER_VERSION;
+}
+
+static void fill_in(struct muster_failure *out_failure, enum muster_error error, int system_error) {
+    out_failure->error = error;
+    out_failure->system_error = system_error;
+}
+
+enum muster_error library_fail(
+    struct muster_failure *out_failure, enum muster_error error, const char *format, ...) {
+    if (out_failure != NULL) {
+        va_list arguments;
+        fill_in(out_failure, error, 0);
+        va_start(arguments, format);
+        vsnprintf(out_failure->message, sizeof out_failure->message, format, arguments);
+        va_end(arguments);
+        utf8_make_line_printable(out_failure->message);
+    }
+    return error;
+}
+
+enum muster_error library_pass_on(
+    struct muster_failure *out_failure, const struct failure *failure) {
+    enum muster_error error = library_error(failure->code);
+    if (error == MUSTER_ERROR_SYSTEM && failure->system_error == ENOMEM) {
+        error = MUSTER_ERROR_MEMORY;
+    }
+    if (out_failure != NULL) {
+        fill_in(out_failure, error, failure->system_error);
+        snprintf(out_failure->message, sizeof out_failure->message, "%s", failure->message);
+    }
+    return error;
+}
+
+/* Memory. */
+
+/* For what libuv and others take, which know nothing of the house's reserve. */
+#define FOREIGN_BYTES 65536
+
+enum muster_error library_memory_check(struct muster_failure *out_failure) {
+    if (spare_memory_keep_reserve() && spare_memory_is_there(FOREIGN_BYTES)) {
+        return MUSTER_OK;
+    }
+    return library_fail(out_failure, MUSTER_ERROR_MEMORY, "there is no memory");
+}
+
+bool library_memory_is_there(void) {
+    if (library_memory_check(NULL) != MUSTER_OK) {
+        errno = ENOMEM;
+        return false;
+    }
+    return true;
+}
+
+/* Settings. */
 
 /* A struct cannot be that large: its initialiser was forgotten. */
 #define LARGEST_STRUCT 65536
@@ -113,4 +238,39 @@ enum muster_error library_silence_read(
     }
     *out = duration_from_seconds(seconds < LONGEST_SILENCE ? seconds : LONGEST_SILENCE);
     return MUSTER_OK;
+}
+
+/* Server. */
+
+enum muster_error library_server_check(
+    const struct embedded_loop *loop, struct muster_failure *out_failure) {
+    if (loop == NULL) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "the server is NULL");
+    }
+    if (!embedded_loop_is_of_this_process(loop)) {
+        return library_fail(
+            out_failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
+    }
+    return MUSTER_OK;
+}
+
+enum muster_error library_server_check_outside(
+    const struct embedded_loop *loop, struct muster_failure *out_failure) {
+    enum muster_error error = library_server_check(loop, out_failure);
+    if (error == MUSTER_OK && embedded_loop_is_running(loop)) {
+        return library_fail(out_failure, MUSTER_ERROR_STATE, "not from inside a callback");
+    }
+    return error;
+}
+
+enum muster_error library_server_process(
+    struct embedded_loop *loop, struct muster_failure *out_failure) {
+    enum muster_error error = library_server_check_outside(loop, out_failure);
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
+    if (error == MUSTER_OK) {
+        embedded_loop_process(loop);
+    }
+    return error;
 }

@@ -4,12 +4,34 @@
 #ifndef MUSTER_LIBRARY_LIBRARY_SETTINGS_H
 #define MUSTER_LIBRARY_LIBRARY_SETTINGS_H
 
+#include <muster/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <muster/error.h>
-
 #include "base/duration.h"
+#include "base/failure.h"
+#include "host/loop/embedded_loop.h"
+
+/* The failures of the house, as the public header muster/error.h words them. */
+
+enum muster_error library_error(enum failure_code code);
+
+/* Fills in `out_failure`, which may be NULL, and returns `error`. */
+__attribute__((format(printf, 3, 4))) enum muster_error library_fail(
+    struct muster_failure *out_failure, enum muster_error error, const char *format, ...);
+
+/* The same with what a function of the house has said. */
+enum muster_error library_pass_on(
+    struct muster_failure *out_failure, const struct failure *failure);
+
+/* What a function of the library asks before it works, so that it fails where there is no memory.
+ * Small things have no failure in the house: see base/memory.h. */
+
+/* MUSTER_ERROR_MEMORY where there is not enough for the small things of one step. */
+enum muster_error library_memory_check(struct muster_failure *out_failure);
+
+/* The same as errno, for functions that have no other error. */
+bool library_memory_is_there(void);
 
 /* Copies the struct `given` to `out`, which has `size` bytes; `least` is the size in the first
  * version. What the program's header does not have yet is zero. What this library does not know has
@@ -42,5 +64,21 @@ enum muster_error library_time_read(
  * than 2. */
 enum muster_error library_silence_read(
     double seconds, struct duration *out, struct muster_failure *out_failure);
+
+/* What every function of an embedded server asks first. */
+
+/* `loop` is the server's, or NULL where the program has handed in no server: MUSTER_ERROR_INVALID.
+ * MUSTER_ERROR_FORKED in a child of the process that has made it. */
+enum muster_error library_server_check(
+    const struct embedded_loop *loop, struct muster_failure *out_failure);
+
+/* The same, and MUSTER_ERROR_STATE from inside a callback of the server's. */
+enum muster_error library_server_check_outside(
+    const struct embedded_loop *loop, struct muster_failure *out_failure);
+
+/* The same, and then does what there is to do; MUSTER_ERROR_MEMORY where that needs more than there
+ * is. */
+enum muster_error library_server_process(
+    struct embedded_loop *loop, struct muster_failure *out_failure);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of muster/local_timer.h, and what children put into it. */
-#include "library/library_memory.h"
+#include "library/library_settings.h"
 #include "library/local_timer_queue.h"
 
 #include <errno.h>

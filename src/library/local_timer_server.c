@@ -15,7 +15,7 @@
 #include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
 #include "host/process/process_table.h"
-#include "library/library_memory.h"
+#include "library/library_settings.h"
 #include "library/local_timer_queue.h"
 
 /* About the year 2262; struct wall_time cannot hold later times. */

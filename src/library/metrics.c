@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "library/library_failure.h"
+#include "library/library_settings.h"
 
 enum muster_error muster_metric_format(const struct muster_metric *metric, char *buffer,
     size_t size, size_t *out_length, struct muster_failure *failure) {

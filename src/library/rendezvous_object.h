@@ -7,10 +7,36 @@
 
 #include <muster/rendezvous.h>
 
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/embedded_loop.h"
-#include "library/rendezvous_endpoint.h"
-#include "library/rendezvous_member.h"
-#include "library/rendezvous_own_backend.h"
+#include "host/loop/event_loop.h"
+#include "host/store/job_token.h"
+
+struct rendezvous_endpoint;
+
+/* One node's rendezvous machine with its queue of events. Who performs the machine's effects
+ * (rendezvous_endpoint, rendezvous_own_backend) is another's to say; what the machine tells its
+ * agent is told here. It decides nothing. */
+
+struct rendezvous_member;
+
+/* The record as this node saw it last. */
+const struct rendezvous_state *rendezvous_member_state(const struct rendezvous_member *node);
+
+/* Performs a node's rendezvous by a backend of the program's own: get and compare-and-set of the
+ * record, and perhaps a descriptor that tells of changes, and presence. The machine is told of
+ * nodes that are gone, but not that presence is served: nobody writes heartbeats for others, and
+ * where the backend knows nothing of a node, the machine goes by its heartbeats. It looks at the
+ * record now and then. */
+
+struct rendezvous_own_backend;
+/* The program has freed the rendezvous, perhaps from inside a callback: this node is no longer
+ * present, and the program's functions are called no more, though what has called back goes on.
+ * Accepts NULL. */
+void rendezvous_own_backend_silence(struct rendezvous_own_backend *own);
 
 /* Who is told of the next round. */
 struct rendezvous_asking {

@@ -6,9 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
-#include "library/library_failure.h"
-#include "library/library_memory.h"
 #include "library/library_settings.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 

@@ -7,16 +7,13 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/store/store_memory.h"
+#include "core/store/store_limits.h"
 #include "host/loop/embedded_loop.h"
 #include "host/machine/memory_limit.h"
 #include "host/network/tcp_listener.h"
 #include "host/store/job_token.h"
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"
-#include "library/library_failure.h"
-#include "library/library_memory.h"
-#include "library/library_server.h"
 #include "library/library_settings.h"
 
 #define HOST_MAXIMUM 1024

@@ -8,7 +8,7 @@
 
 #include "host/log/log_sink.h"
 #include "host/loop/descriptor_limit.h"
-#include "host/loop/signal_watch.h"
+#include "host/loop/event_loop.h"
 
 static void stop_loop(void *context, int signal) {
     (void)signal;

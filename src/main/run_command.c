@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/agent_job.h"
+#include "agent/agent.h"
 #include "base/utf8.h"
 #include "main/exit_status.h"
 #include "options/launch/launch_options.h"

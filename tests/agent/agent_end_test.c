@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent/agent_end.h"
+#include "agent/agent.h"
 #include "agent_fixture.h"
 
 /* An agent that has not got so far as to have a job. What it says goes to a file. */

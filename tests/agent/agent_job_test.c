@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "agent/agent_job.h"
+#include "agent/agent.h"
 #include "agent_fixture.h"
 
 static void workers_inherit_all_but_the_token(void **state) {

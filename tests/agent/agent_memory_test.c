@@ -2,8 +2,8 @@
 /* The two reserves of an agent. */
 #include "unit.h"
 
-#include "agent/agent_memory.h"
-#include "base/spare_memory.h"
+#include "agent/agent_events.h"
+#include "base/memory.h"
 
 struct scene {
     struct event_loop *loop;

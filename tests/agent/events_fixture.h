@@ -3,7 +3,6 @@
 #define MUSTER_TESTS_AGENT_EVENTS_FIXTURE_H
 
 #include "agent/agent_events.h"
-#include "agent/agent_worker_events.h"
 #include "agent_fixture.h"
 
 /* An agent with real workers, and nothing that watches them. What it logs at debug level is its

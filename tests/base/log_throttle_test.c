@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/log_throttle.h"
+#include "base/log.h"
 
 static struct instant at_seconds(int64_t seconds) {
     return (struct instant){1000000000000 + seconds * 1000000000};

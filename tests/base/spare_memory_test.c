@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "taken_memory.h"
 
 #define LARGEST_PIECE ((size_t)1 << 20)

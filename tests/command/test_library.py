@@ -114,13 +114,13 @@ def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
 
 
 @pytest.mark.parametrize("name, included, is_fine", [
-    ("main/timer/timer_list.c", "host/watchdog/snapshot_socket.h", False),
-    ("main/rendezvous/rendezvous_show.c", "wire/rendezvous/rendezvous_state_pickle.h", False),
-    ("main/store/store_session.c", "agent/agent_job.h", False),
+    ("main/timer/timer_command.c", "host/watchdog/snapshot_socket.h", False),
+    ("main/rendezvous/rendezvous_command.c", "wire/rendezvous/rendezvous_state_pickle.h", False),
+    ("main/store/store_session.c", "agent/agent.h", False),
     ("main/muster.c", "core/rendezvous/rendezvous_state.h", False),
-    ("main/timer/timer_list.c", "base/python_repr.h", True),
-    ("main/timer/timer_list.c", "core/workers/signal_name.h", True),
-    ("main/run_command.c", "agent/agent_job.h", True),
+    ("main/timer/timer_command.c", "base/python_repr.h", True),
+    ("main/timer/timer_command.c", "core/workers/signal_name.h", True),
+    ("main/run_command.c", "agent/agent.h", True),
 ])  # fmt: skip
 def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fine):
     sys.path.insert(0, str(ROOT / "tools"))
@@ -134,7 +134,7 @@ def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fi
 @pytest.mark.parametrize("name, included, complaint", [
     ("wire/register/etcd_message.c", "wire/register/etcd.pb-c.h", None),
     ("wire/register/etcd_message.h", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
-    ("wire/round/rank_json.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
+    ("wire/round/round_exchange_store.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
     ("host/register/etcd_register.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
     ("wire/register/etcd_message.c", "wire/register/consul.pb-c.h", "does not exist"),
 ])  # fmt: skip

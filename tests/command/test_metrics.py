@@ -58,6 +58,25 @@ def test_a_restarted_job_is_told_in_numbers(muster, scratch):
     assert running.finish().status == 0
 
 
+def test_workers_that_are_stopped_for_anothers_failure_have_not_failed(muster, scratch):
+    script = """
+if ATTEMPT == 0 and RANK == 0:
+    sys.exit(3)
+note("ready")
+while not os.path.exists("go"):
+    time.sleep(0.02)
+"""
+    running = timers.start(muster, script, "--max-restarts", 1, workers=3, **SERVING)
+    probe = Probe(running)
+    running.wait_until(lambda: all((scratch / f"ready.{rank}.1").exists() for rank in range(3)), "the second attempt")
+    samples = probe.metrics()
+    assert samples["muster_worker_exits_total{failed}"] == 1
+    assert samples["muster_worker_exits_total{stopped}"] == 2
+    assert samples["muster_worker_exits_total{succeeded}"] == 0
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
 def test_the_watchdogs_work_is_told_in_numbers(muster, scratch):
     script = """
 acquire("held", 600)

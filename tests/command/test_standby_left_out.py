@@ -10,7 +10,7 @@ from support.standby_programs import keeper, learn, library, write  # noqa: F401
 
 pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
 
-ROUNDS = 8  # as core/standby/standby_failures has it
+ROUNDS = 8  # as core/standby/standby_plan has it
 MODULES = 9
 HEAD = "import os\nfound = {'season': os.environ.get('SEASON')}\n"
 BAD = (

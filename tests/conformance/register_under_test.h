@@ -11,7 +11,6 @@
 #include "host/loop/event_loop.h"
 #include "host/loop/random_seed.h"
 #include "host/register/register.h"
-#include "host/register/register_engine.h"
 
 struct register_under_test {
     struct event_loop *loop;

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/store/store_thread.h"
 #include "host/network/tcp_listener.h"
+#include "host/store/store_thread.h"
 #include "temporary_tree.h"
 
 /* What the command line chose. */

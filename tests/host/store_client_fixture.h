@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_client.h"
 #include "host/store/store_server.h"
-#include "host/network/tcp_listener.h"
 
 #define SOON duration_from_milliseconds(20)
 #define LONG duration_from_milliseconds(60000)

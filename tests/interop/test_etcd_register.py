@@ -97,6 +97,13 @@ def test_a_watch_goes_on_at_another_member(make_any_etcd):
         assert status == 0, output
 
 
+def test_a_watch_does_not_wait_for_a_member_that_stands_still(make_any_etcd):
+    """The first one, which is asked first."""
+    etcd = make_any_etcd(3)
+    etcd.signal(0, signal.SIGSTOP)
+    conform(etcd.endpoints, WATCH)
+
+
 def test_members_may_die_and_stand_still_during_a_race(make_any_etcd):
     """One after the other: whichever leads is among them, and two are always there."""
     etcd = make_any_etcd(3)

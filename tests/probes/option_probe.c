@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
-#include "options/launch/launch_table.h"
 #include "options/argparse/option_parser.h"
+#include "options/launch/launch_options.h"
 
 #define FIXED_DEFINITIONS 2
 #define MAXIMUM_POSITIONALS 6

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/rendezvous/rendezvous_key.h"
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_key.h"
 
 /* More than these come of nodes that answer each other for ever. */
 #define EVENTS_OF_A_SECOND_MAXIMUM 200000

@@ -13,12 +13,12 @@
 #include "core/node/node_machine.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
+#include "resting_order.h"
 #include "virtual_register.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/round/round_exchange_store.h"
 #include "wire/store/store_reply_codec.h"
 #include "wire/store/store_request_codec.h"
-#include "resting_order.h"
 
 #define MOVING_NODES_MAXIMUM 12
 #define MOVING_NOBODY (-1)

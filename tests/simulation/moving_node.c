@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/succession/succession_step.h"
+#include "core/succession/succession_machine.h"
 
 #define WALL_BASE INT64_C(1700000000000000000)
 

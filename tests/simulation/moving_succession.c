@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/succession/succession_step.h"
+#include "core/succession/succession_machine.h"
 
 #define GATHERING_SECONDS (MOVING_SILENCE_SECONDS + 1)
 #define REFUSAL_MILLISECONDS 5

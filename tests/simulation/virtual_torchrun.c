@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "wire/round/rank_json.h"
+#include "wire/round/round_exchange_store.h"
 
 /* A line that has to wait is tried again. */
 

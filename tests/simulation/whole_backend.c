@@ -283,7 +283,7 @@ static void take_round_reply(struct whole_cluster *cluster, struct whole_node *n
     round_answer_clear(&answer);
 }
 
-/* The first failure of a round, as agent/rendezvous/agent_root_cause has it. */
+/* The first failure of a round, as agent/rendezvous/agent_record has it. */
 
 static void look_is_over(struct whole_cluster *cluster, struct whole_node *node) {
     whole_tell_membership(cluster, node, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED);

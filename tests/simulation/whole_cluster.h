@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 #include "core/node/node_membership.h"
 
 #define WHOLE_NODES_MAXIMUM 10240

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node's guardian does while its agent stands still, as host/process/guardian_fence and
+/* What a node's guardian does while its agent stands still, as host/process/guardian and
  * agent/workers/agent_guardian do, and the rule that it is there for: no worker of an agent that
  * stands still runs beside a new world. */
 #include "whole_parts.h"

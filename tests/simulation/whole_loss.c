@@ -3,7 +3,7 @@
  * first seven times (host/network/tcp_silence), then after 0.4 s, 0.8 s and so on until it is
  * acknowledged, and what follows waits. An idle connection is probed once a second. Both ends look
  * at the connection of a node's presence as host/store/store_peers and
- * host/rendezvous/rendezvous_lanes do, with the same judgement. On a good link every probe is
+ * host/rendezvous/rendezvous_backend do, with the same judgement. On a good link every probe is
  * answered, so signs of life and looks are played only while it is cut or loses packets. */
 #include "whole_parts.h"
 

@@ -65,7 +65,7 @@ class StandIn:
         """Python does this for -m only after it has imported the package of that module."""
         if self.old or self.is_text:
             return
-        spec = find(self.module) if self.module else self.finder and self.finder.find_spec("__main__")
+        spec = find(self.module) if self.module else self.finder and FILES.PathFinder.find_spec("__main__", [self.place])
         if spec is not None:
             self.set(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec)
         elif self.module is None and self.finder is None:

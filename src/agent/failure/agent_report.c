@@ -2,23 +2,258 @@
 #include "agent/failure/agent_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "agent/failure/last_words.h"
 #include "base/memory.h"
-#include "core/failure/failure_judgement.h"
-#include "core/failure/failure_report.h"
+#include "core/failure/last_lines.h"
 #include "core/workers/log_plan.h"
-#include "core/workers/worker_command.h"
 #include "host/failure/error_file.h"
 #include "host/loop/clock.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/whole_file.h"
 #include "wire/failure/error_file_json.h"
+
+/* How long a disk that does not answer may hold up the report: until what the workers wrote is in
+ * their files, and until the end of one is read. */
+#define DISK_PATIENCE_SECONDS 5
+/* The most bytes of a line that are told at a restart. */
+#define LONGEST_TOLD 400
+
+/* On a thread. */
+struct reading {
+    char *path;
+    struct bytes end;
+    bool is_cut;
+    enum failure_code code;
+    struct failure failure;
+};
+
+static void run_reading(void *subject) {
+    struct reading *reading = subject;
+    reading->code = file_end_read(
+        reading->path, LAST_LINES_WINDOW, &reading->end, &reading->is_cut, &reading->failure);
+}
+
+static void free_reading(void *subject) {
+    struct reading *reading = subject;
+    bytes_clear(&reading->end);
+    free(reading->path);
+    free(reading);
+}
+
+static char *take_lines(const struct reading *reading) {
+    struct text lines = {0};
+    last_lines_append(bytes_slice(&reading->end), reading->is_cut, &lines);
+    return text_take(&lines);
+}
+
+char *last_words_read(struct agent_workers *workers, const char *path, const struct log *log) {
+    struct duration patience = duration_from_seconds(DISK_PATIENCE_SECONDS);
+    struct failure failure = {0};
+    if (path == NULL) {
+        return NULL;
+    }
+    if (!agent_workers_await_logs(workers, patience)) {
+        log_warning(log,
+            "the report is without the last lines of %s: the log files do not get "
+            "what the workers wrote in time",
+            path);
+        return NULL;
+    }
+    struct reading *reading = memory_allocate(sizeof *reading);
+    reading->path = memory_duplicate_string(path);
+    const struct blocking_task task = {run_reading, free_reading, reading};
+    enum failure_code code = blocking_task_run_within(&task, patience, NULL, &failure);
+    if (code != FAILURE_NONE) {
+        log_warning(log, "the report is without the last lines of %s: %s", path, failure.message);
+        return NULL;
+    }
+    char *lines = NULL;
+    if (reading->code == FAILURE_NONE) {
+        lines = take_lines(reading);
+    } else {
+        log_warning(log, "the report is without the last lines: %s", reading->failure.message);
+    }
+    free_reading(reading);
+    return lines;
+}
+
+/* At a restart. */
+
+struct last_words {
+    struct event_loop *loop;
+    struct agent_workers *workers;
+    const struct log *log;
+    struct blocking_pool *pool; /* NULL until there is something to read */
+    char *path;                 /* of the worker that has failed; NULL: nothing is expected */
+    int local_rank;
+};
+
+/* Of UTF-8, no half of a character. */
+static int told_length(const char *line) {
+    size_t length = strlen(line);
+    if (length > LONGEST_TOLD) {
+        length = LONGEST_TOLD;
+        while (length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80) {
+            length--;
+        }
+    }
+    return (int)length;
+}
+
+static void tell_line(const struct last_words *words, const struct reading *reading) {
+    struct text lines = {0};
+    last_lines_append(bytes_slice(&reading->end), reading->is_cut, &lines);
+    while (lines.length > 0 && lines.data[lines.length - 1] == '\n') {
+        lines.data[--lines.length] = '\0';
+    }
+    const char *break_before = strrchr(text_string(&lines), '\n');
+    const char *line = break_before == NULL ? text_string(&lines) : break_before + 1;
+    if (*line == '\0') {
+        log_warning(words->log,
+            "local_rank %d, which failed, wrote nothing on stderr; its log is %s",
+            words->local_rank, reading->path);
+    } else {
+        log_warning(words->log, "local_rank %d, which failed, wrote last: %.*s; its log is %s",
+            words->local_rank, told_length(line), line, reading->path);
+    }
+    text_clear(&lines);
+}
+
+static void was_read(void *context, void *subject) {
+    struct last_words *words = context;
+    const struct reading *reading = subject;
+    if (reading->code == FAILURE_NONE) {
+        tell_line(words, reading);
+    } else if (reading->code != FAILURE_MISSING) { /* somebody has removed it, which is told */
+        log_warning(words->log, "what local_rank %d, which failed, wrote last is not known: %s",
+            words->local_rank, reading->failure.message);
+    }
+}
+
+static void logs_are_complete(void *context) {
+    struct last_words *words = context;
+    struct failure failure = {0};
+    struct blocking_call *call;
+    if (words->pool == NULL &&
+        blocking_pool_new(words->loop, &words->pool, &failure) != FAILURE_NONE) {
+        log_warning(words->log, "the log of local_rank %d, which failed, is %s", words->local_rank,
+            words->path);
+        return;
+    }
+    struct reading *reading = memory_allocate(sizeof *reading);
+    reading->path = words->path;
+    words->path = NULL;
+    const struct blocking_task task = {run_reading, free_reading, reading};
+    const struct blocking_answer answer = {was_read, words};
+    if (blocking_pool_send(words->pool, &task, &answer, &call, &failure) != FAILURE_NONE) {
+        log_warning(words->log, "what local_rank %d, which failed, wrote last is not known: %s",
+            words->local_rank, failure.message);
+    }
+}
+
+struct last_words *last_words_new(
+    struct event_loop *loop, struct agent_workers *workers, const struct log *log) {
+    const struct last_words initial = {.loop = loop, .workers = workers, .log = log};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void last_words_free(struct last_words *words) {
+    if (words != NULL) {
+        agent_workers_notify_of_logs(words->workers, NULL, NULL);
+        blocking_pool_free(words->pool);
+        free(words->path);
+        free(words);
+    }
+}
+
+void last_words_expect(struct last_words *words, int local_rank) {
+    char *path = agent_workers_stderr_file(words->workers, local_rank);
+    if (path != NULL) {
+        free(words->path);
+        words->path = path;
+        words->local_rank = local_rank;
+        agent_workers_notify_of_logs(words->workers, logs_are_complete, words);
+    }
+}
+
+/* Findings. */
+
+#define NANOSECONDS_PER_SECOND 1000000000
+
+static void take_error(struct agent_finding *finding, const char *path, struct error_file *error,
+    struct worker_group *group) {
+    struct failure_account *account = &finding->account;
+    finding->has_error = true;
+    account->error_file = memory_duplicate_string(path);
+    account->message = memory_duplicate_string(error->message);
+    account->is_message_object = error->is_message_object;
+    account->summary = memory_duplicate_string(error->summary);
+    if (error->has_timestamp) {
+        account->seconds = error->timestamp;
+        worker_group_set_error_time(group, account->local_rank, error->timestamp);
+    }
+}
+
+static void take_error_file(const char *path, const struct worker_error *read,
+    struct agent_finding *finding, struct worker_group *group) {
+    struct text reason = {0};
+    struct error_file error;
+    if (read == NULL || read->code == FAILURE_MISSING) {
+        return;
+    }
+    if (read->code != FAILURE_NONE) {
+        finding->account.note = text_format("unreadable error file: %s", read->failure.message);
+        return;
+    }
+    enum failure_code code = error_file_json_read(bytes_slice(&read->content), &error, &reason);
+    if (code == FAILURE_NONE) {
+        take_error(finding, path, &error, group);
+        finding->error_file = bytes_slice(&read->content);
+        error_file_clear(&error);
+    } else {
+        finding->account.note =
+            text_format("unreadable error file %s: %s", path, text_string(&reason));
+    }
+    text_clear(&reason);
+}
+
+void agent_finding_collect(const struct agent_findings_sources *sources, struct worker_group *group,
+    size_t index, struct agent_finding *out_finding) {
+    const struct worker_failure *failure = &group->failures[index];
+    const struct node_placement *placement = sources->placement;
+    int local_rank = failure->local_rank;
+    *out_finding = (struct agent_finding){
+        .account = {
+            .host = memory_duplicate_string(sources->preparation->host_name),
+            .node = memory_duplicate_string(placement->node),
+            .group_rank = placement->group_rank,
+            .rank = placement->ranks.base_rank + local_rank,
+            .local_rank = local_rank,
+            .role_rank = placement->ranks.role_base_rank + local_rank,
+            .seconds = failure->observed.nanoseconds / NANOSECONDS_PER_SECOND,
+            .pid = agent_workers_pid(sources->workers, local_rank),
+            .exit = failure->exit,
+            .start_message = memory_duplicate_string(failure->start_message),
+            .stuck = failure->stuck,
+            .log_file = agent_workers_stderr_file(sources->workers, local_rank),
+            .evidence =
+                memory_duplicate_string(agent_workers_evidence(sources->workers, local_rank)),
+        }};
+    take_error_file(agent_workers_error_file(sources->workers, local_rank),
+        agent_workers_error(sources->workers, local_rank), out_finding, group);
+}
+
+void agent_finding_clear(struct agent_finding *finding) {
+    failure_account_clear(&finding->account);
+    *finding = (struct agent_finding){0};
+}
+
+/* Report. */
 
 #define EXIT_JOB_FAILED 1
 #define SIGNAL_EXIT_BASE 128
-/* How long a disk that does not answer may hold up the end of a job. */
-#define DISK_PATIENCE_SECONDS 5
 
 static struct failure_report_time break_down(int64_t seconds) {
     struct tm local = clock_local_time(seconds);
@@ -53,9 +288,9 @@ static void write_to_parent(
     struct writing *writing = memory_allocate(sizeof *writing);
     writing->path = memory_duplicate_string(parent_error_file);
     writing->content = memory_duplicate_string(text_string(document));
-    const struct errand_task task = {run_writing, free_writing, writing};
-    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &failure) !=
-        FAILURE_NONE) {
+    const struct blocking_task task = {run_writing, free_writing, writing};
+    if (blocking_task_run_within(
+            &task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &failure) != FAILURE_NONE) {
         log_warning(log, "TORCHELASTIC_ERROR_FILE: cannot write the error file %s: %s",
             parent_error_file, failure.message);
         return;

@@ -7,11 +7,63 @@
 #ifndef MUSTER_AGENT_FAILURE_AGENT_REPORT_H
 #define MUSTER_AGENT_FAILURE_AGENT_REPORT_H
 
-#include "agent/failure/agent_findings.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/workers/agent_preparation.h"
+#include "agent/workers/agent_workers.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/failure/failure_report.h"
 #include "core/launch/launch_config.h"
+#include "core/workers/worker_command.h"
 #include "core/workers/worker_group.h"
+
+/* The last lines of a failed worker's log file, for the report and for who restarts. The file may
+ * be on a dead disk, so another thread reads it, and nobody waits for it for longer than some
+ * seconds. */
+
+/* What is at the end of `path`, see last_lines_append; the caller frees it. NULL where that cannot
+ * be read in time, with a warning, and where `path` is NULL. Runs the loop of the workers, all of
+ * whom are gone, until the log thread has written what they wrote. */
+char *last_words_read(struct agent_workers *workers, const char *path, const struct log *log);
+
+/* Tells, at a restart, what a failed worker wrote last, and where. Nobody waits for it. */
+struct last_words;
+
+/* Borrows all of it. */
+struct last_words *last_words_new(
+    struct event_loop *loop, struct agent_workers *workers, const struct log *log);
+/* Before the workers. Accepts NULL. */
+void last_words_free(struct last_words *words);
+
+/* This worker has failed, and a restart follows. Logs one line when all workers have ended, where
+ * its stderr goes to a file. */
+void last_words_expect(struct last_words *words, int local_rank);
+
+/* What a failed worker of this node left behind, gathered into an account of its failure: its error
+ * file as it was read when the worker ended, how it ended, what the kernel knows, and its place in
+ * the job. Opens nothing, judges nothing. */
+
+struct agent_finding {
+    struct failure_account account;
+    bool has_error;          /* it wrote an error file that could be read: … */
+    struct slice error_file; /* the workers'; good until the loop runs on */
+};
+
+/* Where findings come from; borrowed. */
+struct agent_findings_sources {
+    const struct agent_preparation *preparation;
+    const struct agent_workers *workers;
+    const struct node_placement *placement; /* of the workers */
+};
+
+/* Looks into the failure at `index` of the group; the time of its error file is noted in `group`.
+ * agent_finding_clear when done. */
+void agent_finding_collect(const struct agent_findings_sources *sources, struct worker_group *group,
+    size_t index, struct agent_finding *out_finding);
+void agent_finding_clear(struct agent_finding *finding);
 
 struct agent_report_settings {
     const struct launch_config *config; /* borrowed, as all of this */

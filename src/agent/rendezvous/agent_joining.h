@@ -8,13 +8,76 @@
 
 #include <stdbool.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_machine.h"
+#include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/log/log_sink.h"
 #include "host/loop/event_loop.h"
+#include "host/rendezvous/rendezvous_backend.h"
+
+/* Tells nodes that wait beside a running world when they are let in, where that takes long. The
+ * node that is to admit them says it in its log and in a key of the store; who waits reads that key
+ * before it says that it waits. */
+
+struct agent_admission;
+
+struct agent_admission_settings {
+    const char *run_id; /* borrowed, as all of this */
+    const struct log *log;
+    struct duration answer_timeout;
+};
+
+/* Copies the settings; the backend is borrowed. */
+struct agent_admission *agent_admission_new(struct event_loop *loop,
+    struct rendezvous_backend *backend, const struct agent_admission_settings *settings);
+/* NULL is fine. */
+void agent_admission_free(struct agent_admission *admission);
+
+/* What this node, which may be the one that admits others, has to wait for. */
+void agent_admission_note(
+    struct agent_admission *admission, const struct rendezvous_admission *planned);
+
+/* Asks when this node is let in. Returns whether there will be an answer. */
+bool agent_admission_look(struct agent_admission *admission);
+/* Appends what was answered last, if that is still to come. */
+void agent_admission_describe(const struct agent_admission *admission, struct text *out);
+
+/* Tells the other nodes what this one runs, and finds out whether a node that waits beside a job is
+ * of that job at all (core/rendezvous/rendezvous_waiting has the rules). The store holds what the
+ * job runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and
+ * nothing waits for an answer. */
+
+struct agent_program;
+
+struct agent_program_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const char *run_id;
+    const char *where;   /* the store of the job, for messages */
+    const char *address; /* of this node, as the record has it */
+    const struct log *log;
+    struct duration answer_timeout;
+    /* Whether this node, which waits beside a job, seems to be of that job: NULL, or why not. */
+    void (*judged)(void *context, const char *misplaced);
+    void *context;
+};
+
+/* Copies the settings; the backend is borrowed. */
+struct agent_program *agent_program_new(
+    struct rendezvous_backend *backend, const struct agent_program_settings *settings);
+/* NULL is fine. */
+void agent_program_free(struct agent_program *program);
+
+/* The backend has connected: says what this node runs, where nobody has yet. */
+void agent_program_take_connected(struct agent_program *program);
+/* This node is in a world now: WORLD. */
+void agent_program_take_world(struct agent_program *program, const struct rendezvous_effect *told);
+/* Where this node stands now; it may be as before. */
+void agent_program_take_parking(struct agent_program *program, enum rendezvous_parking parking);
 
 struct agent_joining;
 

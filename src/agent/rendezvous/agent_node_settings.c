@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_choice.h"
+#include "base/random.h"
+#include "core/standby/standby_plan.h"
 #include "host/loop/random_seed.h"
 #include "host/machine/machine_topology.h"
 #include "host/network/local_address.h"

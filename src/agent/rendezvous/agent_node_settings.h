@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
-#include "core/standby/standby_choice.h"
+#include "core/standby/standby_plan.h"
 
 /* Owns the address, the name of the store and the claim; the rest is borrowed from what it was made
  * of. */
@@ -17,7 +17,7 @@ struct agent_node_settings {
     char *address;
     char *address_leads_to; /* the addresses of that name, each with a blank after it */
     char *where;
-    char *claim; /* of a fixed node, see core/round/round_claim; else NULL */
+    char *claim; /* of a fixed node, see core/round/round_fixed; else NULL */
     enum standby_choice standby;
     int cpu_count; /* of those on which this process may run */
 };

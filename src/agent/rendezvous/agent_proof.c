@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "host/store/job_token.h"
-#include "host/store/munge_identity.h"
+#include "host/store/munge.h"
 
 /* munge's library itself gives up after some seconds. */
 #define MUNGE_PATIENCE_SECONDS 15
@@ -29,7 +29,7 @@ static void munge_is_silent(void *context) {
 static enum failure_code open_munge(const struct agent_proof_settings *settings,
     struct munge_identity **out_munge, struct failure *failure) {
     struct waiting waiting = {settings->log};
-    const struct errand_watch watch = {
+    const struct blocking_watch watch = {
         settings->loop, duration_from_seconds(MUNGE_SILENCE_SECONDS), munge_is_silent, &waiting};
     const struct munge_identity_settings munge = {
         .library = settings->munge_library,

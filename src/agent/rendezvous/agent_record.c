@@ -4,16 +4,539 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rendezvous/agent_admission.h"
-#include "agent/rendezvous/agent_learned_list.h"
-#include "agent/rendezvous/agent_neighbours.h"
-#include "agent/rendezvous/agent_program.h"
-#include "agent/rendezvous/agent_root_cause.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
-#include "agent/rendezvous/agent_unready.h"
+#include "base/keyed_hash.h"
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/round/round_key.h"
 #include "host/process/guardian.h"
+#include "wire/failure/failure_json.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+#include "wire/rendezvous/waiting_list.h"
+
+struct agent_learned_list {
+    struct rendezvous_backend *backend;
+    struct agent_learned_list_settings settings;
+    struct text key;
+};
+
+struct agent_learned_list *agent_learned_list_new(
+    struct rendezvous_backend *backend, const struct agent_learned_list_settings *settings) {
+    struct agent_learned_list initial = {.backend = backend, .settings = *settings};
+    rendezvous_key_write_learned_list(settings->run_id, &initial.key);
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void agent_learned_list_free(struct agent_learned_list *list) {
+    if (list != NULL) {
+        text_clear(&list->key);
+        free(list);
+    }
+}
+
+static struct slice own_key(const struct agent_learned_list *list) {
+    return slice_from_string(text_string(&list->key));
+}
+
+static bool learned_list_ask(struct agent_learned_list *list, struct store_request request,
+    void (*answered)(void *context, const struct store_client_result *result)) {
+    struct store_client_call call = {
+        .request = request,
+        .is_raw = true,
+        .timeout = list->settings.answer_timeout,
+        .done = answered,
+        .context = list,
+    };
+    return rendezvous_backend_ask(list->backend, &call);
+}
+
+static void answer(struct agent_learned_list *list, struct slice text) {
+    list->settings.answered(list->settings.context, text);
+}
+
+void agent_learned_list_publish(struct agent_learned_list *list, struct slice text) {
+    if (text.length <= AGENT_LEARNED_LIST_MAXIMUM) {
+        (void)learned_list_ask(list,
+            (struct store_request){.operation = STORE_SET, .key = own_key(list), .value = text},
+            NULL);
+    }
+}
+
+/* Reading: a GET of what is not there would wait. */
+
+static void read_text(void *context, const struct store_client_result *result) {
+    bool is_list =
+        result->code == FAILURE_NONE && result->reply->blob.length <= AGENT_LEARNED_LIST_MAXIMUM;
+    answer(context, is_list ? result->reply->blob : (struct slice){0});
+}
+
+static void learned_list_checked(void *context, const struct store_client_result *result) {
+    struct agent_learned_list *list = context;
+    bool is_there = result->code == FAILURE_NONE && result->reply->byte == STORE_READY;
+    if (!is_there ||
+        !learned_list_ask(list,
+            (struct store_request){.operation = STORE_GET, .key = own_key(list)}, read_text)) {
+        answer(list, (struct slice){0});
+    }
+}
+
+void agent_learned_list_look(struct agent_learned_list *list) {
+    struct slice keys[] = {own_key(list)};
+    if (!learned_list_ask(list,
+            (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
+            learned_list_checked)) {
+        answer(list, (struct slice){0});
+    }
+}
+
+/* Root cause. */
+
+struct agent_root_cause {
+    struct rendezvous_backend *backend;
+    struct agent_root_cause_settings settings;
+    struct text written; /* this node's own account */
+    struct text key;     /* of the round looked at */
+    int looks_under_way; /* the answers to all but the last are too late */
+};
+
+struct agent_root_cause *agent_root_cause_new(
+    struct rendezvous_backend *backend, const struct agent_root_cause_settings *settings) {
+    struct agent_root_cause initial = {.backend = backend, .settings = *settings};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void agent_root_cause_free(struct agent_root_cause *root_cause) {
+    if (root_cause != NULL) {
+        text_clear(&root_cause->written);
+        text_clear(&root_cause->key);
+        free(root_cause);
+    }
+}
+
+static void learn(struct agent_root_cause *root_cause, struct slice json) {
+    struct failure_account account = {0};
+    if (json.length == 0) {
+        return; /* the round's keys were cleared away since its account was found */
+    }
+    if (failure_json_read(json, &account) == FAILURE_NONE) {
+        root_cause->settings.learnt(root_cause->settings.context, &account);
+    } else {
+        log_warning(root_cause->settings.log,
+            "what another node wrote about the first failure makes no sense, and is left out");
+    }
+    failure_account_clear(&account);
+}
+
+static bool root_cause_ask(struct agent_root_cause *root_cause, struct store_request request,
+    void (*answered)(void *context, const struct store_client_result *result)) {
+    struct store_client_call call = {
+        .request = request,
+        .is_raw = true,
+        .timeout = root_cause->settings.answer_timeout,
+        .done = answered,
+        .context = root_cause,
+    };
+    return rendezvous_backend_ask(root_cause->backend, &call);
+}
+
+/* Writing. */
+
+static void published(void *context, const struct store_client_result *result) {
+    struct agent_root_cause *root_cause = context;
+    if (result->code == FAILURE_NONE &&
+        !slice_equals(result->reply->blob, slice_from_string(text_string(&root_cause->written)))) {
+        learn(root_cause, result->reply->blob);
+    }
+}
+
+void agent_root_cause_publish(
+    struct agent_root_cause *root_cause, int64_t round, const struct failure_account *account) {
+    struct text key = {0};
+    text_clear(&root_cause->written);
+    failure_json_write(account, &root_cause->written);
+    rendezvous_key_write_root_cause(root_cause->settings.run_id, round, &key);
+    (void)root_cause_ask(root_cause,
+        (struct store_request){.operation = STORE_COMPARE_SET,
+            .key = slice_from_string(text_string(&key)),
+            .value = slice_from_string(text_string(&root_cause->written))},
+        published);
+    text_clear(&key);
+}
+
+/* Reading. What is not there is empty for an agent's store. For another one a GET of it is a fault,
+ * so that a CHECK goes before. */
+
+static void end_look(struct agent_root_cause *root_cause) {
+    root_cause->looks_under_way--;
+    if (root_cause->looks_under_way == 0) {
+        root_cause->settings.looked(root_cause->settings.context);
+    }
+}
+
+/* What a later look has taken the place of is another round's, perhaps. */
+static void read_account(void *context, const struct store_client_result *result) {
+    struct agent_root_cause *root_cause = context;
+    if (result->code == FAILURE_NONE && root_cause->looks_under_way == 1) {
+        learn(root_cause, result->reply->blob);
+    }
+    end_look(root_cause);
+}
+
+static bool get(struct agent_root_cause *root_cause) {
+    return root_cause_ask(root_cause,
+        (struct store_request){
+            .operation = STORE_GET, .key = slice_from_string(text_string(&root_cause->key))},
+        read_account);
+}
+
+static void root_cause_checked(void *context, const struct store_client_result *result) {
+    struct agent_root_cause *root_cause = context;
+    bool is_there = result->code == FAILURE_NONE && result->reply->byte == STORE_READY;
+    if (!is_there || root_cause->looks_under_way > 1 || !get(root_cause)) {
+        end_look(root_cause);
+    }
+}
+
+static bool check(struct agent_root_cause *root_cause) {
+    struct slice keys[] = {slice_from_string(text_string(&root_cause->key))};
+    return root_cause_ask(root_cause,
+        (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
+        root_cause_checked);
+}
+
+void agent_root_cause_look(struct agent_root_cause *root_cause, int64_t round) {
+    text_clear(&root_cause->key);
+    rendezvous_key_write_root_cause(root_cause->settings.run_id, round, &root_cause->key);
+    root_cause->looks_under_way++;
+    bool is_asked =
+        rendezvous_backend_is_at_agent(root_cause->backend) ? get(root_cause) : check(root_cause);
+    if (!is_asked) {
+        end_look(root_cause);
+    }
+}
+
+/* Neighbours. */
+
+/* How many jobs are looked at, of those that were listed last. */
+#define AGENT_NEIGHBOURS_MAXIMUM 4
+
+/* A GET of what is not there would wait. A COMPARE_SET of what no key has reads as well: a store
+ * answers with the value that is there, or with this one. */
+#define NO_VALUE "?"
+
+struct agent_neighbours {
+    struct event_loop *loop;
+    struct event_timer *timer; /* ends the rest between the two readings */
+    struct rendezvous_backend *backend;
+    struct agent_neighbours_settings settings;
+    struct text key;          /* of the list */
+    struct text_list run_ids; /* the other jobs that are looked at, … */
+    size_t asked;             /* … so many of them so far */
+    /* Of the first reading: the record of each in short, or 0 where it does not wait. */
+    uint64_t prints[AGENT_NEIGHBOURS_MAXIMUM];
+    bool is_looking;
+    bool is_resting; /* between the two readings of a look */
+    bool is_second;
+    bool is_over; /* the look goes on to no end */
+};
+
+static void read_again(void *context);
+
+struct agent_neighbours *agent_neighbours_new(struct event_loop *loop,
+    struct rendezvous_backend *backend, const struct agent_neighbours_settings *settings) {
+    struct agent_neighbours *neighbours = memory_allocate(sizeof *neighbours);
+    *neighbours =
+        (struct agent_neighbours){.loop = loop, .backend = backend, .settings = *settings};
+    neighbours->timer = event_timer_new(loop, read_again, neighbours);
+    rendezvous_key_write_waiting(&neighbours->key);
+    return neighbours;
+}
+
+void agent_neighbours_free(struct agent_neighbours *neighbours) {
+    if (neighbours != NULL) {
+        event_timer_free(neighbours->timer);
+        text_list_clear(&neighbours->run_ids);
+        text_clear(&neighbours->key);
+        free(neighbours);
+    }
+}
+
+static bool neighbours_ask(struct agent_neighbours *neighbours, const struct text *key,
+    struct slice expected, struct slice value,
+    void (*answered)(void *context, const struct store_client_result *result)) {
+    struct store_client_call call = {
+        .request = {.operation = STORE_COMPARE_SET,
+            .key = slice_from_string(text_string(key)),
+            .expected = expected,
+            .value = value},
+        .is_raw = true,
+        .timeout = neighbours->settings.answer_timeout,
+        .done = answered,
+        .context = neighbours,
+    };
+    return rendezvous_backend_ask(neighbours->backend, &call);
+}
+
+static bool read_key(struct agent_neighbours *neighbours, const struct text *key,
+    void (*answered)(void *context, const struct store_client_result *result)) {
+    return neighbours_ask(
+        neighbours, key, slice_from_string(NO_VALUE), slice_from_string(NO_VALUE), answered);
+}
+
+static struct slice value_of(const struct store_client_result *result) {
+    bool is_there = !slice_equals(result->reply->blob, slice_from_string(NO_VALUE));
+    return is_there ? result->reply->blob : (struct slice){0};
+}
+
+/* The records of the others, one after the other, and twice. */
+
+static void record_read(void *context, const struct store_client_result *result);
+
+/* Returns false when none is left, or the connection is lost. */
+static bool read_next(struct agent_neighbours *neighbours) {
+    bool is_asked = false;
+    while (neighbours->is_second && neighbours->asked < neighbours->run_ids.count &&
+           neighbours->prints[neighbours->asked] == 0) {
+        neighbours->asked++;
+    }
+    if (neighbours->asked < neighbours->run_ids.count) {
+        struct text key = {0};
+        rendezvous_key_write_record(neighbours->run_ids.items[neighbours->asked++], &key);
+        is_asked = read_key(neighbours, &key, record_read);
+        text_clear(&key);
+    }
+    return is_asked;
+}
+
+static bool has_found_any(const struct agent_neighbours *neighbours) {
+    for (size_t i = 0; i < neighbours->asked; i++) {
+        if (neighbours->prints[i] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void go_on(struct agent_neighbours *neighbours) {
+    if (neighbours->is_over) {
+        neighbours->is_looking = false;
+        return;
+    }
+    if (read_next(neighbours)) {
+        return;
+    }
+    neighbours->is_resting = !neighbours->is_second && has_found_any(neighbours);
+    neighbours->is_looking = neighbours->is_resting;
+    if (neighbours->is_resting) {
+        event_timer_set(neighbours->timer,
+            instant_after(event_loop_now(neighbours->loop), neighbours->settings.rest));
+    }
+}
+
+static void read_again(void *context) {
+    struct agent_neighbours *neighbours = context;
+    neighbours->is_resting = false;
+    neighbours->is_second = true;
+    neighbours->asked = 0;
+    go_on(neighbours);
+}
+
+/* Appends what there is to say of a job that waits. A record that makes no sense is its own job's
+ * business. */
+static bool describe(const struct agent_neighbours *neighbours, const char *theirs,
+    struct slice record, struct text *out_line) {
+    struct rendezvous_state state = {0};
+    struct text why = {0};
+    bool is_absent = true;
+    bool waits = rendezvous_state_read_text(record, &is_absent, &state, &why) == FAILURE_NONE &&
+                 !is_absent &&
+                 rendezvous_waiting_describe_neighbour(
+                     &state, theirs, neighbours->settings.run_id, out_line);
+    text_clear(&why);
+    rendezvous_state_clear(&state);
+    return waits;
+}
+
+/* Never 0. */
+static uint64_t print_of(struct slice record) {
+    static const uint64_t key[2];
+    return keyed_hash(key, record) | 1;
+}
+
+/* Each job that lives writes the times of its nodes' last signs of life, so its record changes. */
+static void judge(struct agent_neighbours *neighbours, struct slice record) {
+    size_t place = neighbours->asked - 1;
+    struct text line = {0};
+    uint64_t print = describe(neighbours, neighbours->run_ids.items[place], record, &line)
+                         ? print_of(record)
+                         : 0;
+    if (!neighbours->is_second) {
+        neighbours->prints[place] = print;
+    } else if (print != 0 && print != neighbours->prints[place] && !neighbours->is_over) {
+        log_warning(neighbours->settings.log, "%s", text_string(&line));
+    }
+    text_clear(&line);
+}
+
+static void record_read(void *context, const struct store_client_result *result) {
+    struct agent_neighbours *neighbours = context;
+    if (result->code != FAILURE_NONE) {
+        neighbours->is_looking = false;
+        return;
+    }
+    judge(neighbours, value_of(result));
+    go_on(neighbours);
+}
+
+/* The list. Where another agent writes at the same time, the next look makes up for it. */
+
+static void add_own(struct agent_neighbours *neighbours, struct slice list) {
+    struct text longer = {0};
+    if (waiting_list_add(list, neighbours->settings.run_id, &longer)) {
+        struct slice value = {(const uint8_t *)longer.data, longer.length};
+        (void)neighbours_ask(neighbours, &neighbours->key, list, value, NULL);
+    }
+    text_clear(&longer);
+}
+
+static void list_read(void *context, const struct store_client_result *result) {
+    struct agent_neighbours *neighbours = context;
+    if (result->code != FAILURE_NONE) {
+        neighbours->is_looking = false;
+        return;
+    }
+    text_list_clear(&neighbours->run_ids);
+    neighbours->asked = 0;
+    neighbours->is_second = false;
+    waiting_list_read(value_of(result), neighbours->settings.run_id, AGENT_NEIGHBOURS_MAXIMUM,
+        &neighbours->run_ids);
+    add_own(neighbours, value_of(result));
+    go_on(neighbours);
+}
+
+void agent_neighbours_look(struct agent_neighbours *neighbours) {
+    if (neighbours != NULL && !neighbours->is_looking) {
+        neighbours->is_over = false;
+        neighbours->is_looking = read_key(neighbours, &neighbours->key, list_read);
+    }
+}
+
+void agent_neighbours_stop(struct agent_neighbours *neighbours) {
+    if (neighbours == NULL) {
+        return;
+    }
+    neighbours->is_over = true;
+    if (neighbours->is_resting) {
+        event_timer_stop(neighbours->timer);
+        neighbours->is_resting = false;
+        neighbours->is_looking = false;
+    }
+}
+
+bool agent_neighbours_is_looking(const struct agent_neighbours *neighbours) {
+    return neighbours->is_looking;
+}
+
+/* Unready. */
+
+struct agent_unready {
+    struct rendezvous_backend *backend;
+    const char *run_id;
+    struct duration answer_timeout;
+    bool is_asked;
+    int64_t asked_round;
+    struct text_list asked; /* the addresses of the nodes of the round asked about, by rank */
+    int64_t round;          /* of the last answer */
+    struct text_list names; /* of those that were not ready then */
+};
+
+struct agent_unready *agent_unready_new(
+    struct rendezvous_backend *backend, const char *run_id, struct duration answer_timeout) {
+    struct agent_unready initial = {
+        .backend = backend, .run_id = run_id, .answer_timeout = answer_timeout};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void agent_unready_free(struct agent_unready *unready) {
+    if (unready != NULL) {
+        text_list_clear(&unready->asked);
+        text_list_clear(&unready->names);
+        free(unready);
+    }
+}
+
+static void answered(void *context, const struct store_client_result *result) {
+    struct agent_unready *unready = context;
+    unready->is_asked = false;
+    if (result->code != FAILURE_NONE || result->reply->list.count != unready->asked.count) {
+        return;
+    }
+    text_list_clear(&unready->names);
+    unready->round = unready->asked_round;
+    for (size_t i = 0; i < unready->asked.count; i++) {
+        if (result->reply->list.items[i].length == 0) {
+            text_list_add(&unready->names, unready->asked.items[i]);
+        }
+    }
+}
+
+static const char *address_of_rank(const struct rendezvous_state *record, int64_t rank) {
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->nodes[i].is_participant && record->nodes[i].rank == rank) {
+            return record->nodes[i].identity.address;
+        }
+    }
+    return "?";
+}
+
+/* What is not there is empty for an agent's store. */
+static bool unready_ask(struct agent_unready *unready, size_t count) {
+    const struct round_key group = {
+        .kind = ROUND_KEY_ALL_ROLE_INFOS, .round = unready->asked_round, .node = (int)count};
+    struct text_list keys = {0};
+    struct slice slices[AGENT_UNREADY_NODES_MAXIMUM];
+    round_key_list(&group, unready->run_id, &keys);
+    for (size_t i = 0; i < count; i++) {
+        slices[i] = slice_from_string(keys.items[i]);
+    }
+    const struct store_client_call call = {
+        .request = {.operation = STORE_MULTI_GET, .keys = slices, .count = count},
+        .is_raw = true,
+        .timeout = unready->answer_timeout,
+        .done = answered,
+        .context = unready,
+    };
+    bool is_asked = rendezvous_backend_ask(unready->backend, &call);
+    text_list_clear(&keys);
+    return is_asked;
+}
+
+bool agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record) {
+    size_t count = rendezvous_state_participants(record);
+    if (unready->is_asked || count == 0 || count > AGENT_UNREADY_NODES_MAXIMUM ||
+        rendezvous_state_is_ranked(record) || !rendezvous_backend_is_at_agent(unready->backend)) {
+        return false;
+    }
+    text_list_clear(&unready->asked);
+    for (size_t rank = 0; rank < count; rank++) {
+        text_list_add(&unready->asked, address_of_rank(record, (int64_t)rank));
+    }
+    unready->asked_round = record->round;
+    unready->is_asked = unready_ask(unready, count);
+    return unready->is_asked;
+}
+
+void agent_unready_list(
+    const struct agent_unready *unready, int64_t round, struct text_list *out_names) {
+    for (size_t i = 0; round == unready->round && i < unready->names.count; i++) {
+        text_list_add(out_names, unready->names.items[i]);
+    }
+}
+
+/* Record. */
 
 struct agent_record {
     struct event_loop *loop;

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/rendezvous/agent_fixed_nodes.h"
-#include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
-#include "agent/rendezvous/agent_store_memory.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
-#include "core/rendezvous/rendezvous_diary.h"
+#include "core/rendezvous/rendezvous_step.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/network/local_address.h"
 #include "host/store/store_thread.h"

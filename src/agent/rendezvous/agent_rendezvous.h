@@ -5,11 +5,11 @@
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_RENDEZVOUS_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_RENDEZVOUS_H
 
-#include "agent/rendezvous/agent_mailbox.h"
 #include "agent/workers/agent_preparation.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
+#include "core/node/node_event.h"
 #include "core/node/node_machine.h"
 #include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
@@ -17,6 +17,19 @@
 #include "host/process/guardian.h"
 #include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
+
+/* Where the shells put what they learn: on the queue of the node machine. */
+
+struct agent_mailbox {
+    /* Copies all that the event points to, and fills in the time. May be called at any time. */
+    void (*post)(void *context, const struct node_event *event);
+    void *context;
+};
+
+static inline void agent_mailbox_post(
+    const struct agent_mailbox *mailbox, const struct node_event *event) {
+    mailbox->post(mailbox->context, event);
+}
 
 struct agent_rendezvous_settings {
     const struct launch_config *config; /* borrowed, as all of this */
@@ -35,8 +48,8 @@ struct agent_rendezvous_settings {
      * where the configuration asks for it; the caller leaves it NULL. */
     struct store_admission *admission;
     struct agent_mailbox mailbox; /* copied */
-    /* What the rendezvous records of itself, see core/rendezvous/rendezvous_diary; NULL: nobody
-     * wants it. Fixed nodes record nothing, as in torchrun. */
+    /* What the rendezvous records of itself, see core/rendezvous/rendezvous_transcript; NULL:
+     * nobody wants it. Fixed nodes record nothing, as in torchrun. */
     void (*recorded)(void *context, const struct event_rendezvous *record);
     void *recorded_context;
     /* This node would join a running world, whose workers have imported what `text` lists;

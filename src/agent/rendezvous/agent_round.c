@@ -3,11 +3,235 @@
 
 #include <stdlib.h>
 
-#include "agent/rendezvous/agent_worker_store.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
+#include "core/round/round_key.h"
+#include "core/store/store_limits.h"
 #include "host/network/local_address.h"
-#include "wire/round/rank_json.h"
+#include "host/store/store_client.h"
 #include "wire/round/round_exchange_store.h"
+
+struct agent_worker_store {
+    struct event_loop *loop;
+    struct agent_worker_store_settings settings;
+    struct store_thread *server; /* NULL until it is opened */
+};
+
+struct agent_worker_store *agent_worker_store_new(
+    struct event_loop *loop, const struct agent_worker_store_settings *settings) {
+    struct agent_worker_store initial = {.loop = loop, .settings = *settings};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void agent_worker_store_free(struct agent_worker_store *store) {
+    if (store != NULL) {
+        store_thread_stop(store->server);
+        free(store);
+    }
+}
+
+static void tell_opened(void *context) {
+    struct agent_worker_store *store = context;
+    store->settings.observer.opened(
+        store->settings.observer.context, store_thread_port(store->server));
+}
+
+static enum failure_code start_server(struct agent_worker_store *store, struct failure *failure) {
+    struct store_limits limits =
+        agent_store_memory_limits(store->settings.config, store->settings.log);
+    struct store_server_settings server = {
+        .limits = &limits,
+        .log = store->settings.log,
+        .operations = store->settings.operations,
+        .admission = store->settings.admission,
+        .kept_descriptors =
+            (uint64_t)store->settings.config->maximum_nodes * STORE_DESCRIPTORS_OF_NODE,
+        .is_for_this_user = !store->settings.config->is_store_for_every_user,
+    };
+    int fd;
+    enum failure_code code =
+        agent_listener_open(store->settings.config, store->settings.name, 0, &server, &fd, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    return store_thread_start(store->loop, fd, &server, &store->server, failure);
+}
+
+void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh) {
+    struct failure failure = {0};
+    if (store->server != NULL && !is_fresh) {
+        store_thread_renew(store->server, NULL, tell_opened, store);
+        return;
+    }
+    store_thread_stop(store->server);
+    store->server = NULL;
+    if (start_server(store, &failure) == FAILURE_NONE) {
+        tell_opened(store);
+    } else {
+        store->settings.observer.failed(store->settings.observer.context, failure.message);
+    }
+}
+
+/* Fixed nodes. */
+
+struct agent_fixed_nodes {
+    const struct agent_rendezvous_settings *settings;
+    struct event_loop *loop;
+    struct store_thread *store; /* NULL on nodes that do not host it */
+    struct event_timer *flushing;
+    struct store_client *asker;  /* for requests answered at once */
+    struct store_client *waiter; /* for WAITs */
+    int connected_count;
+    int unanswered_count; /* of the asker's requests */
+    bool is_lost;
+    bool is_flushing; /* LEFT is to be told */
+};
+
+static void fixed_nodes_post(struct agent_fixed_nodes *nodes, enum round_event_kind kind) {
+    agent_mailbox_post(
+        &nodes->settings->mailbox, &(struct node_event){.part = NODE_ROUND,
+                                       .round = {.kind = kind, .round = ROUND_OF_FIXED_NODES}});
+}
+
+static void lose(struct agent_fixed_nodes *nodes, const char *reason) {
+    if (nodes->is_lost) {
+        return;
+    }
+    nodes->is_lost = true;
+    log_warning(nodes->settings->log, "the job's store at %s cannot be used: %s",
+        nodes->settings->node->membership.where, reason);
+    fixed_nodes_post(nodes, ROUND_EVENT_CONNECTION_LOST);
+}
+
+/* The end. */
+
+static void tell_left(struct agent_fixed_nodes *nodes) {
+    if (nodes->is_flushing) {
+        nodes->is_flushing = false;
+        event_timer_stop(nodes->flushing);
+        agent_mailbox_post(
+            &nodes->settings->mailbox, &(struct node_event){.part = NODE_MEMBERSHIP,
+                                           .membership = {.kind = MEMBERSHIP_EVENT_LEFT}});
+    }
+}
+
+static void flushing_took_too_long(void *context) {
+    tell_left(context);
+}
+
+void agent_fixed_nodes_flush(struct agent_fixed_nodes *nodes, struct duration patience) {
+    bool is_connected = nodes->connected_count == 2 && !nodes->is_lost;
+    nodes->is_flushing = true;
+    if (nodes->unanswered_count == 0 || !is_connected) {
+        tell_left(nodes);
+    } else {
+        event_timer_set(nodes->flushing, instant_after(event_loop_now(nodes->loop), patience));
+    }
+}
+
+/* Connecting. */
+
+static void connected(void *context, const struct failure *failure) {
+    struct agent_fixed_nodes *nodes = context;
+    if (failure != NULL) {
+        lose(nodes, failure->message);
+    } else if (++nodes->connected_count == 2) {
+        fixed_nodes_post(nodes, ROUND_EVENT_CONNECTED);
+    }
+}
+
+static void connection_lost(void *context, const struct failure *failure) {
+    lose(context, failure->message);
+}
+
+void agent_fixed_nodes_connect(struct agent_fixed_nodes *nodes) {
+    const struct launch_config *config = nodes->settings->config;
+    struct store_client_settings settings = {
+        .host = config->master_host,
+        .port = nodes->store != NULL ? store_thread_port(nodes->store) : config->master_port,
+        .connect_timeout = config->store_timeout,
+        .key = nodes->settings->key,
+        .connected = connected,
+        .lost = connection_lost,
+        .context = nodes,
+    };
+    nodes->asker = store_client_new(nodes->loop, &settings);
+    nodes->waiter = store_client_new(nodes->loop, &settings);
+}
+
+/* Requests. */
+
+/* Sends on the connection for requests, or on the one for WAITs. Connecting must have begun.
+ * `call->done` calls agent_fixed_nodes_answered, except for FAILURE_CANCELLED. If it says what is
+ * wrong with the answer, both connections count as lost. */
+static void agent_fixed_nodes_send(
+    struct agent_fixed_nodes *nodes, const struct store_client_call *call, bool is_wait) {
+    nodes->unanswered_count += is_wait ? 0 : 1;
+    store_client_send(is_wait ? nodes->waiter : nodes->asker, call);
+}
+
+static void agent_fixed_nodes_answered(
+    struct agent_fixed_nodes *nodes, bool is_wait, const char *trouble_or_null) {
+    nodes->unanswered_count -= is_wait ? 0 : 1;
+    if (trouble_or_null != NULL) {
+        lose(nodes, trouble_or_null);
+    }
+    if (nodes->unanswered_count == 0) {
+        tell_left(nodes);
+    }
+}
+
+static void renewed(void *context) {
+    fixed_nodes_post(context, ROUND_EVENT_STORE_OPENED);
+}
+
+/* On the host of the store: deletes every key but the agents'. STORE_OPENED follows. */
+static void agent_fixed_nodes_renew_store(struct agent_fixed_nodes *nodes) {
+    struct text agents_prefix = {0};
+    round_key_write_prefix(nodes->settings->preparation->run_id, &agents_prefix);
+    store_thread_renew(nodes->store, text_string(&agents_prefix), renewed, nodes);
+    text_clear(&agents_prefix);
+}
+
+/* Life. */
+
+struct agent_fixed_nodes *agent_fixed_nodes_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct store_thread *store) {
+    struct agent_fixed_nodes *nodes = memory_allocate(sizeof *nodes);
+    nodes->settings = settings;
+    nodes->loop = loop;
+    nodes->store = store;
+    nodes->flushing = event_timer_new(loop, flushing_took_too_long, nodes);
+    return nodes;
+}
+
+void agent_fixed_nodes_free(struct agent_fixed_nodes *nodes) {
+    if (nodes == NULL) {
+        return;
+    }
+    nodes->is_lost = true; /* what the clients say from here on is no news */
+    store_client_free(nodes->asker);
+    store_client_free(nodes->waiter);
+    event_timer_free(nodes->flushing);
+    free(nodes);
+}
+
+/* Appends this node's address as the store sees it, where it has proved itself to a store on
+ * another machine. */
+static void agent_fixed_nodes_write_address(
+    const struct agent_fixed_nodes *nodes, struct text *out) {
+    if (nodes->asker != NULL) {
+        store_client_write_address(nodes->asker, out);
+    }
+}
+
+void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out) {
+    if (nodes->asker != NULL) {
+        store_client_write_obstacle(nodes->asker, out);
+    }
+}
+
+/* Round. */
 
 struct agent_round {
     const struct agent_rendezvous_settings *settings;

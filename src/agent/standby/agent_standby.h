@@ -8,18 +8,135 @@
 #define MUSTER_AGENT_STANDBY_AGENT_STANDBY_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+#include "base/bytes.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_event.h"
 #include "core/standby/learned_list.h"
+#include "core/standby/standby_plan.h"
 #include "host/failure/hang_evidence_dump.h"
 #include "host/loop/event_loop.h"
+#include "host/process/death_notice.h"
 #include "host/process/guardian.h"
 #include "host/process/process_family.h"
+
+/* The record of one worker: a file in memory in which the worker's hook says hello, and writes what
+ * the worker imports. A worker that has said hello also answers there when it is asked for its
+ * stacks. The page in front of it tells that the worker is ending. */
+
+struct worker_record {
+    pid_t worker;                /* whose it is; 0: not known yet */
+    int fd;                      /* -1: there is none */
+    size_t read;                 /* its length at the last look */
+    struct instant grown;        /* the last look that has found it longer, or its beginning */
+    struct death_notice *notice; /* NULL: there is none */
+};
+
+void worker_record_init(struct worker_record *record);
+void worker_record_clear(struct worker_record *record);
+
+/* An empty one, of a worker that is not known yet. False when there is none. */
+bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
+    const struct death_notice_events *events);
+
+/* Takes what was written since the last look, and has the worker's end told early from then on if
+ * the worker has arranged for it. Returns whether the worker has said hello by now, if something
+ * was. */
+bool worker_record_look(
+    struct worker_record *record, struct learned_list *learned, struct instant now);
+
+/* Whether this process has said hello in it. */
+bool worker_record_can_answer(const struct worker_record *record, pid_t pid);
+
+/* Runs the workers' interpreter with an empty program, to see whether the way to it leads through
+ * the hook on this node. Without the hook a standby worker would run the workers' program at once.
+ * Where workers have run, their hello tells; a node that is new has none. */
+
+struct agent_standby_starter;
+
+struct standby_probe {
+    pid_t pid;  /* 0: it does not run */
+    int record; /* when it runs */
+};
+
+/* Starts it as a spare of the starter's family. `environment` is that of a worker. */
+__attribute__((warn_unused_result)) enum failure_code standby_probe_start(
+    struct standby_probe *probe, const struct agent_standby_starter *starter,
+    const struct text_list *environment, const char *hook_directory, struct failure *failure);
+
+/* Its process has ended. Returns whether the hook was reached. */
+bool standby_probe_end(struct standby_probe *probe);
+
+/* Whether the process has said hello in its record. */
+bool standby_probe_has_hello(int record, pid_t pid);
+
+/* One standby worker: its process, its gate, and what it has said. */
+
+struct agent_standby_starter;
+struct standby_spare;
+
+/* What it has said so far. */
+struct standby_spare_words {
+    bool has_reached_hook;
+    bool is_ready;
+    uint32_t memory_kib; /* that it takes; set when it is ready */
+    char *reason;        /* why it cannot be used; NULL: it can */
+    bool is_unsuited;    /* it cannot be used, but one that leaves these modules out could be */
+    struct text_list left_out; /* as it has named them: any bytes */
+    bool has_gone_through;
+};
+
+struct standby_spare_order {
+    int local_rank;
+    const struct text_list *environment; /* of a worker of that rank */
+    const char *hook_directory;          /* NULL where the program is not Python */
+    int evidence_signal;                 /* when it has become a worker; 0: none */
+    double rest;                         /* after working, in times of that; 0: none */
+    bool is_alone;                       /* there is no worker yet for which to rest */
+    struct slice list;                   /* what it is to import */
+    const struct agent_standby_starter *starter;
+    /* It has said something. May free it. */
+    void (*spoke)(void *context, int local_rank);
+    void *context;
+};
+
+/* Starts it and adds it to the family as a spare. Lists and texts stay the caller's. */
+__attribute__((warn_unused_result)) enum failure_code standby_spare_start(struct event_loop *loop,
+    const struct standby_spare_order *order, struct standby_spare **out_spare,
+    struct failure *failure);
+/* Closes the gate: it ends, unless it has gone through. Accepts NULL. */
+void standby_spare_free(struct standby_spare *spare);
+
+pid_t standby_spare_pid(const struct standby_spare *spare);
+const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
+
+/* Tells it to go through its gate. */
+__attribute__((warn_unused_result)) enum failure_code standby_spare_send(
+    struct standby_spare *spare, const struct text_list *environment, const int streams[2],
+    int record, struct failure *failure);
+/* The same, without a call; from now on it cannot say anything. */
+void standby_spare_shut(struct standby_spare *spare);
+
+/* What the log says of standby workers. */
+
+/* One of the TELL effects. */
+void standby_tell(
+    const struct log *log, const struct launch_config *config, const struct standby_effect *effect);
+
+/* Why there are none, where they were asked for. */
+void standby_tell_choice(
+    const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);
+
+/* Why a standby worker cannot be used, in its own words. The next leaves `count` modules out. */
+void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
+void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
 
 struct agent_standby;
 

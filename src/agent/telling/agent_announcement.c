@@ -5,14 +5,14 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/telling/job_directory.h"
 #include "wire/telling/job_announcement.h"
 
 /* How long a disk that does not answer may hold up the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
 
-/* The subject of an errand. */
+/* The subject of a blocking call. */
 struct announcing {
     struct text_list places;
     char *text;              /* NULL: only the old one is removed */
@@ -26,8 +26,8 @@ struct agent_announcement {
     struct event_loop *loop;
     const struct text_list *environment;
     const struct log *log;
-    struct errands *errands;     /* NULL until there is something to do */
-    struct errand *errand;       /* NULL: nothing is being written */
+    struct blocking_pool *pool;  /* NULL until there is something to do */
+    struct blocking_call *call;  /* NULL: nothing is being written */
     char *text;                  /* what is announced, or about to be */
     bool is_outdated;            /* what is being written: the text has changed */
     bool is_refusal_told;        /* one line is enough for a job */
@@ -35,7 +35,7 @@ struct agent_announcement {
     struct job_posting standing; /* what was written last */
 };
 
-/* On the errand's thread. */
+/* On the blocking call's thread. */
 
 static void carry_out(void *subject) {
     struct announcing *announcing = subject;
@@ -60,7 +60,7 @@ static void free_announcing(void *subject) {
 
 /* On the loop. */
 
-static struct errand_task make_task(struct agent_announcement *announcement, bool is_end) {
+static struct blocking_task make_task(struct agent_announcement *announcement, bool is_end) {
     struct announcing *announcing = memory_allocate(sizeof *announcing);
     announcing->old = announcement->standing;
     announcement->standing = (struct job_posting){0};
@@ -68,7 +68,7 @@ static struct errand_task make_task(struct agent_announcement *announcement, boo
         job_directory_places(announcement->environment, &announcing->places);
         announcing->text = text_format("%s", announcement->text);
     }
-    return (struct errand_task){.run = carry_out, .free = free_announcing, .subject = announcing};
+    return (struct blocking_task){.run = carry_out, .free = free_announcing, .subject = announcing};
 }
 
 /* A directory that is not to be trusted is somebody's mistake, or worse; a machine without a
@@ -87,7 +87,7 @@ static void begin(struct agent_announcement *announcement);
 static void written(void *context, void *subject) {
     struct agent_announcement *announcement = context;
     struct announcing *announcing = subject;
-    announcement->errand = NULL;
+    announcement->call = NULL;
     announcement->standing = announcing->made;
     announcing->made = (struct job_posting){0};
     if (announcing->code != FAILURE_NONE) {
@@ -104,16 +104,17 @@ static void begin(struct agent_announcement *announcement) {
     struct failure failure = {0};
     enum failure_code code = FAILURE_NONE;
     announcement->is_outdated = false;
-    if (announcement->errands == NULL) {
-        code = errands_new(announcement->loop, &announcement->errands, &failure);
+    if (announcement->pool == NULL) {
+        code = blocking_pool_new(announcement->loop, &announcement->pool, &failure);
     }
     if (code == FAILURE_NONE) {
-        const struct errand_task task = make_task(announcement, false);
-        const struct errand_answer answer = {written, announcement};
-        code = errands_send(announcement->errands, &task, &answer, &announcement->errand, &failure);
+        const struct blocking_task task = make_task(announcement, false);
+        const struct blocking_answer answer = {written, announcement};
+        code =
+            blocking_pool_send(announcement->pool, &task, &answer, &announcement->call, &failure);
     }
     if (code != FAILURE_NONE) {
-        announcement->errand = NULL;
+        announcement->call = NULL;
         say_refusal(announcement, &failure);
     }
 }
@@ -142,26 +143,26 @@ void agent_announcement_tell(
     free(announcement->text); /* the same is written again: the file may have been removed */
     announcement->text = text_take(&text);
     announcement->is_outdated = true;
-    if (announcement->errand == NULL) {
+    if (announcement->call == NULL) {
         begin(announcement);
     }
 }
 
 static void patience_is_over(void *context) {
     struct agent_announcement *announcement = context;
-    errands_drop(announcement->errands, announcement->errand);
-    announcement->errand = NULL;
+    blocking_pool_drop(announcement->pool, announcement->call);
+    announcement->call = NULL;
     event_loop_stop(announcement->loop);
 }
 
 /* What is being written would stay behind otherwise. */
-static void await_errand(struct agent_announcement *announcement) {
+static void await_call(struct agent_announcement *announcement) {
     struct event_timer *patience =
         event_timer_new(announcement->loop, patience_is_over, announcement);
     event_timer_set(patience, instant_after(event_loop_now(announcement->loop),
                                   duration_from_seconds(DISK_PATIENCE_SECONDS)));
     announcement->is_ending = true;
-    while (announcement->errand != NULL) {
+    while (announcement->call != NULL) {
         event_loop_run(announcement->loop); /* others may stop it, too */
     }
     event_timer_free(patience);
@@ -169,9 +170,9 @@ static void await_errand(struct agent_announcement *announcement) {
 
 static void remove_standing(struct agent_announcement *announcement) {
     struct failure ignored = {0}; /* whoever looks next removes it */
-    const struct errand_task task = make_task(announcement, true);
-    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &ignored) ==
-        FAILURE_NONE) {
+    const struct blocking_task task = make_task(announcement, true);
+    if (blocking_task_run_within(
+            &task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &ignored) == FAILURE_NONE) {
         free_announcing(task.subject);
     }
 }
@@ -180,10 +181,10 @@ void agent_announcement_free(struct agent_announcement *announcement) {
     if (announcement == NULL) {
         return;
     }
-    if (announcement->errand != NULL) {
-        await_errand(announcement);
+    if (announcement->call != NULL) {
+        await_call(announcement);
     }
-    errands_free(announcement->errands);
+    blocking_pool_free(announcement->pool);
     if (announcement->standing.path != NULL) {
         remove_standing(announcement);
     }

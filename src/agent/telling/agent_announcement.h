@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "core/workers/worker_environment.h"
+#include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
 
 struct agent_announcement;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/telling/metric_stream.h"
+#include "core/telling/job_metrics.h"
 #include "host/telling/program_channel.h"
 #include "wire/telling/agent_line.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "core/workers/worker_command.h"
-#include "host/telling/event_thread.h"
 #include "host/network/local_address.h"
+#include "host/telling/event_thread.h"
 #include "wire/failure/error_file_json.h"
 #include "wire/telling/event_json.h"
 

@@ -6,14 +6,14 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_EVENT_LOG_H
 #define MUSTER_AGENT_TELLING_AGENT_EVENT_LOG_H
 
-#include "agent/failure/agent_findings.h"
+#include "agent/failure/agent_report.h"
 #include "agent/telling/agent_audience.h"
 #include "base/duration.h"
 #include "base/failure.h"
 #include "core/agent/agent_machine.h"
 #include "core/telling/event_record.h"
-#include "host/loop/event_loop.h"
 #include "host/log/log_sink.h"
+#include "host/loop/event_loop.h"
 
 struct agent_event_log;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/network/health_endpoint.h"
 #include "host/network/local_address.h"
 #include "wire/telling/health_json.h"
@@ -15,8 +15,8 @@ struct agent_health {
     struct agent_health_settings settings;
     struct event_loop *loop;
     struct health_endpoint *endpoint;
-    struct text_list names;  /* of this machine */
-    struct errands *errands; /* ask the resolver for another; or NULL */
+    struct text_list names;     /* of this machine */
+    struct blocking_pool *pool; /* ask the resolver for another; or NULL */
 };
 
 /* Names. */
@@ -57,12 +57,12 @@ static void found_qualified_name(void *context, void *subject) {
 
 /* A name server may take its time. Probes mostly ask by address, and need not wait for it. */
 static void ask_for_qualified_name(struct agent_health *health) {
-    struct errand *errand;
-    if (errands_new(health->loop, &health->errands, NULL) == FAILURE_NONE) {
+    struct blocking_call *call;
+    if (blocking_pool_new(health->loop, &health->pool, NULL) == FAILURE_NONE) {
         char **name = memory_allocate(sizeof *name);
-        const struct errand_task task = {find_qualified_name, free_qualified_name, name};
-        const struct errand_answer answer = {found_qualified_name, health};
-        (void)!errands_send(health->errands, &task, &answer, &errand, NULL);
+        const struct blocking_task task = {find_qualified_name, free_qualified_name, name};
+        const struct blocking_answer answer = {found_qualified_name, health};
+        (void)!blocking_pool_send(health->pool, &task, &answer, &call, NULL);
     }
 }
 
@@ -138,7 +138,7 @@ struct agent_health *agent_health_new(
 void agent_health_free(struct agent_health *health) {
     if (health != NULL) {
         health_endpoint_free(health->endpoint);
-        errands_free(health->errands);
+        blocking_pool_free(health->pool);
         text_list_clear(&health->names);
         free(health);
     }

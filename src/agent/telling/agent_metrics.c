@@ -84,6 +84,8 @@ static void write_workers(
         out, exits, (struct metrics_label){"result", "succeeded"}, metrics->job.succeeded_workers);
     metrics_text_number(
         out, exits, (struct metrics_label){"result", "failed"}, metrics->job.failed_workers);
+    metrics_text_number(
+        out, exits, (struct metrics_label){"result", "stopped"}, metrics->job.stopped_workers);
 }
 
 static void write_phase(const struct agent_machine *machine, struct text *out) {

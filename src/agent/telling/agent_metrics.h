@@ -4,13 +4,13 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_METRICS_H
 #define MUSTER_AGENT_TELLING_AGENT_METRICS_H
 
-#include "agent/workers/agent_preparation.h"
 #include "agent/watchdog/agent_watchdog.h"
+#include "agent/workers/agent_preparation.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
+#include "core/launch/launch_config.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
-#include "core/launch/launch_config.h"
 #include "host/loop/tally.h"
 
 struct agent_metrics;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/telling/agent_story.h"
 
-#include "core/standby/standby_choice.h"
+#include "core/standby/standby_plan.h"
 #include "core/telling/job_story.h"
 #include "core/workers/worker_command.h"
 

@@ -4,7 +4,7 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_STORY_H
 #define MUSTER_AGENT_TELLING_AGENT_STORY_H
 
-#include "agent/failure/last_words.h"
+#include "agent/failure/agent_report.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/python_repr.h"
 #include "core/workers/signal_name.h"
-#include "host/loop/temporary_directory.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"

@@ -14,8 +14,8 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/telling/event_record.h"
 #include "core/launch/launch_config.h"
+#include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
 
 struct agent_watchdog;

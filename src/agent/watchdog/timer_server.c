@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/python_repr.h"
-#include "host/loop/wall_timer.h"
-#include "host/process/death_watch.h"
+#include "host/loop/event_loop.h"
+#include "host/process/death_notice.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/snapshot_socket.h"
 #include "host/watchdog/timer_fifo.h"

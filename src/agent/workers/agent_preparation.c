@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
-#include "host/machine/gpu_inventory.h"
-#include "host/network/local_address.h"
-#include "host/machine/machine_topology.h"
 #include "host/loop/random_seed.h"
+#include "host/machine/gpu_inventory.h"
+#include "host/machine/machine_topology.h"
+#include "host/network/local_address.h"
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
@@ -248,8 +248,8 @@ static void disk_is_silent(void *context) {
     wait->watch->is_silent(wait->watch->context, wait->what);
 }
 
-static struct errand_watch watch_of(struct disk_wait *wait) {
-    return (struct errand_watch){wait->watch->loop, wait->watch->silence, disk_is_silent, wait};
+static struct blocking_watch watch_of(struct disk_wait *wait) {
+    return (struct blocking_watch){wait->watch->loop, wait->watch->silence, disk_is_silent, wait};
 }
 
 static bool needs_python(const struct launch_config *config) {
@@ -315,11 +315,12 @@ static enum failure_code look_for_program(const struct launch_config *config,
     look->script = is_script ? memory_duplicate_string(config->script) : NULL;
     struct disk_wait wait = {watch,
         is_script ? "the training script and the interpreter on PATH" : "the interpreter on PATH"};
-    const struct errand_watch errand_watch =
-        watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
-    const struct errand_task task = {run_look, free_look, look};
-    enum failure_code code = errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS),
-        watch != NULL ? &errand_watch : NULL, failure);
+    const struct blocking_watch blocking_watch =
+        watch != NULL ? watch_of(&wait) : (struct blocking_watch){0};
+    const struct blocking_task task = {run_look, free_look, look};
+    enum failure_code code =
+        blocking_task_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS),
+            watch != NULL ? &blocking_watch : NULL, failure);
     if (code != FAILURE_NONE) {
         return failure_wrap(failure, "cannot look for %s", wait.what);
     }
@@ -371,10 +372,10 @@ static enum failure_code open_logs(const struct launch_config *config,
     char *what = text_format("the log directory %s",
         directory != NULL ? directory : "in the directory for temporary files");
     struct disk_wait wait = {watch, what};
-    const struct errand_watch errand_watch =
-        watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
+    const struct blocking_watch blocking_watch =
+        watch != NULL ? watch_of(&wait) : (struct blocking_watch){0};
     enum failure_code code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-        watch != NULL ? &errand_watch : NULL, directory, name, &preparation->logs, &reason);
+        watch != NULL ? &blocking_watch : NULL, directory, name, &preparation->logs, &reason);
     free(name);
     free(directory);
     free(what);

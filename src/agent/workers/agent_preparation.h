@@ -7,8 +7,8 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/machine/cpu_plan.h"
 #include "core/launch/launch_config.h"
+#include "core/machine/cpu_plan.h"
 #include "host/log/log_directory.h"
 
 /* What a worker has in its environment where it has no error file: the value begins with
@@ -38,8 +38,8 @@ struct agent_preparation_watch {
     void *context;
 };
 
-/* FAILURE_INVALID with what to do about it, FAILURE_SYSTEM, or as errand_run_within. The caller
- * clears the result. `environment` is what the workers inherit. `watch` may be NULL. */
+/* FAILURE_INVALID with what to do about it, FAILURE_SYSTEM, or as blocking_task_run_within. The
+ * caller clears the result. `environment` is what the workers inherit. `watch` may be NULL. */
 __attribute__((warn_unused_result)) enum failure_code agent_prepare(
     const struct launch_config *config, const struct text_list *environment,
     const struct agent_preparation_watch *watch, struct agent_preparation *out_preparation,

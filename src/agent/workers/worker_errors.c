@@ -18,8 +18,8 @@ struct reading {
 /* The error file of one worker. */
 struct error_slot {
     struct worker_errors *errors;
-    struct errand *errand; /* NULL: the file is not being read */
-    struct instant began;  /* when its reading began */
+    struct blocking_call *call; /* NULL: the file is not being read */
+    struct instant began;       /* when its reading began */
     bool is_asked;
     struct worker_error error;
 };
@@ -68,7 +68,7 @@ static bool find_deadline(const struct worker_errors *errors, struct instant *ou
     for (size_t i = 0; i < errors->settings.worker_count; i++) {
         const struct error_slot *slot = &errors->slots[i];
         struct instant deadline = instant_after(slot->began, errors->wait.patience);
-        if (slot->errand == NULL || !is_of_wait(errors, i) || !instant_is_before(now, deadline)) {
+        if (slot->call == NULL || !is_of_wait(errors, i) || !instant_is_before(now, deadline)) {
             continue;
         }
         if (!is_waiting || instant_is_before(*out_deadline, deadline)) {
@@ -97,14 +97,14 @@ static void end_wait_if_over(struct worker_errors *errors) {
 /* The loop may have been held up itself. What was read meanwhile counts as read in time. */
 static void deadline_passed(void *context) {
     struct worker_errors *errors = context;
-    errands_answer_finished(errors->settings.errands);
+    blocking_pool_answer_finished(errors->settings.pool);
     end_wait_if_over(errors);
 }
 
 static void file_was_read(void *context, void *subject) {
     struct error_slot *slot = context;
     struct reading *reading = subject;
-    slot->errand = NULL;
+    slot->call = NULL;
     slot->error = reading->error;
     reading->error = (struct worker_error){0};
     end_wait_if_over(slot->errors);
@@ -135,8 +135,8 @@ void worker_errors_begin(struct worker_errors *errors) {
     event_timer_stop(errors->timer);
     for (size_t i = 0; i < errors->settings.worker_count; i++) {
         struct error_slot *slot = &errors->slots[i];
-        if (slot->errand != NULL) {
-            errands_drop(errors->settings.errands, slot->errand);
+        if (slot->call != NULL) {
+            blocking_pool_drop(errors->settings.pool, slot->call);
         }
         bytes_clear(&slot->error.content);
         *slot = (struct error_slot){.errors = errors};
@@ -155,18 +155,18 @@ void worker_errors_free(struct worker_errors *errors) {
 void worker_errors_read(struct worker_errors *errors, int local_rank, const char *error_file) {
     struct error_slot *slot = &errors->slots[local_rank];
     struct worker_error *error = &slot->error;
-    if (error_file == NULL || slot->errand != NULL) {
+    if (error_file == NULL || slot->call != NULL) {
         return;
     }
     struct reading reading = {memory_duplicate_string(error_file), errors->settings.read, {0}};
-    const struct errand_task task = {
+    const struct blocking_task task = {
         run_reading, free_reading, memory_duplicate(&reading, sizeof reading)};
-    const struct errand_answer answer = {file_was_read, slot};
+    const struct blocking_answer answer = {file_was_read, slot};
     bytes_clear(&error->content);
     slot->is_asked = true;
     slot->began = event_loop_now(errors->settings.loop);
     error->code =
-        errands_send(errors->settings.errands, &task, &answer, &slot->errand, &error->failure);
+        blocking_pool_send(errors->settings.pool, &task, &answer, &slot->call, &error->failure);
     if (error->code == FAILURE_NONE) {
         error->code = failure_set(&error->failure, FAILURE_TIMEOUT,
             "cannot read %s: the disk did not answer in time", error_file);

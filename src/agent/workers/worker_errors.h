@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/event_loop.h"
 
 /* A wait for the files of all workers. */
@@ -23,8 +23,8 @@
 struct worker_errors;
 
 struct worker_errors_settings {
-    struct event_loop *loop; /* borrowed, as the errands */
-    struct errands *errands;
+    struct event_loop *loop; /* borrowed, as the blocking calls */
+    struct blocking_pool *pool;
     size_t worker_count;
     /* For tests: called instead of error_file_read, if it is not NULL. */
     enum failure_code (*read)(

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 struct death_facts {
     int64_t pid;

@@ -10,9 +10,69 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/duration.h"
 #include "base/text.h"
-#include "core/failure/failure_account.h"
+#include "core/workers/worker_group.h"
+
+/* What a node knows about one failed worker. The report uses it, and the node tells it to the other
+ * nodes when the job fails or restarts because of this worker (wire/failure_json spells it). This
+ * module does not decide which failure is the root cause: on one node worker_group decides; in a
+ * job it is the failure that was written to the store first. */
+
+/* The length of the longest one-line form in bytes. With its NUL it fits into the reason of the
+ * rendezvous record. */
+#define FAILURE_ACCOUNT_LINE_MAXIMUM 255
+
+/* Owns its strings; a zeroed struct is valid. */
+struct failure_account {
+    char *host; /* the name of its node in reports */
+    char *node; /* the identity of the node in the rendezvous, or NULL */
+    int group_rank;
+    int rank;
+    int local_rank;
+    int role_rank;
+    int64_t seconds;          /* Unix time: of the error file, else of the observation */
+    int64_t pid;              /* 0 when the worker was not started */
+    struct process_exit exit; /* not set with a start_message, and when stuck */
+    char *start_message;      /* why the worker could not be started, or NULL */
+    struct duration stuck;    /* how long it hung in the kernel until it was given up, or zero */
+    char *error_file;         /* its path on that node, or NULL */
+    char *log_file;           /* of its stderr, on that node; NULL: stderr goes to no file */
+    char *message;            /* traceback or message from the error file, or NULL */
+    bool is_message_object;   /* the message was a JSON object, usually with a traceback */
+    char *summary;            /* "ValueError: boom", or NULL */
+    char *evidence;           /* what the kernel knows besides the exit status, or NULL */
+    char *note;               /* "unreadable error file: …", or NULL */
+};
+
+void failure_account_clear(struct failure_account *account);
+/* `out_copy` is cleared first. */
+void failure_account_copy(const struct failure_account *account, struct failure_account *out_copy);
+
+/* Appends one line of at most FAILURE_ACCOUNT_LINE_MAXIMUM bytes of UTF-8 without control
+ * characters: "rank 5 (local_rank 1) on node2 failed: exit code 1 (ValueError: boom)". */
+void failure_account_describe(const struct failure_account *account, struct text *out);
+
+/* Judges the failure of a worker when the root cause of the job's end is on another node: it is a
+ * consequence of that cause, or independent of it. The judgement uses how the worker ended. For a
+ * connection that may have broken it also uses the error messages of PyTorch's communication
+ * libraries. It can be wrong, so only the report uses it. */
+
+enum failure_judgement {
+    FAILURE_JUDGED_INDEPENDENT,  /* nothing in it points to another node */
+    FAILURE_JUDGED_TERMINATED,   /* ended by the signal that stopped the worker group */
+    FAILURE_JUDGED_DISCONNECTED, /* it lost its connection to another worker, or waited too long for
+                                    it */
+    FAILURE_JUDGED_UNKNOWN,      /* it left no message */
+};
+
+enum failure_judgement failure_judge(
+    const struct failure_account *account, bool is_from_our_signal);
+
+/* A phrase for the report, for example "consequence: ended by the launcher". */
+const char *failure_judgement_text(enum failure_judgement judgement);
 
 /* Local calendar time. The caller has computed it. */
 struct failure_report_time {

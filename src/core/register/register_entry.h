@@ -11,6 +11,20 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
+#include "base/text.h"
+
+/* How a run id becomes part of a name in a place that serves many jobs: of a directory, of a key.
+ * Two run ids never give one name. */
+
+/* Appends the name: letters, digits, ".", "-" and "_" as they are, other bytes as "%" and two
+ * hexadecimal digits. */
+void register_name_write(const char *id, struct text *out);
+
+/* The same where a name may have few characters and be short: letters, digits, "." and "-" as they
+ * are, other bytes as "_" and two hexadecimal digits. Of a name that is longer than
+ * REGISTER_NAME_SHORT the first characters stay, with "__" and a hash of the run id behind them. */
+#define REGISTER_NAME_SHORT 42
+void register_name_write_short(const char *id, struct text *out);
 
 /* Twelve digits, as an engine may put the number into a name. */
 #define REGISTER_ENTRY_HIGHEST_NUMBER INT64_C(999999999999)
@@ -65,5 +79,32 @@ bool register_entry_kind_parse(const char *name, enum register_entry_kind *out_k
 /* Writes the nonce for 128 random bits. */
 void register_entry_write_nonce(
     uint64_t high, uint64_t low, char out_nonce[REGISTER_ENTRY_NONCE_SIZE]);
+
+/* What a register answers to a request. It is the same for all engines. host/register/register.h
+ * says which request has which answers. */
+
+enum register_event_kind {
+    REGISTER_READ,    /* `entry`, or NULL: there is none yet */
+    REGISTER_WON,     /* the appended entry is in the register */
+    REGISTER_LOST,    /* another has the number, or a later one: `entry` */
+    REGISTER_UNKNOWN, /* the append may have taken effect, or may do so later: `failure` */
+    REGISTER_RENEWED,
+    REGISTER_RENEWAL, /* `renewal` */
+    REGISTER_NEWS,    /* an entry later than the one that was known: `entry` */
+    REGISTER_FAILED,  /* `failure`; an append has not taken effect and will not */
+};
+
+struct register_event {
+    enum register_event_kind kind;
+    uint64_t request; /* the number that the request was given */
+    const struct register_entry *entry;
+    const char *renewal;
+    const struct failure *failure;
+    /* Of a failure: it will be the same until the user has done something. */
+    bool is_final;
+    /* Of REGISTER_READ: one sentence about the register, for a node that waits for others in vain;
+     * or NULL. */
+    const char *note;
+};
 
 #endif

@@ -1,6 +1,123 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_decision.h"
 
+static struct rendezvous_node *keep_alive(
+    struct rendezvous_state *state, const struct node_identity *node, struct wall_time now) {
+    struct rendezvous_node *entry = rendezvous_state_obtain(state, node);
+    entry->has_heartbeat = true;
+    entry->heartbeat = now;
+    return entry;
+}
+
+/* The sum in whole microseconds. The record stores deadlines so: a deadline that is read back then
+ * equals the one that was written. */
+static struct wall_time wall_time_after(struct wall_time start, struct duration duration) {
+    if (start.nanoseconds > 0 && duration.nanoseconds > INT64_MAX - start.nanoseconds) {
+        return (struct wall_time){INT64_MAX};
+    }
+    int64_t sum = start.nanoseconds + duration.nanoseconds;
+    return (struct wall_time){sum - sum % 1000};
+}
+
+/* The last call begins only with the participant that brings the round to the minimum. */
+static void add_participant(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct node_identity *node,
+    struct wall_time now) {
+    struct rendezvous_node *entry = keep_alive(state, node, now);
+    entry->is_waiting = false;
+    entry->is_participant = true;
+    entry->rank = 0;
+    size_t participants = rendezvous_state_participants(state);
+    if (participants == (size_t)settings->minimum_nodes) {
+        state->has_deadline = true;
+        state->deadline = wall_time_after(now, settings->last_call_timeout);
+    }
+    if (participants == (size_t)settings->maximum_nodes) {
+        rendezvous_state_complete(state);
+    }
+}
+
+static void remove_from(struct rendezvous_state *state, const struct rendezvous_settings *settings,
+    const struct node_identity *node, enum rendezvous_action action) {
+    struct rendezvous_node *entry = rendezvous_state_find(state, node);
+    if (entry == NULL) {
+        return;
+    }
+    entry->has_heartbeat = false;
+    if (action == RENDEZVOUS_REMOVE_FROM_WAIT_LIST) {
+        entry->is_waiting = false;
+    } else if (action == RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST) {
+        entry->is_redundant = false;
+    } else {
+        entry->is_participant = false;
+        entry->rank = 0;
+    }
+    rendezvous_state_prune(state);
+    if (action == RENDEZVOUS_REMOVE_FROM_PARTICIPANTS) {
+        rendezvous_state_settle(state, settings);
+    }
+}
+
+void rendezvous_apply(struct rendezvous_state *state, const struct rendezvous_settings *settings,
+    const struct node_identity *node, enum rendezvous_action action, struct wall_time now) {
+    struct rendezvous_node *entry;
+    switch (action) {
+    case RENDEZVOUS_KEEP_ALIVE:
+        keep_alive(state, node, now);
+        break;
+    case RENDEZVOUS_ADD_TO_PARTICIPANTS:
+        add_participant(state, settings, node, now);
+        break;
+    case RENDEZVOUS_ADD_TO_WAIT_LIST:
+        entry = keep_alive(state, node, now);
+        entry->is_redundant = false;
+        entry->is_waiting = true;
+        break;
+    case RENDEZVOUS_ADD_TO_REDUNDANCY_LIST:
+        keep_alive(state, node, now)->is_redundant = true;
+        break;
+    case RENDEZVOUS_REMOVE_FROM_PARTICIPANTS:
+    case RENDEZVOUS_REMOVE_FROM_WAIT_LIST:
+    case RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST:
+        remove_from(state, settings, node, action);
+        break;
+    case RENDEZVOUS_MARK_COMPLETE:
+        rendezvous_state_complete(state);
+        break;
+    case RENDEZVOUS_MARK_CLOSED:
+        state->is_closed = true;
+        break;
+    case RENDEZVOUS_SYNC:
+    case RENDEZVOUS_ERROR_CLOSED:
+    case RENDEZVOUS_ERROR_TIMEOUT:
+    case RENDEZVOUS_FINISH:
+    case RENDEZVOUS_GRACEFUL_EXIT:
+        break;
+    }
+}
+
+const char *rendezvous_action_name(enum rendezvous_action action) {
+    static const char *const names[] = {
+        [RENDEZVOUS_KEEP_ALIVE] = "KEEP_ALIVE",
+        [RENDEZVOUS_ADD_TO_PARTICIPANTS] = "ADD_TO_PARTICIPANTS",
+        [RENDEZVOUS_ADD_TO_WAIT_LIST] = "ADD_TO_WAIT_LIST",
+        [RENDEZVOUS_ADD_TO_REDUNDANCY_LIST] = "ADD_TO_REDUNDANCY_LIST",
+        [RENDEZVOUS_REMOVE_FROM_PARTICIPANTS] = "REMOVE_FROM_PARTICIPANTS",
+        [RENDEZVOUS_REMOVE_FROM_WAIT_LIST] = "REMOVE_FROM_WAIT_LIST",
+        [RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST] = "REMOVE_FROM_REDUNDANCY_LIST",
+        [RENDEZVOUS_MARK_COMPLETE] = "MARK_RENDEZVOUS_COMPLETE",
+        [RENDEZVOUS_MARK_CLOSED] = "MARK_RENDEZVOUS_CLOSED",
+        [RENDEZVOUS_SYNC] = "SYNC",
+        [RENDEZVOUS_ERROR_CLOSED] = "ERROR_CLOSED",
+        [RENDEZVOUS_ERROR_TIMEOUT] = "ERROR_TIMEOUT",
+        [RENDEZVOUS_FINISH] = "FINISH",
+        [RENDEZVOUS_GRACEFUL_EXIT] = "GRACEFUL_EXIT",
+    };
+    return names[action];
+}
+
+/* Decision. */
+
 /* This node's entry in the record, or an entry without any flag. */
 static const struct rendezvous_node *own_entry(const struct rendezvous_context *context) {
     static const struct rendezvous_node absent;

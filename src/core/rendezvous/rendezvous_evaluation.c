@@ -1,11 +1,389 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_evaluation.h"
 
-#include "core/rendezvous/rendezvous_action.h"
-#include "core/rendezvous/rendezvous_joining.h"
-#include "core/rendezvous/rendezvous_regroup.h"
-#include "core/rendezvous/rendezvous_renewal.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/rendezvous/rendezvous_decision.h"
 #include "core/rendezvous/rendezvous_serving.h"
+
+/* Whether the last restart may have been a consequence of the loss that is known now. */
+static bool is_refunded(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    return rendezvous_failure_may_be_consequence(&machine->failure, &machine->view.seen,
+        step->event->now,
+        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+}
+
+/* Nodes that are gone. */
+
+struct loss_list {
+    struct node_identity *identities;
+    size_t count;
+    size_t capacity;
+    const struct node_identity *first_participant; /* points into the record; or NULL */
+};
+
+static bool is_lost(
+    struct rendezvous_step *step, const struct rendezvous_node *node, bool with_finished) {
+    const struct rendezvous_machine *machine = step->machine;
+    switch (rendezvous_losses_judge(
+        &machine->losses, &machine->view, node, &machine->settings, machine->link.has_presence)) {
+    case RENDEZVOUS_LOSS_GONE:
+        return true;
+    case RENDEZVOUS_LOSS_FINISHED:
+        return with_finished;
+    case RENDEZVOUS_LOSS_SILENT:
+        return !rendezvous_is_any_node_done(step);
+    case RENDEZVOUS_LOSS_NONE:
+        break;
+    }
+    return false;
+}
+
+static void find_losses(struct rendezvous_step *step, bool with_finished, struct loss_list *list) {
+    const struct rendezvous_state *seen = &step->machine->view.seen;
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct rendezvous_node *node = &seen->nodes[i];
+        if (!is_lost(step, node, with_finished)) {
+            continue;
+        }
+        list->identities = memory_reserve(
+            list->identities, &list->capacity, list->count + 1, sizeof *list->identities);
+        list->identities[list->count++] = node->identity;
+        if (node->is_participant && list->first_participant == NULL) {
+            list->first_participant = &node->identity;
+        }
+    }
+}
+
+bool rendezvous_renew(struct rendezvous_step *step, struct rendezvous_regroup how) {
+    struct loss_list losses = {0};
+    if (how.gone == NULL) {
+        find_losses(step, true, &losses);
+        how.gone = losses.identities;
+        how.gone_count = losses.count;
+    }
+    rendezvous_regroup_apply(rendezvous_draft_begin(step), &step->machine->settings, &how);
+    free(losses.identities);
+    return rendezvous_draft_write(step, false);
+}
+
+static bool expel(struct rendezvous_step *step, const struct node_identity *gone, size_t count) {
+    struct rendezvous_state *draft = rendezvous_draft_begin(step);
+    if (rendezvous_state_take_out(draft, gone, count)) {
+        rendezvous_state_settle(draft, &step->machine->settings);
+    }
+    return rendezvous_draft_write(step, false);
+}
+
+static bool take_out(struct rendezvous_step *step, const struct loss_list *losses) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (losses->count == 0) {
+        return false;
+    }
+    if (losses->first_participant == NULL || !rendezvous_settings_heed_losses(&machine->settings) ||
+        !rendezvous_regroup_is_possible(&machine->view.seen)) {
+        return expel(step, losses->identities, losses->count);
+    }
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    rendezvous_regroup_name_cause(losses->first_participant, "is gone", reason, sizeof reason);
+    return rendezvous_renew(
+        step, (struct rendezvous_regroup){.is_refunded = is_refunded(step), .reason = reason});
+}
+
+/* Removes the nodes that are gone from the record, and begins the next round if one of them was a
+ * participant. */
+static bool rendezvous_take_out_losses(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct loss_list losses = {0};
+    rendezvous_losses_forget(&machine->losses, &machine->view.seen);
+    find_losses(step, false, &losses);
+    bool has_written = take_out(step, &losses);
+    free(losses.identities);
+    return has_written;
+}
+
+/* This node leaves. */
+
+/* A node whose workers are done in the round seen leaves without a write. It stays a participant,
+ * so that the other nodes run on and begin no new round. */
+static bool has_nothing_to_leave(const struct rendezvous_machine *machine) {
+    const struct rendezvous_view *view = &machine->view;
+    return rendezvous_view_self(view) == NULL ||
+           (machine->finish.is_here &&
+               rendezvous_place_round(&machine->place) == view->seen.round &&
+               rendezvous_regroup_is_possible(&view->seen));
+}
+
+bool rendezvous_let_leave(struct rendezvous_step *step, const struct rendezvous_leaving *leaving) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (leaving->count == 0) {
+        return false;
+    }
+    if (leaving->first_participant == NULL ||
+        !rendezvous_settings_heed_losses(&machine->settings) ||
+        !rendezvous_regroup_is_possible(&machine->view.seen)) {
+        return expel(step, leaving->identities, leaving->count);
+    }
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    rendezvous_regroup_name_cause(leaving->first_participant, "has left", reason, sizeof reason);
+    return rendezvous_renew(step, (struct rendezvous_regroup){.gone = leaving->identities,
+                                      .gone_count = leaving->count,
+                                      .is_refunded = is_refunded(step),
+                                      .reason = reason,
+                                      .signal = leaving->signal});
+}
+
+static void leave(struct rendezvous_step *step, bool is_of_round) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct node_identity *me = &machine->view.me;
+    if (has_nothing_to_leave(machine)) {
+        if (rendezvous_serving_holds_back(step)) {
+            (void)(rendezvous_take_out_losses(step) || rendezvous_serve(step));
+            return;
+        }
+        bool is_told = rendezvous_delegating_may_settle(&machine->delegating);
+        if (is_told || rendezvous_view_self(&machine->view) != NULL) {
+            rendezvous_settle(step);
+        }
+        return;
+    }
+    (void)rendezvous_let_leave(step, &(struct rendezvous_leaving){.identities = me,
+                                         .count = 1,
+                                         .first_participant = is_of_round ? me : NULL,
+                                         .signal = machine->purpose.signal});
+}
+
+static void rendezvous_leave_lists(struct rendezvous_step *step) {
+    leave(step, false);
+}
+
+/* This node leaves a complete round, which the other participants continue without it; or it leaves
+ * the list on which it is. When it has nothing to leave, its part is settled. */
+static void rendezvous_leave_round(struct rendezvous_step *step) {
+    leave(step, true);
+}
+
+/* Rounds because workers failed here, or because a node waits. */
+
+/* Begins the next round if workers failed here and no other node has begun it. */
+static bool rendezvous_restart(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (!rendezvous_failure_wants_restart(&machine->failure)) {
+        return false;
+    }
+    if (seen->round != machine->place.ended_round ||
+        !rendezvous_view_is_participant(&machine->view)) {
+        /* The next round has begun, or this node has left. */
+        rendezvous_failure_end(&machine->failure);
+        return false;
+    }
+    if (!rendezvous_regroup_is_possible(seen)) {
+        return false; /* this node will leave the round, as torchrun's nodes do */
+    }
+    return rendezvous_renew(
+        step, (struct rendezvous_regroup){.is_charged = true, .reason = machine->failure.reason});
+}
+
+/* The first node of the round admits the nodes that wait, when it is time. The best time is before
+ * workers have begun to run in the round. */
+static bool rendezvous_admit(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    bool is_mine = !machine->delegating.is_on &&
+                   (rendezvous_view_is_first(&machine->view) || rendezvous_serves_first(machine));
+    bool is_wanted =
+        is_mine && rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
+    return rendezvous_growth_is_due(&machine->growth, is_wanted, step->event->now,
+               machine->settings.scale_up_interval) &&
+           rendezvous_renew(step, (struct rendezvous_regroup){.reason = "a node has joined"});
+}
+
+/* How a node gets from one world into the next by way of the record: it joins by torchrun's rules
+ * (rendezvous_decision), waits beside a round that runs, enters a round that is complete, and
+ * leaves a round that is over. This module sees all parts of a rendezvous machine.
+ * rendezvous_evaluation calls it. */
+
+static bool fail_late(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    snprintf(reason, sizeof reason,
+        "no world came together within the join timeout of %g s: round %lld has %zu of at least "
+        "%d nodes",
+        duration_seconds(machine->settings.join_timeout), (long long)machine->view.seen.round,
+        machine->patience.size_when_late, machine->settings.minimum_nodes);
+    rendezvous_fail(step, reason);
+    return true;
+}
+
+/* Where many nodes may come, one that adds itself to an open round does not wake the watchers. They
+ * have nothing to do until the round is complete, and of many nodes that come at once each would
+ * wake all earlier ones. Few nodes see who is there, so that each can say whom it waits for. */
+static bool concerns_no_watcher(const struct rendezvous_settings *settings,
+    const struct rendezvous_state *draft, enum rendezvous_action action) {
+    return action == RENDEZVOUS_ADD_TO_PARTICIPANTS && !draft->is_complete &&
+           settings->maximum_nodes > RENDEZVOUS_DELEGATES_ABOVE_NODES;
+}
+
+static bool write_action(
+    struct rendezvous_step *step, enum rendezvous_action action, bool is_late) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_settings *settings = &machine->settings;
+    struct rendezvous_state *draft = rendezvous_draft_begin(step);
+    rendezvous_apply(draft, settings, &machine->view.me, action, step->event->wall_now);
+    if (draft->wanted > 0 && !rendezvous_state_has_foreign_participant(draft)) {
+        /* The last call is torchrun's rule; this round waits for `wanted` nodes instead. */
+        draft->has_deadline = false;
+    }
+    (void)rendezvous_regroup_settle(draft, settings, is_late);
+    rendezvous_regroup_park(draft, settings);
+    if (action == RENDEZVOUS_REMOVE_FROM_PARTICIPANTS &&
+        rendezvous_failure_wants_restart(&machine->failure)) {
+        draft->restarts++;
+        rendezvous_regroup_explain(draft, machine->failure.reason);
+    }
+    return rendezvous_draft_write(step, concerns_no_watcher(settings, draft, action));
+}
+
+static bool take_action(struct rendezvous_step *step, enum rendezvous_action action, bool is_late) {
+    switch (action) {
+    case RENDEZVOUS_ADD_TO_PARTICIPANTS:
+    case RENDEZVOUS_ADD_TO_WAIT_LIST:
+    case RENDEZVOUS_ADD_TO_REDUNDANCY_LIST:
+    case RENDEZVOUS_REMOVE_FROM_PARTICIPANTS:
+    case RENDEZVOUS_REMOVE_FROM_WAIT_LIST:
+    case RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST:
+    case RENDEZVOUS_MARK_COMPLETE:
+        return write_action(step, action, is_late);
+    case RENDEZVOUS_ERROR_TIMEOUT:
+        return fail_late(step);
+    case RENDEZVOUS_KEEP_ALIVE: /* the evaluation writes heartbeats itself */
+    case RENDEZVOUS_MARK_CLOSED:
+    case RENDEZVOUS_SYNC:
+    case RENDEZVOUS_ERROR_CLOSED:
+    case RENDEZVOUS_FINISH:
+    case RENDEZVOUS_GRACEFUL_EXIT:
+        break;
+    }
+    return false;
+}
+
+/* Whether this node makes its standby workers ready before it joins. */
+static bool is_held_back(struct rendezvous_step *step) {
+    struct rendezvous_warming *warming = &step->machine->warming;
+    bool begins;
+    bool holds = rendezvous_warming_holds(warming, &step->machine->view, step->event->now, &begins);
+    if (begins) {
+        rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WARM,
+                                       .deadline = warming->end.at});
+    }
+    return holds;
+}
+
+/* This node is not in a complete round. It takes the next step towards one. */
+static bool rendezvous_join(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (is_held_back(step)) {
+        return false;
+    }
+    const struct rendezvous_settings *settings = &machine->settings;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    struct rendezvous_patience *patience = &machine->patience;
+    struct instant now = step->event->now;
+    struct rendezvous_context context = {
+        .node = &machine->view.me,
+        .state = seen,
+        .settings = settings,
+        .is_last_call_over =
+            rendezvous_patience_is_last_call_over(patience, seen, now, settings->last_call_timeout),
+        .is_late = rendezvous_patience_is_late(patience, rendezvous_state_participants(seen), now),
+    };
+    context.is_too_late = rendezvous_patience_is_too_late(patience, now);
+    struct rendezvous_state *draft = rendezvous_draft_begin(step);
+    if (rendezvous_view_is_participant(&machine->view) &&
+        rendezvous_regroup_settle(draft, settings, context.is_late)) {
+        return rendezvous_draft_write(step, false);
+    }
+    return take_action(step, rendezvous_decide_join(&context), context.is_late);
+}
+
+/* No further round follows: some workers are done, so nobody is let in, and nobody goes on without
+ * a node that is lost. */
+static bool is_last_round(const struct rendezvous_machine *machine) {
+    return machine->view.seen.is_draining && !rendezvous_settings_heed_losses(&machine->settings);
+}
+
+/* The same for a node on the wait list or the redundancy list. It has no join deadline as long as
+ * Muster's nodes run. */
+/* By torchrun's rules a spare waits without a deadline, but a node on the wait list only until the
+ * join timeout. */
+static bool rendezvous_wait_beside(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (rendezvous_view_self(&machine->view)->is_redundant ||
+        (rendezvous_regroup_is_possible(&machine->view.seen) && !is_last_round(machine))) {
+        rendezvous_patience_prolong(
+            &machine->patience, step->event->now, machine->settings.join_timeout);
+    }
+    return rendezvous_join(step);
+}
+
+static bool leave_ended_round(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (rendezvous_regroup_is_possible(seen)) {
+        char reason[RENDEZVOUS_MESSAGE_SIZE];
+        rendezvous_place_name_missing(
+            &machine->place, seen, machine->place.ended_round, reason, sizeof reason);
+        return rendezvous_renew(step, (struct rendezvous_regroup){.reason = reason});
+    }
+    struct rendezvous_context context = {
+        .node = &machine->view.me, .state = seen, .settings = &machine->settings};
+    return take_action(step, rendezvous_decide_exit(&context), false);
+}
+
+/* Whether participants have left the complete round, and those that are left are no world. Where
+ * losses are not heeded, a lost node is only taken out of the round. */
+static bool has_lost_participants(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    bool is_too_small =
+        rendezvous_state_participants(seen) < (size_t)machine->settings.minimum_nodes;
+    return !rendezvous_state_is_whole(seen) ||
+           (is_too_small && rendezvous_regroup_is_possible(seen));
+}
+
+/* The others of this round do not exchange their ranks, and this node was not told its own: it has
+ * given up its host just when the round was ranked. The next round is not ranked. */
+static bool lacks_ranks(const struct rendezvous_step *step) {
+    return rendezvous_state_is_ranked(&step->machine->view.seen) &&
+           rendezvous_step_ranks(step).world_size == 0 && !rendezvous_step_is_held(step);
+}
+
+/* This node is in a complete round. It enters the round when its agent asks for a world, or leaves
+ * a round that is over. */
+static bool rendezvous_go_with_round(struct rendezvous_step *step) {
+    struct rendezvous_place *place = &step->machine->place;
+    const struct rendezvous_state *seen = &step->machine->view.seen;
+    if (place->is_in_world) {
+        return false;
+    }
+    /* After a new connection a node may be in the round that it has left, or in an earlier one. */
+    bool is_old = seen->base == place->world.base && seen->round <= place->world.round;
+    if (seen->round != place->ended_round &&
+        (is_old || has_lost_participants(step->machine) || lacks_ranks(step))) {
+        rendezvous_place_give_up(place, seen->round);
+    }
+    if (seen->round == place->ended_round) {
+        return leave_ended_round(step);
+    }
+    if (place->is_join_asked) {
+        rendezvous_tell_world(step);
+    }
+    return false;
+}
+
+/* Evaluation. */
 
 enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *view) {
     static const struct rendezvous_node nobody;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 /* Appends the record's key. */
 void rendezvous_key_write_record(const char *run_id, struct text *out);
@@ -31,9 +31,9 @@ void rendezvous_key_write_changed(const char *run_id, int64_t number, struct tex
 void rendezvous_key_write_protocol(const char *run_id, struct text *out);
 /* The settings with which the job began. Nodes that join later compare theirs with them. */
 void rendezvous_key_write_settings(const char *run_id, struct text *out);
-/* What the nodes of the job run, in short (core/rendezvous/rendezvous_spare). */
+/* What the nodes of the job run, in short (core/rendezvous/rendezvous_waiting). */
 void rendezvous_key_write_program(const char *run_id, struct text *out);
-/* When nodes that wait are let into the running world (agent/rendezvous/agent_admission). */
+/* When nodes that wait are let into the running world (agent/rendezvous/agent_joining). */
 void rendezvous_key_write_admission(const char *run_id, struct text *out);
 /* Which node hosts the store (wire/rendezvous/host_answer), where it may change. */
 void rendezvous_key_write_host(const char *run_id, struct text *out);

@@ -3,14 +3,332 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "core/rendezvous/rendezvous_connection.h"
 #include "core/rendezvous/rendezvous_evaluation.h"
-#include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_serving.h"
 #include "core/rendezvous/rendezvous_step.h"
-#include "core/rendezvous/rendezvous_wishing.h"
+
+/* What a node that delegates wishes follows from what it does: from its goal, its place, and what
+ * failed on it. This module says it, and takes what the host of the store tells. */
+
+static bool may_be_ranked(const struct rendezvous_machine *machine) {
+    return machine->role.role != NULL && machine->role.local_world_size > 0 &&
+           strlen(machine->role.role) < RENDEZVOUS_WISH_ROLE_SIZE;
+}
+
+/* The connection stands. Takes the offer of the host, where there is one and this node may. */
+static void rendezvous_wishing_begin(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_event *event = step->event;
+    bool delegates = machine->settings.delegates && event->connected.offers_delegation &&
+                     event->connected.has_presence && !event->connected.is_host;
+    rendezvous_delegating_begin(&machine->delegating, delegates, may_be_ranked(machine),
+        machine->place.world.round == RENDEZVOUS_NO_ROUND);
+    rendezvous_place_say_nothing(&machine->place);
+    if (machine->delegating.is_on) {
+        rendezvous_link_skip_fetch(&machine->link);
+    }
+}
+
+static void write_itself(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_delegating_end(&machine->delegating);
+    rendezvous_view_begin(&machine->view);
+    rendezvous_patience_count_again(&machine->patience);
+    rendezvous_link_note_change(&machine->link, false);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+        rendezvous_step_present(step);
+    }
+}
+
+/* Takes the event STANDING. A node that is to write the record itself begins to do so. */
+static void rendezvous_wishing_take_standing(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_event *event = step->event;
+    if (!machine->delegating.is_on || !rendezvous_link_is_open(&machine->link)) {
+        return;
+    }
+    if (event->standing.is_withdrawn) {
+        write_itself(step);
+    } else {
+        rendezvous_view_be_told(&machine->view, event->standing.state);
+        rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers);
+        rendezvous_delegating_take_ranks(&machine->delegating, event->standing.state->round,
+            event->standing.is_held, &event->standing.ranks, &event->standing.meeting);
+    }
+}
+
+/* A node whose time to join is over has more to look at than it is told. */
+static bool is_late(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return machine->view.has_record && !seen->is_closed && !machine->place.is_in_world &&
+           rendezvous_patience_is_late(
+               &machine->patience, rendezvous_state_participants(seen), step->event->now);
+}
+
+/* A node that is late has asked to write the record itself. A host that tells it nothing, now or
+ * ever, is not waited for: its store answers, and this node does what is left to do. */
+static bool is_left_alone(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    return machine->delegating.is_on && rendezvous_link_is_open(&machine->link) &&
+           machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART && !machine->place.is_in_world &&
+           (machine->view.has_record
+                   ? rendezvous_patience_is_too_late(&machine->patience, step->event->now)
+                   : moment_has_come(&machine->patience.join_deadline, step->event->now));
+}
+
+/* A node whose time to join is over, and whom the host does not answer, writes the record itself
+ * from now on. The machine calls it in every step, before it decides. */
+static void rendezvous_wishing_let_time_pass(struct rendezvous_step *step) {
+    if (is_left_alone(step)) {
+        write_itself(step);
+    }
+}
+
+static bool is_held_back(const struct rendezvous_machine *machine) {
+    return machine->warming.patience.nanoseconds > 0 &&
+           (!machine->view.has_record || machine->warming.end.is_set);
+}
+
+/* The round in which this node is, although its world is over for this node. */
+static void wish_end_of_round(
+    const struct rendezvous_machine *machine, struct rendezvous_wish *wish) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    if (machine->place.is_in_world || !rendezvous_regroup_is_possible(seen) ||
+        !rendezvous_view_is_participant(&machine->view) ||
+        seen->round != machine->place.ended_round) {
+        return;
+    }
+    wish->ended_round = seen->round;
+    wish->is_charged = rendezvous_failure_wants_restart(&machine->failure);
+    rendezvous_place_name_missing(&machine->place, seen, seen->round, reason, sizeof reason);
+    snprintf(wish->reason, sizeof wish->reason, "%.*s", (int)sizeof wish->reason - 1,
+        wish->is_charged ? machine->failure.reason : reason);
+}
+
+static struct rendezvous_wish wish_to_take_part(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (is_late(step)) {
+        return rendezvous_wish_of(RENDEZVOUS_WISH_OWN);
+    }
+    struct rendezvous_wish wish =
+        rendezvous_wish_of(is_held_back(machine) ? RENDEZVOUS_WISH_LOOK : RENDEZVOUS_WISH_JOIN);
+    if (machine->view.has_record) {
+        wish_end_of_round(machine, &wish);
+    }
+    if (rendezvous_failure_is_doubted(&machine->failure)) {
+        wish.doubted_round = machine->view.seen.round;
+    }
+    return wish;
+}
+
+/* A node that was in a world before may still end its workers when the next round begins. So the
+ * host waits for its word. What it has said of earlier rounds, it need not take back. */
+static void wish_ranks(const struct rendezvous_machine *machine, struct rendezvous_wish *wish) {
+    const struct rendezvous_place *place = &machine->place;
+    if (!machine->delegating.says_role) {
+        return;
+    }
+    wish->local_world_size = machine->role.local_world_size;
+    snprintf(wish->role, sizeof wish->role, "%s", machine->role.role);
+    if (wish->reason[0] == '\0' && place->meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+        wish->meeting = place->meeting; /* the text has room for one of them */
+    } else if (machine->delegating.is_new) {
+        wish->meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
+    }
+}
+
+static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_LOOK);
+    switch (machine->purpose.goal) {
+    case RENDEZVOUS_GOAL_TAKE_PART:
+        wish = wish_to_take_part(step);
+        break;
+    case RENDEZVOUS_GOAL_CLOSE:
+        wish.kind = RENDEZVOUS_WISH_CLOSE;
+        snprintf(wish.reason, sizeof wish.reason, "%.*s", (int)sizeof wish.reason - 1,
+            machine->purpose.message);
+        wish.signal = machine->purpose.signal;
+        break;
+    case RENDEZVOUS_GOAL_LEAVE:
+        wish.kind = RENDEZVOUS_WISH_LEAVE;
+        wish.signal = machine->purpose.signal;
+        break;
+    case RENDEZVOUS_GOAL_NONE:
+    case RENDEZVOUS_GOAL_OVER:
+    case RENDEZVOUS_GOAL_COUNT:
+        break;
+    }
+    if (machine->finish.is_here) {
+        wish.finished_round = rendezvous_place_round(&machine->place);
+    }
+    wish_ranks(machine, &wish);
+    return wish;
+}
+
+/* Says what this node wishes, if that has changed. The machine calls it after every event. */
+static void rendezvous_wishing_say(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!machine->delegating.is_on || !rendezvous_link_is_open(&machine->link) ||
+        machine->purpose.goal == RENDEZVOUS_GOAL_OVER) {
+        return;
+    }
+    struct rendezvous_wish wish = wish_of(step);
+    if (rendezvous_delegating_wish(&machine->delegating, &wish)) {
+        rendezvous_step_present(step);
+    }
+}
+
+/* What a connection to the store, and its loss, mean for a node: under which name it goes on,
+ * whether its world goes on, and what it still believes. Without a register the record ends for the
+ * node with its connection. With one the job goes on at another host: the node keeps its name and a
+ * world that is committed. */
+
+/* After a new connection the node has a new name. Where no host serves presence, only this node
+ * knows that the node of its old name is gone. A host may be told so before it is connected. */
+static void rename_node(struct rendezvous_machine *machine) {
+    if (!machine->link.has_presence || machine->link.is_host) {
+        rendezvous_losses_note(&machine->losses, &machine->view.me, false);
+    }
+    rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
+    rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
+}
+
+/* The store of another host has what is committed. This node is in the same world, as far as it
+ * knows. What it has seen since, it holds against a record that is earlier; but what a host has
+ * told it is no record. */
+static void stay_in_job(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->settings.delegates) {
+        rendezvous_view_begin(&machine->view);
+        machine->view.is_name_kept = true;
+    }
+    rendezvous_failure_forget_roll(&machine->failure, step->event->now,
+        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+    if (machine->place.is_in_world) {
+        rendezvous_patience_end(&machine->patience);
+    }
+}
+
+/* The host has found the former connection ended, and takes the node of that one out. */
+static void come_again(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        rendezvous_end_world(step, "this node has lost its connection, and its place with it");
+    }
+    rendezvous_view_begin(&machine->view);
+    rename_node(machine);
+}
+
+/* Takes the event CONNECTED. */
+static void rendezvous_connection_take(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_event *event = step->event;
+    bool had_connection = machine->link.was_open;
+    bool is_other_store =
+        machine->has_succession && !(machine->settings.delegates &&
+                                       event->connected.is_same_store && !event->connected.is_host);
+    if (machine->purpose.goal == RENDEZVOUS_GOAL_OVER ||
+        !rendezvous_link_open(&machine->link, event->connected.has_presence,
+            event->connected.is_host, event->now, machine->settings.keep_alive_interval)) {
+        return;
+    }
+    if (had_connection && is_other_store) {
+        stay_in_job(step);
+    } else if (had_connection) {
+        come_again(step);
+    } else {
+        rendezvous_view_begin(&machine->view);
+    }
+    rendezvous_wishing_begin(step);
+    rendezvous_step_present(step);
+}
+
+/* A host that was heard while the node tried is not gone, although the node could not connect until
+ * the deadline. It is gone if it has refused: then the deadline has not come yet. */
+static bool is_host_there(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    return step->event->lost.was_heard && machine->link.was_open &&
+           !instant_is_before(now, machine->link.given_up_at) &&
+           instant_is_before(now, machine->patience.join_deadline.at);
+}
+
+static void lose_record(struct rendezvous_step *step, bool was_open) {
+    struct rendezvous_machine *machine = step->machine;
+    const char *reason = step->event->lost.reason;
+    rendezvous_end_world(step, reason);
+    rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
+    bool may_be_there = !machine->link.is_host || step->event->lost.is_own_doing;
+    if ((was_open || is_host_there(step)) && may_be_there) {
+        rendezvous_connect_again(step);
+    } else {
+        rendezvous_fail(step, reason);
+    }
+}
+
+/* Unless its nodes have exchanged what their workers need, the round may never have been committed,
+ * and the next host, which knows nothing of it, may begin another one of its number. So no two
+ * rounds are taken for one, it is given up. */
+static void give_up_begun_world(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!machine->place.is_placed && machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        rendezvous_end_world(step, "the host of the job's store was lost when the round began");
+    }
+}
+
+/* The world goes on. Who was gone is known to the host, and the next one finds out anew. So it does
+ * what the others wish: they say it again. */
+static void seek_host(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_losses_forget_all(&machine->losses);
+    if (!step->event->lost.keeps_hosting) {
+        rendezvous_delegates_clear(&machine->delegates);
+        give_up_begun_world(step);
+    }
+    rendezvous_finish_forget_count(&machine->finish);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_NONE &&
+        machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+        rendezvous_patience_begin(
+            &machine->patience, step->event->now, machine->settings.join_timeout);
+        rendezvous_connect_again(step);
+    }
+}
+
+/* Takes the event CONNECTION_LOST. */
+static void rendezvous_connection_lose(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    bool was_open = rendezvous_link_close(&machine->link);
+    if (step->event->lost.is_host_sought) {
+        seek_host(step);
+        return;
+    }
+    rendezvous_failure_end(&machine->failure);
+    if (!machine->link
+             .is_host) { /* a host is told of each loss once, whatever its own connection */
+        rendezvous_losses_forget_all(&machine->losses);
+    }
+    switch (machine->purpose.goal) {
+    case RENDEZVOUS_GOAL_TAKE_PART:
+        lose_record(step, was_open);
+        break;
+    case RENDEZVOUS_GOAL_CLOSE:
+    case RENDEZVOUS_GOAL_LEAVE:
+        rendezvous_settle(step);
+        break;
+    case RENDEZVOUS_GOAL_NONE:
+    case RENDEZVOUS_GOAL_OVER:
+    case RENDEZVOUS_GOAL_COUNT:
+        break;
+    }
+}
+
+/* Machine. */
 
 static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);

@@ -92,14 +92,12 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "base/random.h"
-#include "core/rendezvous/heartbeat_watch.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/launch/rendezvous_settings.h"
-#include "core/rendezvous/rendezvous_delegates.h"
-#include "core/rendezvous/rendezvous_growth.h"
+#include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_delegation.h"
+#include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/rendezvous/rendezvous_wish.h"
+
+struct rendezvous_machine;
 
 enum rendezvous_event_kind {
     /* asked by the agent */

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/rendezvous/rendezvous_action.h"
 #include "core/rendezvous/rendezvous_decision.h"
+#include "core/rendezvous/rendezvous_evaluation.h"
 #include "core/rendezvous/rendezvous_regroup.h"
-#include "core/rendezvous/rendezvous_renewal.h"
 
 static bool is_over(const struct rendezvous_machine *machine) {
     return machine->purpose.goal == RENDEZVOUS_GOAL_OVER;

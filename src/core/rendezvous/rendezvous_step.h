@@ -10,18 +10,12 @@
 #include <stdbool.h>
 
 #include "base/failure.h"
-#include "core/rendezvous/rendezvous_delegates.h"
-#include "core/rendezvous/rendezvous_delegating.h"
-#include "core/rendezvous/rendezvous_failure.h"
-#include "core/rendezvous/rendezvous_finish.h"
-#include "core/rendezvous/rendezvous_growth.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 #include "core/rendezvous/rendezvous_link.h"
 #include "core/rendezvous/rendezvous_losses.h"
 #include "core/rendezvous/rendezvous_machine.h"
-#include "core/rendezvous/rendezvous_patience.h"
-#include "core/rendezvous/rendezvous_place.h"
-#include "core/rendezvous/rendezvous_view.h"
-#include "core/rendezvous/rendezvous_warming.h"
+#include "core/rendezvous/rendezvous_member.h"
+#include "core/rendezvous/rendezvous_regroup.h"
 
 #define RENDEZVOUS_MESSAGE_SIZE FAILURE_MESSAGE_SIZE
 

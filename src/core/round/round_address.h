@@ -7,6 +7,15 @@
 
 #include "core/round/round_step.h"
 
+/* A part of the round exchange: what the host of the job's store tells the nodes of a round, which
+ * then exchange nothing. It tells the ranks when the round begins; or, when nodes of the round may
+ * still end their old workers, it holds the round, and tells them when all are ready. */
+
+/* The round begins. Returns whether it goes on: what it was told makes sense. */
+bool round_told_begin(struct round_step *step);
+/* All nodes of the round, which was held, are ready. */
+void round_told_take_release(struct round_step *step);
+
 /* The round begins. */
 void round_address_start(struct round_step *step);
 /* The round begins, and the host of the job's store has told the address with it. */

@@ -49,7 +49,7 @@
  * assumes that torchrun's node shares its store.)
  *
  * The ranks and the store of fixed nodes are known beforehand. They have one round for the whole
- * run, and no record. Each node claims its rank (core/round/round_claim), counts itself in `init/`
+ * run, and no record. Each node claims its rank (core/round/round_fixed), counts itself in `init/`
  * and writes its role info, and every node but rank 0 waits only for its ranks. BEGIN comes again
  * for every attempt. When all nodes are Muster's, they also coordinate: a restart on one node
  * restarts all nodes. See core/round/round_fixed, docs/static-rendezvous.md, and
@@ -79,10 +79,19 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/workers/rank_assignment.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/round/round_key.h"
+#include "core/workers/rank_assignment.h"
+
+struct round_exchange;
+struct round_step;
+
+/* A part of the round exchange: the exit barrier, in which a node whose workers are done waits for
+ * the other nodes. Matches barrier() in torch/distributed/elastic/utils/store.py, as
+ * SimpleElasticAgent calls it. */
+
+/* Answers: ADD, WAIT of LAST_MEMBER, and the timer. */
+void round_barrier_take_waited(struct round_step *step);
 
 /* The version that a node writes into its role info. It is raised when the exchange changes
  * incompatibly. */
@@ -302,7 +311,7 @@ struct round_settings {
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
     /* Fixed nodes: the text form of the identity by which this node claims its rank
-     * (core/round/round_claim); borrowed for as long. NULL: it claims none. */
+     * (core/round/round_fixed); borrowed for as long. NULL: it claims none. */
     const char *claim;
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it
      * is the time to BARRIER_LATE: the host waits as long as other nodes need the store. */

@@ -1,14 +1,322 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/round/round_fixed.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/round/round_barrier.h"
-#include "core/round/round_claim.h"
+#include "core/rendezvous/rendezvous_state.h"
+#include "core/round/round_exchange.h"
 #include "core/workers/signal_name.h"
+
+/* How long a node waits for a rank that another one has. It is more than the three minutes after
+ * which a store ends the connection of a machine that does not answer. */
+#define ROUND_CLAIM_SECONDS 200
+
+#define CLAIM_LOOK_SECONDS 1
+#define ADVICE "give each node a rank of its own"
+
+static struct round_key own_key(const struct round_step *step, enum round_key_kind kind) {
+    return round_step_node_key(step, kind, step->exchange->group_rank);
+}
+
+/* "node1 (pid 4711)"; text that is no identity as it is. */
+static void append_name(struct text *out, const char *claim) {
+    struct node_identity identity;
+    if (node_identity_parse(claim, &identity)) {
+        text_append_format(out, "%s (pid %" PRId64 ")", identity.address, identity.pid);
+    } else {
+        text_append(out, claim);
+    }
+}
+
+/* "rank 1 (--node-rank) belongs to another node, node1 (pid 4711)" */
+static struct text *claim_begin_reason(struct round_step *step) {
+    struct text *reason = &step->exchange->reason;
+    text_clear(reason);
+    text_append_format(
+        reason, "rank %d (--node-rank) belongs to another node, ", step->exchange->group_rank);
+    append_name(reason, text_string(&step->exchange->claim.other));
+    return reason;
+}
+
+static void append_own_name(const struct round_step *step, struct text *reason) {
+    text_append(reason, ", and this one is ");
+    append_name(reason, step->exchange->settings.claim);
+}
+
+static void tell(struct round_step *step) {
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_RANK_DISPUTED,
+                              .reason = text_string(&step->exchange->reason)});
+}
+
+/* The node without the rank. */
+
+static void look(struct round_step *step) {
+    round_step_push_key(step, ROUND_EFFECT_GET, own_key(step, ROUND_KEY_CLAIM));
+}
+
+/* The host of the store logs each claim that it refuses, so a node that knows of another one only
+ * looks until that one is gone. */
+static void ask(struct round_step *step) {
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_SET,
+                              .key = own_key(step, ROUND_KEY_CLAIM),
+                              .text = step->exchange->settings.claim});
+    look(step);
+}
+
+static void claim_look_later(struct round_step *step) {
+    struct round_claim *claim = &step->exchange->claim;
+    struct instant next =
+        instant_after(step->event->now, duration_from_seconds(CLAIM_LOOK_SECONDS));
+    struct instant end = claim->other.length > 0
+                             ? instant_earlier(claim->deadline, step->exchange->deadline)
+                             : step->exchange->deadline;
+    round_step_arm_timer(step, instant_earlier(next, end));
+}
+
+static void note_other(struct round_step *step, const char *other) {
+    struct round_claim *claim = &step->exchange->claim;
+    text_clear(&claim->other);
+    text_append(&claim->other, other);
+    claim->is_told = false;
+    claim->since = step->event->now;
+    claim->deadline = instant_after(step->event->now, duration_from_seconds(ROUND_CLAIM_SECONDS));
+}
+
+static void tell_both(struct round_step *step) {
+    struct text *reason = claim_begin_reason(step);
+    append_own_name(step, reason);
+    text_append_format(reason,
+        ": " ADVICE "; this one waits for %d s, in case it has been started again and the other is "
+        "gone",
+        ROUND_CLAIM_SECONDS);
+    step->exchange->claim.is_told = true;
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_SET,
+                              .key = own_key(step, ROUND_KEY_RIVAL),
+                              .text = step->exchange->settings.claim});
+    tell(step);
+}
+
+bool round_claim_begin(struct round_step *step) {
+    if (step->exchange->settings.claim == NULL) {
+        return true;
+    }
+    step->exchange->phase = ROUND_CLAIMING;
+    round_step_push_key(step, ROUND_EFFECT_CHECK, round_step_key(step, ROUND_KEY_CLAIM_SERVED));
+    return false;
+}
+
+bool round_claim_take_checked(struct round_step *step) {
+    if (step->exchange->phase != ROUND_CLAIMING) {
+        return false;
+    }
+    if (step->event->is_present) {
+        ask(step);
+    }
+    return !step->event->is_present;
+}
+
+bool round_claim_take_values(struct round_step *step) {
+    struct round_claim *claim = &step->exchange->claim;
+    const char *found = step->event->values.claim;
+    if (step->exchange->phase != ROUND_CLAIMING) {
+        return false;
+    }
+    if (found != NULL && text_equals(found, step->exchange->settings.claim)) {
+        return true;
+    }
+    if (found == NULL) {
+        text_clear(&claim->other);
+    } else if (!text_equals(found, text_string(&claim->other))) {
+        note_other(step, found);
+    } else if (!claim->is_told) {
+        tell_both(step);
+    }
+    claim_look_later(step);
+    return false;
+}
+
+void round_claim_wait_on(struct round_step *step) {
+    const struct round_claim *claim = &step->exchange->claim;
+    struct instant now = step->event->now;
+    bool is_late = !instant_is_before(now, step->exchange->deadline);
+    bool has_other = claim->other.length > 0;
+    if (has_other && (is_late || !instant_is_before(now, claim->deadline))) {
+        text_append_format(claim_begin_reason(step), ", which is still there after %g s: " ADVICE,
+            duration_seconds(instant_until(claim->since, now)));
+        round_step_end(step, ROUND_EFFECT_JOIN_FAILED);
+    } else if (is_late) {
+        round_step_fail(step, "the job's store at %s does not say whether rank %d is free",
+            step->exchange->settings.where, step->exchange->group_rank);
+    } else if (has_other) {
+        look(step);
+    } else {
+        ask(step);
+    }
+}
+
+/* The node that has it. */
+
+/* A node that waits for the meeting looks whether another one has come with its rank. */
+static void round_claim_look_for_rival(struct round_step *step) {
+    if (step->exchange->settings.claim != NULL) {
+        round_step_push_key(step, ROUND_EFFECT_CHECK, own_key(step, ROUND_KEY_RIVAL));
+    }
+}
+
+void round_claim_take_rival(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    struct text *other = &exchange->claim.other;
+    const char *found = step->event->values.claim;
+    if (exchange->phase != ROUND_JOINING || found == NULL ||
+        text_equals(found, exchange->settings.claim) || text_equals(found, text_string(other))) {
+        return;
+    }
+    text_clear(other);
+    text_append(other, found);
+    text_clear(&exchange->reason);
+    text_append_format(&exchange->reason, "another node has come with rank %d (--node-rank), ",
+        exchange->group_rank);
+    append_name(&exchange->reason, found);
+    append_own_name(step, &exchange->reason);
+    text_append(&exchange->reason, ", which keeps the rank: " ADVICE);
+    tell(step);
+}
+
+void round_claim_clear(struct round_claim *claim) {
+    text_clear(&claim->other);
+    *claim = (struct round_claim){0};
+}
+
+/* Diagnosis. */
+
+/* How long this node waits for the store to answer all questions. */
+#define DIAGNOSIS_SECONDS 2
+
+/* How many missing nodes the reason names. It gives only the number of the others. */
+#define NAMED_NODES 8
+
+static void diagnosis_begin_reason(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    text_clear(&exchange->reason);
+    text_append_format(&exchange->reason,
+        "round %" PRId64 " did not come about within %g s: ", exchange->round,
+        duration_seconds(exchange->settings.timeout));
+}
+
+static void conclude(struct round_step *step, const char *what) {
+    text_append(&step->exchange->reason, what);
+    round_step_end(step, ROUND_EFFECT_JOIN_FAILED);
+}
+
+/* "node 0 (a_1_0) has not …" */
+static void blame(struct round_step *step, int node, const char *what) {
+    round_step_describe_node(step, node, &step->exchange->reason);
+    conclude(step, what);
+}
+
+/* Rank 0 asks for the role infos of the other nodes, one after the other. */
+
+static void examine(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->examined < exchange->node_count) {
+        round_step_push_key(step, ROUND_EFFECT_CHECK,
+            round_step_node_key(step, ROUND_KEY_ROLE_INFO, exchange->examined));
+    } else if (exchange->missing == 0) {
+        conclude(step, "the store answers too slowly");
+    } else {
+        if (exchange->missing > NAMED_NODES) {
+            text_append_format(&exchange->reason, " and %d more", exchange->missing - NAMED_NODES);
+        }
+        conclude(step, exchange->missing == 1 ? " has not reported" : " have not reported");
+    }
+}
+
+static void note_missing(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->missing < NAMED_NODES) {
+        if (exchange->missing > 0) {
+            text_append(&exchange->reason, ", ");
+        }
+        round_step_describe_node(step, exchange->examined, &exchange->reason);
+    }
+    exchange->missing++;
+}
+
+static void diagnose_first(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->address.stage == ROUND_ADDRESS_SEEKING) {
+        conclude(step, "the store does not say what earlier rounds agreed on");
+    } else if (exchange->has_ranks) {
+        blame(step, exchange->address.owner,
+            " has not published the address of its store for the workers");
+    } else {
+        exchange->examined = 1;
+        exchange->missing = 0;
+        examine(step);
+    }
+}
+
+static void blame_first(struct round_step *step) {
+    if (step->event->is_present) {
+        blame(step, 0, " has not assigned the ranks");
+    } else if (round_step_is_foreign(step, 0)) {
+        blame(step, 0,
+            " has not published the address of the workers' store; an agent of torchrun does so "
+            "once, unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 is set for it");
+    } else {
+        blame(step, 0, " has not published the address of the workers' store");
+    }
+}
+
+void round_diagnosis_start(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    exchange->phase = ROUND_DIAGNOSING;
+    round_step_arm_timer(
+        step, instant_after(step->event->now, duration_from_seconds(DIAGNOSIS_SECONDS)));
+    diagnosis_begin_reason(step);
+    if (exchange->has_ranks && exchange->address.stage == ROUND_ADDRESS_KNOWN) {
+        conclude(step, "the host of the job's store could not commit it to the register");
+    } else if (exchange->address.stage == ROUND_ADDRESS_OPENING) {
+        conclude(step, "the store for the workers was not opened");
+    } else if (exchange->is_held) {
+        conclude(step, "not all of its nodes are ready: old workers still end on some of them, or "
+                       "their agents stand still");
+    } else if (round_step_is_first(step)) {
+        diagnose_first(step);
+    } else {
+        round_step_push_key(step, ROUND_EFFECT_CHECK, round_step_key(step, ROUND_KEY_ADDRESS));
+    }
+}
+
+void round_diagnosis_take_checked(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    const struct round_key *key = &step->event->key;
+    if (key->round != exchange->round) {
+        return;
+    }
+    if (!round_step_is_first(step)) {
+        if (key->kind == ROUND_KEY_ADDRESS) {
+            blame_first(step);
+        }
+    } else if (key->kind == ROUND_KEY_ROLE_INFO && key->node == exchange->examined) {
+        if (!step->event->is_present) {
+            note_missing(step);
+        }
+        exchange->examined++;
+        examine(step);
+    }
+}
+
+void round_diagnosis_time_out(struct round_step *step) {
+    diagnosis_begin_reason(step);
+    conclude(step, "the store does not answer");
+}
+
+/* Fixed. */
 
 #define FAILED_WORD "failed "
 #define SIGNAL_WORD "signal "

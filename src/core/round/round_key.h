@@ -42,7 +42,7 @@ enum round_key_kind {
     ROUND_KEY_START,       /* "go", or "failed <node>" */
     ROUND_KEY_END,         /* "restart", "done" or "failed <node>" */
     /* Muster's, of fixed nodes: below the prefix of round_key_write_claims, see
-     * core/round/round_claim. */
+     * core/round/round_fixed. */
     ROUND_KEY_CLAIM_SERVED, /* exists where the store serves claims */
     ROUND_KEY_CLAIM,        /* by node: the node that has the rank */
     ROUND_KEY_RIVAL,        /* by node: another one that would have it */

@@ -13,10 +13,10 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "core/rendezvous/node_identity.h"
-#include "core/workers/rank_assignment.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/round/round_exchange.h"
 #include "core/round/round_key.h"
+#include "core/workers/rank_assignment.h"
 
 enum round_phase {
     ROUND_IDLE,
@@ -168,5 +168,13 @@ bool round_step_awaits_commit(struct round_step *step);
 void round_step_join(struct round_step *step);
 /* Rank 0: waits for the role infos, unless it does already. */
 void round_step_gather(struct round_step *step);
+
+/* A part of the round exchange: which keys of earlier rounds rank 0 has deleted. All nodes are in
+ * its round, so no node needs the round before the previous one. Of rounds whose ranks the host of
+ * the store has told, the nodes have written no keys, and a job of thousands need not delete them.
+ * Beside torchrun's nodes the keys stay, because addresses are looked for in earlier rounds. */
+
+/* A round begins. The exchange knows its nodes, and whether they are told their ranks. */
+void round_clearing_note_begin(struct round_step *step);
 
 #endif

@@ -4,10 +4,131 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_choice.h"
-#include "core/standby/standby_looking.h"
+
+bool standby_failures_take_death(struct standby_failures *failures, struct duration *out_pause) {
+    if (++failures->deaths >= STANDBY_DEATHS_MAXIMUM) {
+        return false;
+    }
+    *out_pause = duration_from_seconds(STANDBY_BACKOFF_SECONDS << (failures->deaths - 1));
+    return true;
+}
+
+bool standby_failures_take_unsuited(struct standby_failures *failures, bool is_new, int told) {
+    failures->cuts += is_new ? 1 : 0;
+    return failures->cuts <= STANDBY_CUTS_MAXIMUM && told < failures->cuts;
+}
+
+/* Choice. */
+
+bool standby_is_for_python(const struct launch_config *config) {
+    return config->entry != LAUNCH_ENTRY_PROGRAM;
+}
+
+static bool may_restart(const struct launch_config *config) {
+    return config->max_restarts > 0 || config->maximum_nodes > config->minimum_nodes;
+}
+
+enum standby_choice standby_choose(
+    const struct launch_config *config, int worker_count, int cpu_count) {
+    if (config->standby == LAUNCH_STANDBY_OFF) {
+        return STANDBY_CHOICE_OFF;
+    }
+    if (!may_restart(config)) {
+        return STANDBY_CHOICE_NO_RESTART;
+    }
+    if (config->standby == LAUNCH_STANDBY_AUTO && !standby_is_for_python(config)) {
+        return STANDBY_CHOICE_NO_PYTHON;
+    }
+    if (config->standby == LAUNCH_STANDBY_AUTO && worker_count > cpu_count / 2) {
+        return STANDBY_CHOICE_FEW_CPUS;
+    }
+    return STANDBY_CHOICE_WANTED;
+}
+
+bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size) {
+    return available / STANDBY_MEMORY_PART / (uint64_t)worker_count >= size;
+}
+
+/* Looking. */
+
+/* Looks at quiet workers of which none has said hello, before that is told. */
+#define SILENT_LOOKS 3
+/* Between a look at workers that import and the next one, at least. */
+#define SHORTEST_PAUSE_MILLISECONDS 100
+/* When they have imported last is known as exactly as they are looked at: so often while they may
+ * become quiet. */
+#define LOOKS_UNTIL_QUIET 4
 
 #define NEVER ((struct instant){INT64_MAX})
+
+void standby_looking_init(struct standby_looking *looking, struct duration after) {
+    *looking = (struct standby_looking){.after = after};
+    looking->next = NEVER;
+}
+
+static struct duration short_pause(const struct standby_looking *looking, int64_t missing) {
+    int64_t shortest = duration_from_milliseconds(SHORTEST_PAUSE_MILLISECONDS).nanoseconds;
+    int64_t pause = looking->after.nanoseconds / LOOKS_UNTIL_QUIET;
+    pause = missing < pause ? missing : pause;
+    return (struct duration){pause > shortest ? pause : shortest};
+}
+
+void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart) {
+    looking->is_running = may_restart;
+    looking->is_quiet = false;
+    looking->pause = looking->after;
+    looking->next =
+        may_restart ? instant_after(now, short_pause(looking, looking->after.nanoseconds)) : NEVER;
+}
+
+void standby_looking_end(struct standby_looking *looking) {
+    looking->is_running = false;
+    looking->is_quiet = false;
+    looking->next = NEVER;
+}
+
+bool standby_looking_is_due(struct standby_looking *looking, struct instant now) {
+    if (instant_is_before(now, looking->next)) {
+        return false;
+    }
+    looking->next = NEVER;
+    return true;
+}
+
+static struct duration longer(struct duration pause) {
+    struct duration longest = duration_from_seconds(STANDBY_LOOK_SECONDS);
+    bool is_longest = pause.nanoseconds >= longest.nanoseconds / 2;
+    return is_longest ? longest : (struct duration){2 * pause.nanoseconds};
+}
+
+bool standby_looking_take(
+    struct standby_looking *looking, struct instant now, struct duration quiet, size_t modules) {
+    int64_t missing = looking->after.nanoseconds - quiet.nanoseconds;
+    if (!looking->is_running) {
+        return false;
+    }
+    looking->modules = modules;
+    if (missing > 0) {
+        looking->next = instant_after(now, short_pause(looking, missing));
+        return false;
+    }
+    looking->is_quiet = true;
+    looking->pause = longer(looking->pause);
+    looking->next = instant_after(now, looking->pause);
+    return true;
+}
+
+bool standby_looking_note_silence(struct standby_looking *looking) {
+    if (looking->has_told_silent || ++looking->silent_looks < SILENT_LOOKS) {
+        return false;
+    }
+    looking->has_told_silent = true;
+    return true;
+}
+
+/* Plan. */
+
+#define STANDBY_STILL_AWAITED_SECONDS 60
 
 struct spare {
     enum standby_state state;

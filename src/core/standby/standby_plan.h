@@ -47,8 +47,89 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/standby/standby_failures.h"
-#include "core/workers/process_exit.h"
+#include "core/launch/launch_config.h"
+#include "core/workers/worker_group.h"
+
+/* What may go wrong with standby workers, and how often, until there are none any more: they die,
+ * or have imported modules that nobody may import before the program runs. */
+
+/* After the first death; it doubles with each. */
+#define STANDBY_BACKOFF_SECONDS 60
+#define STANDBY_DEATHS_MAXIMUM 3
+/* How often the list of modules may become shorter. */
+#define STANDBY_CUTS_MAXIMUM 8
+
+struct standby_failures {
+    int deaths;
+    int cuts; /* of the list */
+};
+
+/* One has died. True: another may be started after `out_pause`. */
+bool standby_failures_take_death(struct standby_failures *failures, struct duration *out_pause);
+
+/* One that was started when the list had been cut `told` times cannot be used. `is_new`: the list
+ * has become shorter by what it has named. True: another may be started, since it is told of a
+ * list that this one did not know. */
+bool standby_failures_take_unsuited(struct standby_failures *failures, bool is_new, int told);
+
+/* Whether a job is to have standby workers at all, and for what kind of program. */
+
+/* Whether there are to be standby workers, or why not. */
+enum standby_choice {
+    STANDBY_CHOICE_WANTED,
+    STANDBY_CHOICE_OFF,
+    STANDBY_CHOICE_NO_RESTART, /* workers are never started again */
+    STANDBY_CHOICE_NO_PYTHON,  /* auto: nobody knows whether the program would wait */
+    STANDBY_CHOICE_FEW_CPUS,   /* auto: there are less than two for each worker */
+};
+
+/* Workers are started again only where failures may cost a restart, or where nodes come and go.
+ * `cpu_count` is of those on which this process may run. */
+enum standby_choice standby_choose(
+    const struct launch_config *config, int worker_count, int cpu_count);
+
+/* With --standby auto, standby workers may take this part of the memory that is available. `size`
+ * is that of one, in bytes. */
+#define STANDBY_MEMORY_PART 20
+bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size);
+
+/* Whether the workers are run by a Python interpreter, so that the hook can reach them. */
+bool standby_is_for_python(const struct launch_config *config);
+
+/* When the performer looks at what the workers have recorded, and whether they are quiet: none of
+ * them has imported anything for a while. What follows from that is the plan's. */
+
+/* The longest time between two looks. */
+#define STANDBY_LOOK_SECONDS 300
+
+struct standby_looking {
+    bool is_running;       /* workers run, and there may be another attempt */
+    bool is_quiet;         /* they were at the last look */
+    struct instant next;   /* look; INT64_MAX: none is planned */
+    struct duration after; /* for how long quiet workers have imported nothing */
+    struct duration pause;
+    size_t modules; /* that were imported, at the last look */
+    int silent_looks;
+    bool has_told_silent;
+};
+
+void standby_looking_init(struct standby_looking *looking, struct duration after);
+
+/* The workers run. `may_restart`: there may be another attempt; else nobody looks. */
+void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart);
+void standby_looking_end(struct standby_looking *looking);
+
+/* Whether it is time for a look. If so, none is planned until its result is taken. */
+bool standby_looking_is_due(struct standby_looking *looking, struct instant now);
+
+/* The result of a look: the time since the last import of any worker, and how many modules were
+ * imported. Returns whether the workers run and are quiet. */
+bool standby_looking_take(
+    struct standby_looking *looking, struct instant now, struct duration quiet, size_t modules);
+
+/* The workers are quiet, and none has said hello. Returns true once, when that has been so several
+ * times. */
+bool standby_looking_note_silence(struct standby_looking *looking);
 
 /* How long a spare may take until it has reached the hook. */
 #define STANDBY_WARMING_SECONDS 120
@@ -60,7 +141,6 @@
 #define STANDBY_SETTLED_SECONDS 20
 /* After how long of waiting for spares that is said, and how often then. */
 #define STANDBY_AWAITED_SECONDS 30
-#define STANDBY_STILL_AWAITED_SECONDS 60
 
 enum standby_state {
     STANDBY_ABSENT,

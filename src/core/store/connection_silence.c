@@ -53,3 +53,15 @@ struct duration connection_silence_earliest(struct duration pause) {
     int64_t longest = duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS).nanoseconds;
     return (struct duration){pause.nanoseconds < longest ? pause.nanoseconds : longest / 2};
 }
+
+/* Connection calm. */
+
+bool connection_calm_look(struct connection_calm *calm, struct connection_hearing hearing,
+    struct duration after, struct instant now) {
+    bool is_lossy =
+        hearing.resent != calm->resent || connection_silence_is_unusual(hearing.silent_for);
+    if (is_lossy || !calm->has_begun) {
+        *calm = (struct connection_calm){now, hearing.resent, true};
+    }
+    return instant_until(calm->since, now).nanoseconds >= after.nanoseconds;
+}

@@ -16,6 +16,7 @@
 #define MUSTER_CORE_STORE_CONNECTION_SILENCE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/duration.h"
 
@@ -50,5 +51,32 @@ struct duration connection_silence_pause(const struct connection_silence *silenc
 /* How much earlier than after `pause` the look may come: not at all when it is at the moment at
  * which doubt begins or ends. */
 struct duration connection_silence_earliest(struct duration pause);
+
+/* Whether signs of life have to be sent over a connection. A network that loses packets needs them:
+ * of the kernel's own probes the first ones that are lost count, while a sign is sent again and
+ * again until it is acknowledged (core/store/connection_silence). Where no packet was lost for
+ * long, the connection is calm: the probes of both kernels tell as much as signs would, and they
+ * wake no process. A host with thousands of nodes does nothing then. The first packet that is lost
+ * ends the calm.
+ *
+ * This module decides. Who has the connection measures, at each of its looks. TorchElastic has
+ * nothing like it. */
+
+/* A zeroed struct is valid: nothing is known of the connection. */
+struct connection_calm {
+    struct instant since; /* no packet was lost after this */
+    uint32_t resent;      /* packets that were sent again until then */
+    bool has_begun;
+};
+
+/* What was heard of the connection: since when nothing, and how many packets were sent again. */
+struct connection_hearing {
+    struct duration silent_for;
+    uint32_t resent;
+};
+
+/* One look. Whether the connection is calm: no packet was lost for `after`. */
+bool connection_calm_look(struct connection_calm *calm, struct connection_hearing hearing,
+    struct duration after, struct instant now);
 
 #endif

@@ -117,3 +117,242 @@ static bool list_key(void *context, struct slice key, void *value) {
 void file_store_contents_list(const struct file_store_contents *contents, struct slice *out_keys) {
     table_each(contents->table, list_key, &out_keys);
 }
+
+/* File store answer. */
+
+/* One request, and the answer that it gets. */
+struct question {
+    struct file_store_answer *answer;
+    const struct file_store_contents *contents;
+    const struct store_request *request;
+};
+
+void file_store_answer_clear(struct file_store_answer *answer) {
+    free(answer->records);
+    free(answer->blobs);
+    bytes_clear(&answer->joined);
+    *answer = (struct file_store_answer){0};
+}
+
+static void start(struct file_store_answer *answer) {
+    answer->is_waiting = false;
+    answer->reply = (struct store_reply){.kind = STORE_REPLY_NONE};
+    answer->record_count = 0;
+    answer->reason = NULL;
+    answer->joined.length = 0;
+}
+
+static enum failure_code refuse(
+    const struct question *question, enum failure_code code, const char *reason) {
+    start(question->answer);
+    question->answer->reason = reason;
+    return code;
+}
+
+static void append_record(const struct question *question, struct file_store_record record) {
+    struct file_store_answer *answer = question->answer;
+    answer->records = memory_reserve(answer->records, &answer->record_capacity,
+        answer->record_count + 1, sizeof *answer->records);
+    answer->records[answer->record_count++] = record;
+}
+
+static void append_value(const struct question *question, struct slice key, struct slice value) {
+    append_record(question, (struct file_store_record){.key = key, .value = value});
+}
+
+static void reply_byte(const struct question *question, uint8_t byte) {
+    question->answer->reply = (struct store_reply){.kind = STORE_REPLY_BYTE, .byte = byte};
+}
+
+static void reply_integer(const struct question *question, int64_t integer) {
+    question->answer->reply = (struct store_reply){.kind = STORE_REPLY_INTEGER, .integer = integer};
+}
+
+static void reply_blob(const struct question *question, struct slice blob) {
+    question->answer->reply = (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = blob};
+}
+
+static struct slice *reply_list(
+    const struct question *question, enum store_reply_kind kind, size_t count) {
+    struct file_store_answer *answer = question->answer;
+    answer->blobs =
+        memory_reserve(answer->blobs, &answer->blob_capacity, count, sizeof *answer->blobs);
+    answer->reply =
+        (struct store_reply){.kind = kind, .list = {.items = answer->blobs, .count = count}};
+    return answer->blobs;
+}
+
+/* The value of a key; empty when the key has none. */
+static struct slice value_of(const struct question *question, struct slice key) {
+    struct slice value = {0};
+    (void)file_store_contents_find(question->contents, key, &value);
+    return value;
+}
+
+static bool has_keys(const struct question *question, const struct slice *keys, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!file_store_contents_find(question->contents, keys[i], NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum failure_code answer_nothing(const struct question *question) {
+    (void)question;
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_ping(const struct question *question) {
+    question->answer->reply =
+        (struct store_reply){.kind = STORE_REPLY_NONCE, .nonce = question->request->nonce};
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_set(const struct question *question) {
+    append_value(question, question->request->key, question->request->value);
+    return FAILURE_NONE;
+}
+
+/* For a missing key only an empty expected value matches. Any other expected value is the reply. */
+static enum failure_code answer_compare_set(const struct question *question) {
+    const struct store_request *request = question->request;
+    struct slice current = {0};
+    bool is_missing = !file_store_contents_find(question->contents, request->key, &current);
+    if (slice_equals(current, request->expected)) {
+        append_value(question, request->key, request->value);
+        reply_blob(question, request->value);
+    } else {
+        reply_blob(question, is_missing ? request->expected : current);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_get(const struct question *question) {
+    reply_blob(question, value_of(question, question->request->key));
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_add(const struct question *question) {
+    struct slice current = value_of(question, question->request->key);
+    int64_t value = 0;
+    if (current.length > 0 && store_counter_parse(current, &value) != FAILURE_NONE) {
+        return refuse(question, FAILURE_PROTOCOL, "the value is no number");
+    }
+    value = (int64_t)((uint64_t)value + (uint64_t)question->request->number);
+    append_value(
+        question, question->request->key, store_counter_format(value, question->answer->counter));
+    reply_integer(question, value);
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_check(const struct question *question) {
+    const struct store_request *request = question->request;
+    bool is_ready = has_keys(question, request->keys, request->count);
+    reply_byte(question, is_ready ? STORE_READY : STORE_NOT_READY);
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_wait(const struct question *question) {
+    const struct store_request *request = question->request;
+    question->answer->is_waiting = !has_keys(question, request->keys, request->count);
+    reply_byte(question, STORE_STOP_WAITING);
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_count_keys(const struct question *question) {
+    reply_integer(question, (int64_t)file_store_contents_count(question->contents));
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_delete(const struct question *question) {
+    struct slice key = question->request->key;
+    bool is_there = has_keys(question, &key, 1);
+    if (is_there) {
+        append_record(question, (struct file_store_record){.key = key, .is_removal = true});
+    }
+    reply_integer(question, is_there ? 1 : 0);
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_append(const struct question *question) {
+    const struct store_request *request = question->request;
+    struct bytes *joined = &question->answer->joined;
+    struct slice current = value_of(question, request->key);
+    if (bytes_append(joined, current.data, current.length) != FAILURE_NONE ||
+        bytes_append(joined, request->value.data, request->value.length) != FAILURE_NONE) {
+        return refuse(question, FAILURE_LIMIT, "the value would be too long");
+    }
+    append_value(question, request->key, bytes_slice(joined));
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_multi_get(const struct question *question) {
+    const struct store_request *request = question->request;
+    struct slice *blobs = reply_list(question, STORE_REPLY_BLOBS, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        blobs[i] = value_of(question, request->keys[i]);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_multi_set(const struct question *question) {
+    const struct store_request *request = question->request;
+    for (size_t i = 0; i < request->count; i++) {
+        append_value(question, request->keys[i], request->values[i]);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code answer_list_keys(const struct question *question) {
+    size_t count = file_store_contents_count(question->contents);
+    file_store_contents_list(question->contents, reply_list(question, STORE_REPLY_KEYS, count));
+    return FAILURE_NONE;
+}
+
+/* A FileStore does not offer the operations that are not in this table. */
+static const struct {
+    enum failure_code (*answer)(const struct question *question);
+    bool writes;
+} operations[STORE_OPERATION_COUNT] = {
+    [STORE_VALIDATE] = {answer_nothing, false},
+    [STORE_SET] = {answer_set, true},
+    [STORE_COMPARE_SET] = {answer_compare_set, true},
+    [STORE_GET] = {answer_get, false},
+    [STORE_ADD] = {answer_add, true},
+    [STORE_CHECK] = {answer_check, false},
+    [STORE_WAIT] = {answer_wait, false},
+    [STORE_COUNT_KEYS] = {answer_count_keys, false},
+    [STORE_DELETE] = {answer_delete, true},
+    [STORE_APPEND] = {answer_append, true},
+    [STORE_MULTI_GET] = {answer_multi_get, false},
+    [STORE_MULTI_SET] = {answer_multi_set, true},
+    [STORE_PING] = {answer_ping, false},
+    [STORE_LIST_KEYS] = {answer_list_keys, false},
+};
+
+bool file_store_request_writes(enum store_operation operation) {
+    return operations[operation].writes;
+}
+
+enum failure_code file_store_answer_find(struct file_store_answer *answer,
+    const struct file_store_contents *contents, const struct store_request *request,
+    bool waits_first) {
+    const struct question question = {answer, contents, request};
+    start(answer);
+    if (operations[request->operation].answer == NULL) {
+        return refuse(&question, FAILURE_UNSUPPORTED, "a FileStore does not offer this");
+    }
+    bool is_list = request->operation == STORE_MULTI_GET;
+    if (waits_first && !has_keys(&question, is_list ? request->keys : &request->key,
+                           is_list ? request->count : 1)) {
+        answer->is_waiting = true;
+        return FAILURE_NONE;
+    }
+    enum failure_code code = operations[request->operation].answer(&question);
+    if (code == FAILURE_NONE &&
+        !file_store_contents_have_room(contents, answer->records, answer->record_count)) {
+        code = refuse(&question, FAILURE_LIMIT, "the FileStore has no room for this");
+    }
+    return code;
+}

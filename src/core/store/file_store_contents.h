@@ -2,7 +2,7 @@
 /* The contents of the file of a FileStore up to some point: the latest value of each key. They are
  * found by taking the records of the file one after the other, as PyTorch's FileStore does for its
  * cache (c10d/FileStore.cpp). Keys are those of the file, with their leading '/'.
- * wire/file_store_codec spells the records, and core/file_store_answer knows what requests mean. */
+ * wire/store/file_store_codec spells the records. */
 #ifndef MUSTER_CORE_STORE_FILE_STORE_CONTENTS_H
 #define MUSTER_CORE_STORE_FILE_STORE_CONTENTS_H
 
@@ -11,6 +11,8 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
+#include "core/store/store_counter.h"
+#include "core/store/store_request.h"
 
 /* One record: from it on a key has a value, or has none. Borrowed. */
 struct file_store_record {
@@ -61,5 +63,43 @@ size_t file_store_contents_count(const struct file_store_contents *contents);
 /* Writes the names of these keys to `out_keys`, which must have room for all of them. They are
  * borrowed until the next record. */
 void file_store_contents_list(const struct file_store_contents *contents, struct slice *out_keys);
+
+/* The answer to a request to a FileStore, and the records that the request appends to its file. It
+ * is a pure function of the contents of the file and of the request. The contents change only when
+ * the records are read back from the file, so a record that could not be written has no effect.
+ *
+ * The operations mean the same as in PyTorch's FileStore (c10d/FileStore.cpp), with these
+ * differences. DELETE tells whether the key had a value, and appends nothing if it had none
+ * (PyTorch always says yes). MULTI_GET gives an empty value for a missing key, as TCPStore does.
+ * MULTI_SET and APPEND happen at once and not step by step. An empty value counts as zero for ADD,
+ * unlike in TCPStore. */
+
+/* A zeroed struct is valid. It may be used for many answers, one after the other. */
+struct file_store_answer {
+    bool is_waiting;          /* there is no answer yet: ask again when the file has changed */
+    struct store_reply reply; /* borrows from request, contents and this struct */
+    struct file_store_record *records; /* the `record_count` records to append; they borrow too */
+    size_t record_count;
+    const char *reason; /* fixed text: why the request has failed */
+
+    size_t record_capacity;
+    struct slice *blobs; /* the items of a list reply */
+    size_t blob_capacity;
+    struct bytes joined; /* the new value of an APPEND */
+    uint8_t counter[STORE_COUNTER_SIZE];
+};
+
+void file_store_answer_clear(struct file_store_answer *answer);
+
+/* Finds the answer. With `waits_first` a GET or MULTI_GET waits until its keys exist.
+ * FAILURE_UNSUPPORTED for queues, barriers and operations on connections. FAILURE_PROTOCOL for ADD
+ * to a value that is not a number. FAILURE_LIMIT when the contents have no room for the records.
+ * After a failure `reason` is set and there is no record to append. */
+__attribute__((warn_unused_result)) enum failure_code file_store_answer_find(
+    struct file_store_answer *answer, const struct file_store_contents *contents,
+    const struct store_request *request, bool waits_first);
+
+/* Whether the operation may append records, and so needs the lock of a writer. */
+bool file_store_request_writes(enum store_operation operation);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 /* An array that is larger than this is freed at the reset. */
 #define KEPT_EFFECTS 1024

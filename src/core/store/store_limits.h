@@ -7,6 +7,7 @@
 #define MUSTER_CORE_STORE_STORE_LIMITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct store_limits {
     size_t key_bytes;          /* decoder: one key, with its leading '/' */
@@ -30,5 +31,53 @@ struct store_limits {
         .unread_bytes = (size_t)1 << 20,                                                           \
         .connections = 131072,                                                                     \
     })
+
+/* How much memory a store may take: what the user has asked for, or a part of what there is. Values
+ * only; host/machine/memory_limit knows how much there is. */
+
+/* The smallest store that one may wish. */
+#define STORE_MEMORY_LEAST ((uint64_t)1 << 20)
+
+/* What the user has asked for. A zeroed struct: nothing. */
+struct store_memory {
+    uint64_t bytes;
+    int percent; /* of the memory that there is; when `bytes` is 0 */
+};
+
+/* The default limits, for the memory that was asked for. `available_bytes` is the memory that this
+ * process may use. The limits of one request and of one reply are lowered where the memory is
+ * small, since each client may have one. */
+struct store_limits store_memory_limits(const struct store_memory *asked, uint64_t available_bytes);
+
+/* The part of the limit that only the agents' own keys may use (store_table_own). */
+size_t store_memory_reserve(size_t memory_bytes);
+
+/* How many files an agent must be able to have open in order to serve its job's store to so many
+ * nodes, and how many it keeps from the clients of its stores, so that whoever connects leaves it
+ * what it needs to start its workers. Values only; host/loop/descriptor_limit knows how many it may
+ * have. TorchElastic has nothing like it: there nodes that find no descriptor left fail one by one,
+ * without saying why. */
+
+/* What the agent has open before its first worker: its own ends of the connections, event loops. */
+#define STORE_DESCRIPTORS_OWN UINT64_C(48)
+/* The connections of a node to the job's store. */
+#define STORE_DESCRIPTORS_OF_NODE UINT64_C(3)
+
+/* What an agent needs to start so many workers: their log files, pipes and pidfds, those of as many
+ * that stand by, and some for itself. */
+uint64_t store_descriptors_for_workers(uint64_t workers);
+
+/* How much of this is kept from clients under a limit: not so much that none are served. */
+uint64_t store_descriptors_kept(uint64_t wanted, uint64_t limit);
+
+/* How many clients of a store of so many nodes may be there at once, under a limit, that have not
+ * proved themselves yet. All nodes may come at the same moment. */
+uint64_t store_descriptors_unproven(uint64_t nodes, uint64_t limit);
+
+/* For so many nodes with so many connections each, beside what is kept. */
+uint64_t store_descriptors_needed(uint64_t nodes, uint64_t connections_of_node, uint64_t kept);
+
+/* How many nodes can be served under a limit. `connections_of_node` is not 0. */
+uint64_t store_descriptors_nodes(uint64_t limit, uint64_t connections_of_node, uint64_t kept);
 
 #endif

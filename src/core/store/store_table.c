@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/store/store_apply.h"
-#include "core/store/store_census.h"
-#include "core/store/store_memory.h"
+#include "core/store/store_limits.h"
+#include "core/store/store_step.h"
 
 struct store_table {
     struct store_entries entries;

@@ -1,14 +1,808 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/succession/succession_machine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/succession/succession_handover.h"
-#include "core/succession/succession_hosting.h"
-#include "core/succession/succession_step.h"
+
+#define SUCCESSION_TURN_MILLISECONDS 20
+
+struct succession_step {
+    struct succession_machine *machine;
+    const struct succession_event *event;
+    struct succession_effects *effects;
+};
+
+static void succession_give_up(struct succession_step *step);
+static bool succession_is_news(
+    const struct rendezvous_state *seen, const struct rendezvous_state *known);
+
+void succession_majority_clear(struct succession_majority *majority) {
+    free(majority->missing);
+    node_table_clear(&majority->places);
+    *majority = (struct succession_majority){0};
+}
+
+static struct succession_missing *find(
+    const struct succession_majority *majority, const struct node_identity *identity) {
+    struct node_identity process = node_identity_of_process(identity);
+    size_t place = node_table_find(&majority->places, &process);
+    return place == NODE_TABLE_ABSENT ? NULL : &majority->missing[place];
+}
+
+static void keep_place(struct succession_majority *majority, size_t place) {
+    struct node_identity process = node_identity_of_process(&majority->missing[place].identity);
+    node_table_put(&majority->places, &process, place);
+}
+
+void succession_majority_miss(struct succession_majority *majority,
+    const struct node_identity *identity, struct instant now) {
+    struct succession_missing *missing = find(majority, identity);
+    if (missing == NULL) {
+        majority->missing = memory_reserve(
+            majority->missing, &majority->capacity, majority->count + 1, sizeof *majority->missing);
+        missing = &majority->missing[majority->count];
+        *missing = (struct succession_missing){.identity = *identity};
+        keep_place(majority, majority->count++);
+    }
+    missing->missed_at = now;
+    missing->is_back = false;
+}
+
+void succession_majority_see(
+    struct succession_majority *majority, const struct rendezvous_state *record) {
+    for (size_t i = 0; i < majority->count; i++) {
+        majority->missing[i].is_back = false;
+    }
+    for (size_t i = 0; i < record->count && majority->count > 0; i++) {
+        struct succession_missing *missing = find(majority, &record->nodes[i].identity);
+        if (missing != NULL) {
+            missing->is_back = true;
+        }
+    }
+}
+
+/* The participants of the committed world, by their processes. The caller clears the table. */
+static struct node_table list_participants(const struct rendezvous_state *committed) {
+    struct node_table table = {0};
+    for (size_t i = 0; i < committed->count; i++) {
+        if (committed->nodes[i].is_participant) {
+            struct node_identity process = node_identity_of_process(&committed->nodes[i].identity);
+            node_table_put(&table, &process, i);
+        }
+    }
+    return table;
+}
+
+static const struct rendezvous_node *participant(const struct succession_missing *missing,
+    const struct rendezvous_state *committed, const struct node_table *participants) {
+    struct node_identity process = node_identity_of_process(&missing->identity);
+    size_t place = node_table_find(participants, &process);
+    return place == NODE_TABLE_ABSENT ? NULL : &committed->nodes[place];
+}
+
+void succession_majority_forget(struct succession_majority *majority,
+    const struct rendezvous_state *committed, struct instant until) {
+    size_t kept = 0;
+    if (majority->count == 0) {
+        return;
+    }
+    struct node_table participants = list_participants(committed);
+    node_table_clear(&majority->places);
+    for (size_t i = 0; i < majority->count; i++) {
+        const struct succession_missing *missing = &majority->missing[i];
+        const struct rendezvous_node *node = participant(missing, committed, &participants);
+        /* Who is done may be gone: it is missed by nobody. */
+        bool is_in_world = node != NULL && !node->is_done;
+        if (instant_is_before(until, missing->missed_at) || is_in_world) {
+            majority->missing[kept] = *missing;
+            keep_place(majority, kept++);
+        }
+    }
+    majority->count = kept;
+    node_table_clear(&participants);
+}
+
+bool succession_majority_is_missing(struct succession_majority *majority,
+    const struct rendezvous_state *committed, const struct node_identity *self) {
+    size_t all = 0;
+    size_t missing_count = 0;
+    bool has_self = false;
+    if (majority->count == 0) {
+        return false;
+    }
+    struct node_table participants = list_participants(committed);
+    for (size_t i = 0; i < committed->count; i++) {
+        if (committed->nodes[i].is_participant) {
+            all += committed->nodes[i].is_done ? 0 : 1;
+            has_self =
+                has_self || node_identity_is_same_process(&committed->nodes[i].identity, self);
+        }
+    }
+    for (size_t i = 0; i < majority->count; i++) {
+        struct succession_missing *missing = &majority->missing[i];
+        const struct rendezvous_node *node = participant(missing, committed, &participants);
+        bool is_done = node != NULL && node->is_done;
+        bool is_in = node != NULL && !is_done;
+        missing->was_in_world = missing->was_in_world || is_in;
+        if (missing->was_in_world && !missing->is_back && !is_done) {
+            missing_count++;
+            all += is_in ? 0 : 1;
+        }
+    }
+    node_table_clear(&participants);
+    return has_self && 2 * missing_count > all;
+}
+
+/* Silence. */
+
+/* How often a node that hears nothing of the host looks. Less than that is no silence. */
+#define SUCCESSION_LOOK_MILLISECONDS 500
+
+#define RENEWALS_MISSED 2
+
+static struct duration limit_of(struct duration silence_timeout) {
+    int64_t least =
+        duration_from_milliseconds(RENEWALS_MISSED * SUCCESSION_RENEWAL_MILLISECONDS).nanoseconds;
+    int64_t limit = silence_timeout.nanoseconds -
+                    duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS).nanoseconds;
+    return (struct duration){limit > least ? limit : least};
+}
+
+void succession_silence_begin(struct succession_silence *silence, struct instant now) {
+    if (!silence->is_watched) {
+        silence->is_watched = true;
+        moment_set(&silence->look_at, now);
+    }
+}
+
+void succession_silence_end(struct succession_silence *silence) {
+    free(silence->renewal);
+    *silence = (struct succession_silence){0};
+}
+
+bool succession_silence_is_due(const struct succession_silence *silence, struct instant now) {
+    return silence->is_watched && !silence->is_looking && moment_has_come(&silence->look_at, now);
+}
+
+struct moment succession_silence_next(const struct succession_silence *silence) {
+    return silence->is_watched && !silence->is_looking ? silence->look_at : (struct moment){0};
+}
+
+void succession_silence_ask(struct succession_silence *silence, struct instant now) {
+    silence->is_looking = true;
+    silence->asked_at = now;
+    moment_set_after(
+        &silence->look_at, now, duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS));
+}
+
+/* What was seen is as old as its answer, and what is seen again is as new as its question. */
+static void compare(struct succession_silence *silence, const char *renewal, struct instant now) {
+    if (silence->renewal != NULL && text_equals(silence->renewal, renewal)) {
+        silence->stood_for = instant_until(silence->seen_at, silence->asked_at);
+        return;
+    }
+    free(silence->renewal);
+    silence->renewal = memory_duplicate_string(renewal);
+    silence->seen_at = now;
+    silence->stood_for = (struct duration){0};
+}
+
+void succession_silence_take(struct succession_silence *silence, const char *renewal,
+    struct duration silence_timeout, struct instant now) {
+    if (!silence->is_looking) {
+        return; /* of a doubt that is over */
+    }
+    silence->is_looking = false;
+    if (renewal == NULL) {
+        succession_silence_hear(silence);
+        return;
+    }
+    compare(silence, renewal, now);
+    struct instant end = instant_after(silence->seen_at, limit_of(silence_timeout));
+    struct instant after_next = instant_after(
+        silence->look_at.at, duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS));
+    if (instant_is_before(now, end) && instant_is_before(end, after_next)) {
+        moment_set(&silence->look_at, end); /* the look that settles it comes when it can */
+    }
+}
+
+void succession_silence_hear(struct succession_silence *silence) {
+    free(silence->renewal);
+    silence->renewal = NULL;
+    silence->stood_for = (struct duration){0};
+}
+
+bool succession_silence_has_lasted(
+    const struct succession_silence *silence, struct duration silence_timeout) {
+    return silence->stood_for.nanoseconds >= limit_of(silence_timeout).nanoseconds;
+}
+
+/* Step. */
+
+/* A host that has lost its term without an append of its own learns it by a read. */
+#define SUCCESSION_RENEWALS_PER_READ 8
+
+/* Effects. */
+
+/* Appends an effect. `_kind` appends an effect without values. */
+static void succession_push(struct succession_step *step, struct succession_effect effect) {
+    assert(step->effects->count < SUCCESSION_EFFECTS_MAXIMUM);
+    step->effects->items[step->effects->count++] = effect;
+}
+
+static void succession_push_kind(struct succession_step *step, enum succession_effect_kind kind) {
+    succession_push(step, (struct succession_effect){.kind = kind});
+}
+
+/* Asks the register, unless a request is under way. */
+static void succession_read(struct succession_step *step) {
+    if (step->machine->request == SUCCESSION_REQUEST_NONE) {
+        step->machine->request = SUCCESSION_REQUEST_READ;
+        step->machine->asked_at = step->event->now;
+        succession_push_kind(step, SUCCESSION_EFFECT_READ);
+    }
+}
+
+/* Dials the host, if a connection is wanted. */
+/* A dial is given up after silence_timeout, so that the host comes to be suspected. */
+static void succession_dial(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (!instant_is_before(step->event->now, machine->deadline)) {
+        succession_give_up(step);
+    } else if (machine->is_seeking && !machine->is_connected) {
+        machine->is_dialing = true;
+        struct instant end = instant_after(step->event->now, machine->settings.silence_timeout);
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_DIAL,
+                                  .dial = {machine->state == SUCCESSION_HOST,
+                                      instant_earlier(end, machine->deadline)}});
+    }
+}
+
+/* Appends an entry after the one known: a claim of the next term, or a commit in this one. */
+static void succession_append(
+    struct succession_step *step, bool is_claim, const struct rendezvous_state *record) {
+    struct succession_machine *machine = step->machine;
+    machine->request = SUCCESSION_REQUEST_APPEND;
+    machine->asked_at = step->event->now;
+    machine->is_claim = is_claim;
+    machine->is_unresolved = false;
+    rendezvous_state_copy(record, &machine->appended);
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_APPEND,
+                              .append = {.is_claim = is_claim,
+                                  .is_named = is_claim && machine->is_named,
+                                  .number = machine->entry.number + 1,
+                                  .term = machine->entry.term + (is_claim ? 1 : 0),
+                                  .record = &machine->appended}});
+}
+
+static void succession_retry_later(struct succession_step *step) {
+    moment_set_after(&step->machine->retry_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RETRY_MILLISECONDS));
+}
+
+static void tell_lost(struct succession_step *step) {
+    step->machine->is_connected = false;
+    step->machine->is_named = false;
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_LOST,
+                              .keeps_hosting = step->machine->state == SUCCESSION_HOST});
+}
+
+/* The store that this node is connected to is not the job's any more. SEEK follows. */
+/* The store of another term is not the job's any more. SEEK follows. */
+static void succession_leave_connection(struct succession_step *step) {
+    if (step->machine->is_connected) {
+        tell_lost(step);
+    }
+}
+
+/* Ends the workers of a node that is not connected: the others may have gone on without it. */
+/* Workers of a node that is not connected end when the others may have gone on without it. */
+static void succession_fence(struct succession_step *step, const char *reason) {
+    struct succession_machine *machine = step->machine;
+    if (!machine->is_fenced && machine->was_connected && !machine->is_connected) {
+        machine->is_fenced = true;
+        succession_push(
+            step, (struct succession_effect){.kind = SUCCESSION_EFFECT_FENCED, .reason = reason});
+    }
+}
+
+/* Who is who. */
+
+static const struct rendezvous_node *succession_find_self(
+    const struct succession_machine *machine, const struct rendezvous_state *record) {
+    for (size_t i = 0; i < record->count; i++) {
+        if (node_identity_is_same_process(
+                &record->nodes[i].identity, &machine->settings.identity)) {
+            return &record->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+/* What the host has committed since this node has read, this node has seen. A node that delegates
+ * sees no record, and knows it when it has read. */
+static const struct rendezvous_state *latest_world(const struct succession_machine *machine) {
+    const struct rendezvous_state *seen = &machine->seen;
+    const struct rendezvous_state *read = &machine->record;
+    return seen->count > 0 && (seen->round > read->round || read->count == 0) ? seen : read;
+}
+
+int succession_turn(const struct succession_machine *machine) {
+    const struct rendezvous_state *world = latest_world(machine);
+    const struct rendezvous_node *self = succession_find_self(machine, world);
+    int before = 0;
+    for (size_t i = 0; i < world->count && before < SUCCESSION_TURNS_MAXIMUM; i++) {
+        const struct rendezvous_node *other = &world->nodes[i];
+        bool is_earlier = self == NULL || !self->is_participant || other->rank < self->rank;
+        if (other->is_participant && is_earlier && other != self &&
+            !node_identity_is_same_process(&other->identity, &machine->entry.host)) {
+            before++;
+        }
+    }
+    return before;
+}
+
+static void succession_forget_suspicion(struct succession_machine *machine) {
+    succession_silence_end(&machine->silence);
+    machine->suspicion = (struct succession_suspicion){.kind = SUCCESSION_SUSPICION_NONE};
+    if (machine->state == SUCCESSION_SUSPECT) {
+        machine->state = SUCCESSION_FOLLOW;
+    }
+}
+
+/* Ends the search for a host. */
+static void succession_give_up(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->is_seeking) {
+        machine->is_seeking = false;
+        if (machine->reason[0] == '\0') {
+            snprintf(machine->reason, sizeof machine->reason, "no node hosts the job's store");
+        }
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_GAVE_UP, .reason = machine->reason});
+    }
+}
+
+/* Claims the next term. */
+static void succession_claim(struct succession_step *step) {
+    step->machine->state = SUCCESSION_CLAIM;
+    succession_append(step, true, &step->machine->record);
+}
+
+/* Only few nodes do so: more would delay the one that claims. */
+static void watch(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    bool is_early = succession_turn(machine) < SUCCESSION_TURNS_MAXIMUM;
+    if (is_early && machine->suspicion.watched != machine->entry.number) {
+        machine->suspicion.watched = machine->entry.number;
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_WATCH,
+                                  .number = machine->entry.number});
+    }
+}
+
+/* While other nodes have their turns, this one looks after each whether one of them has claimed. */
+static void take_turn(struct succession_step *step) {
+    struct succession_suspicion *suspicion = &step->machine->suspicion;
+    if (!suspicion->is_turn) {
+        suspicion->is_turn = true;
+        suspicion->turns_before = succession_turn(step->machine);
+    }
+    if (!suspicion->turn_at.is_set && suspicion->turns_before == 0) {
+        succession_claim(step);
+        return;
+    }
+    if (!suspicion->turn_at.is_set) {
+        suspicion->turns_before--;
+        moment_set_after(&suspicion->turn_at, step->event->now,
+            duration_from_milliseconds(SUCCESSION_TURN_MILLISECONDS));
+    }
+    watch(step);
+}
+
+/* The register has no later entry. The host that this node cannot reach is claimed when it is this
+ * node's turn. A host that is not suspected is dialled. */
+static void succession_claim_in_turn(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    const struct succession_suspicion *suspicion = &machine->suspicion;
+    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED) {
+        take_turn(step);
+    } else if (suspicion->is_turn || machine->is_named) {
+        succession_claim(step);
+    } else if (!machine->is_dialing) {
+        succession_dial(step);
+    }
+}
+
+/* Time. */
+
+/* When a node that hears of nobody ends its workers. */
+static struct instant succession_fence_time(const struct succession_machine *machine) {
+    return instant_after(machine->heard_at, machine->settings.fence_timeout);
+}
+
+/* Also for what has come: the event of this step need not be the timer's, which acts on it. */
+static void wake(const struct moment *moment, struct moment *next) {
+    if (moment->is_set && (!next->is_set || instant_is_before(moment->at, next->at))) {
+        *next = *moment;
+    }
+}
+
+/* The one timer, for what comes next. */
+static void succession_arm_timer(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct moment next = {0};
+    wake(&machine->suspicion.turn_at, &next);
+    struct moment look_at = succession_silence_next(&machine->silence);
+    wake(&look_at, &next);
+    wake(&machine->renew_at, &next);
+    wake(&machine->retry_at, &next);
+    wake(&machine->count_at, &next);
+    wake(&machine->handover.quiet_at, &next);
+    wake(&machine->handover.until, &next);
+    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+        instant_is_before(step->event->now, machine->patient_until.at)) {
+        wake(&machine->patient_until, &next);
+    }
+    if (machine->is_seeking && !machine->is_connected) {
+        struct moment deadline = {true, machine->deadline};
+        wake(&deadline, &next);
+    }
+    if (machine->was_connected && !machine->is_connected && !machine->is_fenced) {
+        struct moment fence_at = {true, succession_fence_time(machine)};
+        wake(&fence_at, &next);
+    }
+    if (next.is_set) {
+        succession_push(step,
+            (struct succession_effect){.kind = SUCCESSION_EFFECT_ARM_TIMER, .deadline = next.at});
+    }
+}
+
+/* How the place of a host that leaves goes over to the node that it names, and how the others learn
+ * of it. The successor claims as any node does, so that the register decides: the host only saves
+ * it the suspicion, and the others their turns. */
+
+/* The host. */
+
+static bool comes_before(const struct rendezvous_node *node, const struct rendezvous_node *other) {
+    return node->is_participant != other->is_participant
+               ? node->is_participant
+               : node->is_participant && node->rank < other->rank;
+}
+
+/* NULL: nobody stays. A node that leaves, too, is not in the record any more. */
+static const struct rendezvous_node *find_successor(
+    const struct succession_machine *machine, const struct rendezvous_state *record) {
+    const struct rendezvous_node *first = NULL;
+    for (size_t i = 0; i < record->count && !record->is_closed; i++) {
+        const struct rendezvous_node *node = &record->nodes[i];
+        bool stays = !node->is_done &&
+                     !node_identity_is_same_process(&node->identity, &machine->settings.identity);
+        if (stays && (first == NULL || comes_before(node, first))) {
+            first = node;
+        }
+    }
+    return first;
+}
+
+static void name(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->handover.stage = SUCCESSION_HANDOVER_NAMED;
+    machine->handover.has_named = true;
+    moment_clear(&machine->renew_at);
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_NAME,
+                              .successor = machine->handover.successor});
+}
+
+static void dismiss(struct succession_step *step, bool has_successor) {
+    struct succession_handover *handover = &step->machine->handover;
+    handover->stage = SUCCESSION_HANDOVER_OVER;
+    moment_clear(&handover->quiet_at);
+    moment_clear(&handover->until);
+    succession_push(step, (struct succession_effect){
+                              .kind = SUCCESSION_EFFECT_DISMISS, .has_successor = has_successor});
+}
+
+static void wait_for_quiet(struct succession_step *step) {
+    moment_set_after(&step->machine->handover.quiet_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_QUIET_MILLISECONDS));
+}
+
+static void succession_see_who_stays(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->handover.stage != SUCCESSION_HANDOVER_SETTLING) {
+        return;
+    }
+    const struct rendezvous_node *successor = find_successor(machine, step->event->record);
+    if (successor == NULL) {
+        dismiss(step, false);
+    } else {
+        machine->handover.successor = successor->identity;
+        wait_for_quiet(step);
+    }
+}
+
+/* The host: LEAVE and NODE_GONE; and SEEN after LEAVE. */
+static void succession_take_leave(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state != SUCCESSION_HOST) {
+        dismiss(step, false);
+        return;
+    }
+    machine->handover.stage = SUCCESSION_HANDOVER_SETTLING;
+    moment_set_after(&machine->handover.until, step->event->now,
+        duration_from_milliseconds(SUCCESSION_HANDOVER_MILLISECONDS));
+    succession_see_who_stays(step);
+}
+
+/* It hosts by now, or has died: either way the others find out. */
+static void succession_take_gone_node(struct succession_step *step) {
+    const struct succession_handover *handover = &step->machine->handover;
+    if (handover->stage == SUCCESSION_HANDOVER_NAMED &&
+        node_identity_is_same_process(&handover->successor, &step->event->gone)) {
+        dismiss(step, true);
+    }
+}
+
+static bool is_settled(const struct succession_machine *machine) {
+    return !machine->handover.quiet_at.is_set && machine->request == SUCCESSION_REQUEST_NONE &&
+           !machine->is_unresolved && !machine->is_uncommitted;
+}
+
+/* A round that was committed just now begins. */
+static void listen(struct succession_step *step) {
+    struct succession_handover *handover = &step->machine->handover;
+    if (step->event->kind == SUCCESSION_EVENT_WON) {
+        wait_for_quiet(step);
+    } else if (moment_has_come(&handover->quiet_at, step->event->now)) {
+        moment_clear(&handover->quiet_at);
+    }
+}
+
+/* After each step: names the successor when nothing is being appended any more, and dismisses the
+ * others when it is time. */
+static void succession_hand_over(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct succession_handover *handover = &machine->handover;
+    if (handover->stage == SUCCESSION_HANDOVER_NONE ||
+        handover->stage == SUCCESSION_HANDOVER_OVER) {
+        return;
+    }
+    if (machine->state != SUCCESSION_HOST || moment_has_come(&handover->until, step->event->now)) {
+        dismiss(step, false);
+    } else if (handover->stage == SUCCESSION_HANDOVER_SETTLING) {
+        listen(step);
+        if (is_settled(machine)) {
+            name(step);
+        }
+    }
+}
+
+/* Whether this host has named its successor: what it appends now would only cross its claim. */
+static bool succession_has_handed_over(const struct succession_machine *machine) {
+    return machine->handover.has_named;
+}
+
+/* The others. */
+
+static bool follows(const struct succession_machine *machine) {
+    return machine->state == SUCCESSION_FOLLOW && machine->is_connected;
+}
+
+/* The others: NAMED and MOVED. */
+/* What the host has committed meanwhile, this node may not know. */
+static void succession_take_named(struct succession_step *step) {
+    if (follows(step->machine)) {
+        step->machine->is_named = true;
+        succession_read(step);
+    }
+}
+
+static void succession_take_moved(struct succession_step *step) {
+    if (follows(step->machine)) {
+        succession_read(step);
+    }
+}
+
+/* What a succession machine does as the host of a term: it begins and ends to host, makes rounds
+ * that are whole entries of its term, and renews it. When its most nodes are missing it does
+ * neither for a while. */
+
+/* Whether what this host writes there is taken; told where it has changed. */
+static void succession_tell_register(struct succession_step *step, bool is_stuck) {
+    if (step->machine->is_stuck != is_stuck) {
+        step->machine->is_stuck = is_stuck;
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_TELL_REGISTER, .is_stuck = is_stuck});
+    }
+}
+
+/* This node is the host of the entry known last. */
+static void succession_host(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->is_renewing = false;
+    succession_tell_register(step, false); /* its claim was taken */
+    succession_forget_suspicion(machine);
+    succession_leave_connection(step);
+    machine->state = SUCCESSION_HOST;
+    machine->is_uncommitted = false;
+    succession_majority_clear(&machine->majority);
+    moment_clear(&machine->patient_until);
+    moment_set_after(&machine->renew_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
+                              .host = {machine->entry.term, machine->formers, machine->former_count,
+                                  &machine->record}});
+    succession_dial(step);
+}
+
+static void succession_end_hosting(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->state = SUCCESSION_FOLLOW;
+    machine->is_uncommitted = false;
+    moment_clear(&machine->renew_at);
+    succession_push_kind(step, SUCCESSION_EFFECT_END_HOSTING);
+    succession_leave_connection(step);
+}
+
+static void forget_missing(struct succession_machine *machine, struct instant until) {
+    succession_majority_forget(&machine->majority, &machine->record, until);
+}
+
+/* They have to find the host silent before they claim: by then half of this has passed. */
+static struct duration patience_of(const struct succession_machine *machine) {
+    return (struct duration){2 * machine->settings.fence_timeout.nanoseconds};
+}
+
+/* Those who are missing may be together, and this node alone: they are given time to claim. Who has
+ * been missing for so long while this node held its term has had that time. */
+static bool is_outnumbered(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (!machine->patient_until.is_set) {
+        forget_missing(machine,
+            (struct instant){step->event->now.nanoseconds - patience_of(machine).nanoseconds});
+    }
+    if (!succession_majority_is_missing(
+            &machine->majority, &machine->record, &machine->settings.identity)) {
+        moment_clear(&machine->patient_until);
+        return false;
+    }
+    if (!machine->patient_until.is_set) {
+        moment_set_after(&machine->patient_until, step->event->now, patience_of(machine));
+    }
+    return true;
+}
+
+static bool is_patient(struct succession_step *step) {
+    return is_outnumbered(step) &&
+           !moment_has_come(&step->machine->patient_until, step->event->now);
+}
+
+/* Appends the record of a round that is whole and no entry yet, if nothing else is being appended.
+ */
+static void succession_commit(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+        machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved &&
+        !succession_has_handed_over(machine) && !is_patient(step)) {
+        succession_append(step, false, &machine->seen);
+    }
+}
+
+/* The last entry's round may be used by those who are connected. */
+static void succession_tell_committed(struct succession_step *step) {
+    const struct rendezvous_state *record = &step->machine->record;
+    if (step->machine->is_connected && record->is_complete) {
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_COMMITTED,
+                                  .round = record->round});
+    }
+}
+
+/* What this node has appended is the last entry. */
+static void succession_take_commit_won(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->former_count = 0;
+    rendezvous_state_copy(&machine->appended, &machine->record);
+    if (moment_has_come(&machine->patient_until, step->event->now)) {
+        forget_missing(machine, step->event->now); /* nobody has claimed: they are dead */
+    }
+    machine->is_uncommitted =
+        machine->is_uncommitted && succession_is_news(&machine->seen, &machine->record);
+    succession_tell_committed(step);
+    succession_commit(step);
+}
+
+static size_t count_done(const struct rendezvous_state *record) {
+    size_t count = 0;
+    for (size_t i = 0; i < record->count; i++) {
+        count += record->nodes[i].is_done ? 1 : 0;
+    }
+    return count;
+}
+
+/* Whether `seen` has to become an entry after `known`. */
+static bool succession_is_news(
+    const struct rendezvous_state *seen, const struct rendezvous_state *known) {
+    return seen->round != known->round || seen->base != known->base ||
+           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete ||
+           count_done(seen) != count_done(known);
+}
+
+/* SEEN: perhaps there is something to append. */
+static void succession_take_seen(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    const struct rendezvous_state *record = step->event->record;
+    bool is_whole = record->is_complete && rendezvous_state_is_whole(record);
+    succession_majority_see(&machine->majority, record);
+    machine->is_open = !is_whole && !record->is_closed;
+    machine->is_uncommitted =
+        (is_whole || record->is_closed) && succession_is_news(record, &machine->record);
+    if (machine->is_uncommitted) {
+        rendezvous_state_copy(record, &machine->seen);
+    }
+    succession_see_who_stays(step);
+    succession_commit(step);
+}
+
+/* No network parts nodes of one machine: one that does not come is dead, or stands still. */
+static bool is_on_own_machine(const struct succession_step *step) {
+    return text_equals(step->event->silent.address, step->machine->settings.identity.address);
+}
+
+/* NODE_SILENT. Those who fall silent at one moment are counted once, when the timer fires. */
+static void succession_take_silent_node(struct succession_step *step) {
+    if (step->machine->state == SUCCESSION_HOST && !is_on_own_machine(step)) {
+        succession_majority_miss(&step->machine->majority, &step->event->silent, step->event->now);
+        moment_set(&step->machine->count_at, step->event->now);
+    }
+}
+
+static void succession_count_missing(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (moment_has_come(&machine->count_at, step->event->now)) {
+        moment_clear(&machine->count_at);
+        if (machine->state == SUCCESSION_HOST) {
+            (void)is_outnumbered(step);
+        }
+    }
+}
+
+/* A node that stood still may have been deposed meanwhile; so may one that is cut off, whose round
+ * stays open. Any other finds out when it appends. */
+static bool may_be_deposed(const struct succession_step *step) {
+    const struct succession_machine *machine = step->machine;
+    struct instant late = instant_after(
+        machine->renew_at.at, duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
+    return machine->is_open || machine->is_renewing || instant_is_before(late, step->event->now) ||
+           machine->renewal_count % SUCCESSION_RENEWALS_PER_READ == 0;
+}
+
+/* Renews the term when it is time. */
+static void succession_renew(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state != SUCCESSION_HOST || succession_has_handed_over(machine) ||
+        !moment_has_come(&machine->renew_at, step->event->now)) {
+        return;
+    }
+    bool is_held = !is_outnumbered(step);
+    machine->renewal_count++;
+    if (!is_held || may_be_deposed(step)) {
+        succession_read(step); /* a renewal does not tell that the term is over */
+    }
+    moment_set_after(&machine->renew_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
+    if (is_held) {
+        succession_tell_register(step, machine->is_renewing);
+        machine->is_renewing = true;
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});
+    }
+}
+
+/* Machine. */
 
 struct succession_machine *succession_machine_new(const struct succession_settings *settings) {
     struct succession_machine *machine = memory_allocate(sizeof *machine);

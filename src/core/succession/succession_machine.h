@@ -96,11 +96,101 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/failure.h"
 #include "core/rendezvous/moment.h"
-#include "core/rendezvous/node_identity.h"
 #include "core/rendezvous/rendezvous_state.h"
 
-#define SUCCESSION_TURN_MILLISECONDS 20
+/* Whether a host has lost the greater part of the committed world to silence. Perhaps those nodes
+ * are dead. Perhaps it is the host that is cut off, and they are together: then they should have
+ * another host, and the register would never give them one while this one renews its term. So such
+ * a host does not renew it, and commits nothing, for a time in which they can claim. Nodes whose
+ * processes have ended claim nothing, and do not count; nor do nodes whose workers are done.
+ *
+ * One cut is found out node by node, and between two of them a smaller world may be committed. So
+ * those who fell silent within a while are counted together: with the committed world, and with the
+ * nodes that it has lost to silence in that while.
+ *
+ * Of a host that is not in the committed world itself this is not asked: the world's nodes are
+ * those of an earlier start of the job. */
+
+struct succession_missing {
+    struct node_identity identity;
+    struct instant missed_at;
+    bool was_in_world; /* the committed one has had it since */
+    bool is_back;      /* the record that was seen last has this process */
+};
+
+/* A zeroed struct is valid: nobody is missing. */
+struct succession_majority {
+    struct succession_missing *missing;
+    size_t count;
+    size_t capacity;
+    struct node_table places; /* of their processes: a record may list any number of nodes */
+};
+
+void succession_majority_clear(struct succession_majority *majority);
+
+/* The machine of this node is silent. */
+void succession_majority_miss(
+    struct succession_majority *majority, const struct node_identity *identity, struct instant now);
+/* The host's store has this record now. */
+void succession_majority_see(
+    struct succession_majority *majority, const struct rendezvous_state *record);
+/* Nodes that fell silent at `until` or earlier count no more, unless the committed world has them.
+ */
+void succession_majority_forget(struct succession_majority *majority,
+    const struct rendezvous_state *committed, struct instant until);
+
+/* Whether more than half are missing of the committed world's nodes and of those that it has lost
+ * to silence, `self` being in that world. */
+bool succession_majority_is_missing(struct succession_majority *majority,
+    const struct rendezvous_state *committed, const struct node_identity *self);
+
+/* Whether the host of the job's store is silent to everybody, and not to this node alone: a host
+ * that is there renews its term in the register all the time, whoever cannot reach it. So a node
+ * that hears nothing of the host looks at its renewal there, by a clock of its own. It begins when
+ * it first has reason to doubt, long before the connection is taken for lost (core/store/
+ * connection_silence). By then it knows already.
+ *
+ * This module keeps what was seen. When a look is asked for, and what follows, is decided by
+ * succession_machine. TorchElastic has nothing like it. */
+
+/* A zeroed struct is valid: there is no doubt. */
+struct succession_silence {
+    bool is_watched;
+    bool is_looking; /* a look is not answered yet */
+    struct instant asked_at;
+    struct moment look_at;
+    char *renewal;             /* as it was seen last; NULL: not yet, or the register was away */
+    struct instant seen_at;    /* when it was seen first */
+    struct duration stood_for; /* from then to the last look that found it unchanged */
+};
+
+/* Begins, unless it has begun: the first look is due at once. */
+void succession_silence_begin(struct succession_silence *silence, struct instant now);
+/* Frees what is kept. */
+void succession_silence_end(struct succession_silence *silence);
+
+/* Whether to look now. The look before has to be answered. */
+bool succession_silence_is_due(const struct succession_silence *silence, struct instant now);
+/* When to look next; not set while nothing is watched, or a look is under way. */
+struct moment succession_silence_next(const struct succession_silence *silence);
+/* A look is asked for. */
+void succession_silence_ask(struct succession_silence *silence, struct instant now);
+
+/* The look is answered. `renewal` NULL: the register is away, so what was seen before shows
+ * nothing. `silence_timeout` as below. */
+void succession_silence_take(struct succession_silence *silence, const char *renewal,
+    struct duration silence_timeout, struct instant now);
+/* The host has given another sign of life than a renewal. */
+void succession_silence_hear(struct succession_silence *silence);
+
+/* Whether the host has not renewed its term for as long as a host that is there never takes: half a
+ * second less than silence_timeout, since the half second before the first look is a silence, too;
+ * and two renewals at least. */
+bool succession_silence_has_lasted(
+    const struct succession_silence *silence, struct duration silence_timeout);
+
 /* The last turn: later nodes share it, and those that find the entry claimed do not append. */
 #define SUCCESSION_TURNS_MAXIMUM 4
 /* How often the host renews its term. With the reads (SUCCESSION_RENEWALS_PER_READ) an idle job
@@ -276,5 +366,94 @@ void succession_machine_step(struct succession_machine *machine,
     const struct succession_event *event, struct succession_effects *effects);
 
 enum succession_state succession_machine_state(const struct succession_machine *machine);
+
+/* One step of a succession machine: the machine, the event, the effects, and the actions that
+ * several of its handlers share. What is decided when is in succession_machine. */
+
+/* A failure of the register is told as it is, with what may help at its end. */
+#define SUCCESSION_REASON_SIZE FAILURE_MESSAGE_SIZE
+
+enum succession_request {
+    SUCCESSION_REQUEST_NONE,
+    SUCCESSION_REQUEST_READ,
+    SUCCESSION_REQUEST_APPEND,
+};
+
+enum succession_suspicion_kind {
+    SUCCESSION_SUSPICION_NONE,
+    SUCCESSION_SUSPICION_REFUSED,
+    SUCCESSION_SUSPICION_SILENT,
+};
+
+/* Of the host that this node cannot reach. */
+struct succession_suspicion {
+    enum succession_suspicion_kind kind;
+    /* The next READ that finds nothing new is followed by a claim; REFUSED: unless other nodes have
+     * their turns before. */
+    bool is_turn;
+    int turns_before;      /* REFUSED: which have not begun yet */
+    struct moment turn_at; /* REFUSED: when the turn of another node is over */
+    int64_t watched;       /* the number of the entry after which the register is watched */
+};
+
+/* Of the host, when it leaves. */
+enum succession_handover_stage {
+    SUCCESSION_HANDOVER_NONE,
+    SUCCESSION_HANDOVER_SETTLING, /* the others form their round; it is appended */
+    SUCCESSION_HANDOVER_NAMED,    /* the successor was told */
+    SUCCESSION_HANDOVER_OVER,
+};
+
+struct succession_handover {
+    enum succession_handover_stage stage;
+    bool has_named; /* nothing is appended or renewed any more */
+    struct node_identity successor;
+    struct moment quiet_at; /* SETTLING; not set: it is quiet */
+    struct moment until;    /* SETTLING, NAMED */
+};
+
+struct succession_machine {
+    struct succession_settings settings;
+    enum succession_state state;
+    struct succession_entry entry;  /* the last one known; number 0: none */
+    struct rendezvous_state record; /* what it has committed */
+    struct node_identity formers[SUCCESSION_FORMERS_MAXIMUM]; /* hosts of terms since that commit */
+    size_t former_count;
+    /* Host: the record of a round that is whole, and no entry yet; and what is being appended. */
+    struct rendezvous_state seen;
+    struct rendezvous_state appended;
+    bool is_uncommitted;
+    bool is_open; /* the round seen last has not its nodes yet */
+    struct succession_majority majority;
+    struct moment count_at;      /* somebody has fallen silent just now */
+    struct moment patient_until; /* set: most of the committed world is missing */
+    enum succession_request request;
+    bool is_claim;      /* the append under way, or the one that is unresolved */
+    bool is_unresolved; /* nobody knows whether the append was won */
+    bool is_seeking;
+    struct instant deadline; /* of SEEK */
+    bool has_read;           /* since SEEK */
+    bool is_dialing;
+    bool is_connected;
+    bool is_named; /* by the host that this node is connected to, as its successor */
+    bool was_connected;
+    int64_t connected_term; /* of the connection, or of the last one */
+    struct succession_suspicion suspicion;
+    struct succession_silence silence; /* begins before the suspicion */
+    struct moment renew_at;
+    bool is_renewing; /* the last renewal is not answered … */
+    bool is_stuck;    /* … nor was the one before, or it was refused */
+    uint64_t renewal_count;
+    struct moment retry_at;
+    struct succession_handover handover;
+    struct instant asked_at; /* the last READ or APPEND */
+    /* Of the host, or what the register has as its last entry. A renewal does not count: it tells
+     * nothing of other terms, in which the others may have gone on. */
+    struct instant heard_at;
+    bool is_fenced;
+    char reason[SUCCESSION_REASON_SIZE];
+};
+/* How many nodes of the world known last claim before this one. */
+int succession_turn(const struct succession_machine *machine);
 
 #endif

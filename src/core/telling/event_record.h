@@ -96,7 +96,8 @@ struct event_record {
 };
 
 /* A record of a rendezvous, as RdzvEvent in torch/distributed/elastic/events/api.py.
- * core/rendezvous_diary decides which records there are. Strings are borrowed and never NULL. */
+ * core/rendezvous/rendezvous_transcript decides which records there are. Strings are borrowed and
+ * never NULL. */
 enum event_node_state {
     EVENT_NODE_INIT,
     EVENT_NODE_RUNNING,

@@ -14,6 +14,50 @@
 #include "core/agent/agent_machine.h"
 #include "core/telling/event_record.h"
 
+/* The metrics of an agent, one by one, with TorchElastic's names: those of the functions that are
+ * profiled there (@prof), "SimpleElasticAgent._rendezvous.duration.ms", and those of
+ * SimpleElasticAgent._record_metrics, "workers.default.run_total". See
+ * torch/distributed/elastic/metrics/api.py and agent/server/api.py. core/telling/job_metrics has
+ * what the same agent has done in sum.
+ *
+ * TorchElastic tells the state of the workers at each look at them, ten times a second. This agent
+ * does not look, and tells it when it changes. */
+
+/* The group of all these. */
+#define METRIC_GROUP "torchelastic"
+
+struct metric {
+    char *name;
+    int64_t value;
+    struct wall_time time;
+};
+
+/* Called for each metric; it is borrowed. */
+struct metric_sink {
+    void (*emit)(void *context, const struct metric *metric);
+    void *context;
+};
+
+/* Begin with the first three. */
+struct metric_stream {
+    const char *role;
+    int max_restarts;
+    struct metric_sink sink;
+    struct instant began;
+    struct instant since;         /* the beginning of the present phase */
+    struct instant joining_since; /* or of the stop before it, … */
+    struct instant restarting_since;
+    bool is_restarting; /* … which began with a stop */
+};
+
+/* `machine` has taken `event`, at this time; before it was in the phase `before`. */
+void metric_stream_step(struct metric_stream *stream, enum agent_phase before,
+    const struct agent_machine *machine, const struct agent_event *event, struct wall_time time);
+
+/* The agent has ended. */
+void metric_stream_end(struct metric_stream *stream, const struct agent_machine *machine,
+    const struct agent_outcome *outcome, struct instant now, struct wall_time time);
+
 /* What the agent spends its time on. */
 enum job_activity {
     JOB_ACTIVITY_RENDEZVOUS,
@@ -43,7 +87,8 @@ struct job_metrics {
     struct job_times activities[JOB_ACTIVITY_COUNT];
     uint64_t restarts[JOB_RESTART_COUNT];
     uint64_t succeeded_workers; /* workers that exited with 0, in all attempts */
-    uint64_t failed_workers;
+    uint64_t failed_workers;    /* by themselves */
+    uint64_t stopped_workers;   /* by the agent, since another one failed or the world changed */
     uint64_t expired_timers;
     struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
     struct instant since;   /* the beginning of the present phase */

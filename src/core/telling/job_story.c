@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "core/launch/secret_setting.h"
+#include "core/launch/launch_config.h"
 
 #define LABEL "  %-24s : "
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 
 /* Of what the function of a worker gives back. */
 #define RUN_RETURN_VALUE_MAXIMUM ((size_t)512 * 1024)

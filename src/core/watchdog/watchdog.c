@@ -6,7 +6,6 @@
 
 #include "base/heap.h"
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "base/table.h"
 
 struct timer {

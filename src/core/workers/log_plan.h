@@ -1,15 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans where each stream of each worker goes, and its prefix. The plan depends only on the launch
  * configuration, so that no file is opened for a job whose settings contradict each other.
- * core/log_tree has the paths, and host/log_thread opens and writes the files. Matches
+ * host/log/log_thread opens and writes the files. Matches
  * torch/distributed/elastic/multiprocessing/api.py DefaultLogsSpecs.reify and
  * torch/distributed/elastic/agent/server/local_elastic_agent.py (log line prefixes). */
 #ifndef MUSTER_CORE_WORKERS_LOG_PLAN_H
 #define MUSTER_CORE_WORKERS_LOG_PLAN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/text.h"
 #include "core/launch/launch_config.h"
+
+/* The names in the log directory of a job. This module has only names; host/log_directory creates
+ * and removes files. The tree is TorchElastic's (torch/distributed/elastic/multiprocessing/api.py
+ * DefaultLogsSpecs):
+ *
+ *   <base>/<run id>_<8 random>/attempt_<restarts>/<local rank>/{stdout.log,stderr.log,error.json}
+ *                                                 filtered_{stdout,stderr}.log
+ *
+ * Muster differs from it in two ways. <local rank>/hang_evidence.txt has the evidence of a worker
+ * that had to be killed. And the directory of an attempt is never used twice: when nodes came or
+ * went, the workers start again without using a restart, and get the directory
+ * `attempt_<restarts>_round_<round>`. There PyTorch deletes the logs of the earlier start. */
+
+#define LOG_TREE_RANDOM_LENGTH 8
+
+enum log_tree_file {
+    LOG_TREE_STDOUT,          /* <local rank>/stdout.log */
+    LOG_TREE_STDERR,          /* <local rank>/stderr.log */
+    LOG_TREE_ERROR,           /* <local rank>/error.json */
+    LOG_TREE_HANG_EVIDENCE,   /* <local rank>/hang_evidence.txt */
+    LOG_TREE_FILTERED_STDOUT, /* filtered_stdout.log, one for all ranks */
+    LOG_TREE_FILTERED_STDERR, /* filtered_stderr.log */
+};
+
+/* Whether --log-dir asks for no files at all: it is exactly the text "/dev/null", as in torchrun.
+ * NULL asks for files. */
+bool log_tree_is_discarded(const char *log_dir);
+
+/* Appends `path`, made absolute with `working_directory`, without "." and empty parts. ".." stays,
+ * because only the kernel knows where it leads. */
+void log_tree_append_absolute(struct text *text, const char *working_directory, const char *path);
+
+/* Appends "<run id>_<random>". In the run id every `/` and every control byte becomes `_`. A run id
+ * that is too long for LOG_TREE_NAME_MAXIMUM is cut between two UTF-8 characters. */
+void log_tree_append_run_name(struct text *text, const char *run_id, const char *random);
+
+/* One start of the workers. */
+struct log_tree_attempt {
+    int restart_count;
+    int64_t round; /* of the rendezvous */
+};
+
+/* Appends the name of the directory: "attempt_3" for `incarnation` 0. The caller tries the next
+ * incarnation when the name exists already: "attempt_3_round_7", "attempt_3_round_7.2",
+ * "attempt_3_round_7.3" … */
+void log_tree_append_attempt_name(
+    struct text *text, const struct log_tree_attempt *attempt, int incarnation);
+
+/* The path of one file below the directory of an attempt. The caller frees it. `local_rank` is
+ * ignored for the filtered files. */
+char *log_tree_file_path(const char *attempt_path, int local_rank, enum log_tree_file file);
 
 enum log_destination {
     LOG_DESTINATION_INHERIT,          /* the worker writes to the agent's stream directly */

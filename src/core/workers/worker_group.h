@@ -12,7 +12,21 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "core/workers/process_exit.h"
+
+/* How a process ended, as the kernel reports it to the parent. The host floor fills in these
+ * values. */
+
+struct process_exit {
+    bool is_signal;       /* the process ended by a signal, else by exit() */
+    int value;            /* the exit code (0-255), or the signal number */
+    bool has_dumped_core; /* only set with is_signal */
+};
+
+/* The exit code by Python's convention, which error files and torchrun's reports use: a signal is a
+ * negative code. */
+static inline int process_exit_python_code(struct process_exit exit) {
+    return exit.is_signal ? -exit.value : exit.value;
+}
 
 enum worker_state {
     WORKER_RUNNING,   /* starting or running */

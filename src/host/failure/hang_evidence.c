@@ -1,20 +1,674 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/failure/hang_evidence.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "core/failure/last_lines.h"
-#include "host/failure/hang_evidence_files.h"
-#include "host/failure/hang_evidence_python.h"
-#include "host/failure/hang_evidence_threads.h"
-#include "host/failure/hang_evidence_tool.h"
-#include "host/failure/hang_report.h"
 #include "host/loop/clock.h"
-#include "host/loop/file_end.h"
+#include "host/loop/number_directory.h"
+#include "host/loop/whole_file.h"
+#include "host/process/pidfd.h"
+#include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
+#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
+#include "wire/failure/socket_table.h"
+
+/* A machine with a hundred thousand connections has a table of about this size. */
+#define TABLE_CEILING (16 * 1024 * 1024)
+#define HANG_EVIDENCE_FILES_PATH_SIZE 128
+
+struct open_file {
+    int fd;
+    char *target;
+    bool is_socket;
+    uint64_t inode;
+    char *words; /* description of a socket */
+};
+
+struct open_files {
+    pid_t pid;
+    struct open_file items[HANG_EVIDENCE_MAXIMUM_FILES];
+    size_t count;
+    size_t left_out;
+    size_t socket_count; /* sockets that have not been found in a table */
+};
+
+static bool visit_descriptor(void *context, int fd) {
+    struct open_files *files = context;
+    char path[HANG_EVIDENCE_FILES_PATH_SIZE];
+    char target[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)files->pid, fd);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) {
+        return true;
+    }
+    if (files->count == HANG_EVIDENCE_MAXIMUM_FILES) {
+        files->left_out++;
+        return true;
+    }
+    target[length] = '\0';
+    struct open_file *file = &files->items[files->count++];
+    *file = (struct open_file){.fd = fd, .target = memory_duplicate_string(target)};
+    file->is_socket = socket_table_read_link(target, &file->inode) == FAILURE_NONE;
+    files->socket_count += file->is_socket ? 1 : 0;
+    return true;
+}
+
+static void note_socket(
+    struct open_files *files, uint64_t inode, const char *kind, const struct text *words) {
+    for (size_t i = 0; i < files->count; i++) {
+        struct open_file *file = &files->items[i];
+        if (file->is_socket && file->inode == inode && file->words == NULL) {
+            file->words = text_format("%s %s", kind, text_string(words));
+            files->socket_count--;
+        }
+    }
+}
+
+/* These tables show the sockets of the process' own network namespace. */
+static void look_up(struct open_files *files, const struct hang_report *report, const char *kind) {
+    char path[HANG_EVIDENCE_FILES_PATH_SIZE];
+    struct bytes table = {0};
+    struct slice line;
+    bool is_unix = text_equals(kind, "unix");
+    snprintf(path, sizeof path, "/proc/%d/net/%s", (int)files->pid, kind);
+    hang_report_read(path, TABLE_CEILING, &table);
+    struct slice rest = bytes_slice(&table);
+    while (files->socket_count > 0 && socket_table_next_line(&rest, &line) &&
+           !hang_report_is_over(report)) {
+        struct text words = {0};
+        uint64_t inode;
+        enum failure_code code =
+            is_unix ? socket_table_read_unix(line, &inode, &words)
+                    : socket_table_read_address(line, kind[0] == 't', &inode, &words);
+        if (code == FAILURE_NONE) {
+            note_socket(files, inode, kind, &words);
+        }
+        text_clear(&words);
+    }
+    bytes_clear(&table);
+}
+
+static void append_file(struct text *text, const struct open_file *file) {
+    struct text line = {0};
+    text_append_format(&line, "%d -> %s", file->fd, file->target);
+    if (file->words != NULL) {
+        text_append_format(&line, " %s", file->words);
+    }
+    text_append(text, "  ");
+    hang_report_append_safely(text, line.data, line.length);
+    text_append(text, "\n");
+    text_clear(&line);
+}
+
+void hang_evidence_write_files(struct hang_report *report, pid_t pid) {
+    static const char *const kinds[] = {"tcp", "tcp6", "unix", "udp", "udp6"};
+    char path[NUMBER_PATH_SIZE];
+    struct open_files *files = memory_allocate(sizeof *files);
+    files->pid = pid;
+    number_path_format(path, "/proc/", pid, "/fd");
+    if (!number_directory_each(path, visit_descriptor, files)) {
+        hang_report_append_error(report, "they", errno);
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && files->socket_count > 0; i++) {
+        look_up(files, report, kinds[i]);
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        append_file(&report->text, &files->items[i]);
+        free(files->items[i].target);
+        free(files->items[i].words);
+    }
+    if (files->left_out > 0) {
+        text_append_format(&report->text, "  and %zu more\n", files->left_out);
+    }
+    free(files);
+    hang_report_flush(report);
+}
+
+/* Hang evidence python. */
+
+#define MAPS_CEILING (8 * 1024 * 1024)
+/* The mapping with the interpreter's variables is much smaller. */
+#define MAPPING_CEILING (64 * 1024 * 1024)
+#define HANG_EVIDENCE_PYTHON_PIECE_SIZE 65536
+#define HANG_EVIDENCE_PYTHON_PATH_SIZE 64
+#define COOKIE_ALIGNMENT 8
+
+struct python_look {
+    struct hang_report *report;
+    pid_t pid;
+    int memory_fd;
+    char executable[PATH_MAX];
+    uint64_t native_id; /* of the current thread */
+    size_t frame_count; /* number of frames reported so far, of all threads */
+    bool has_place;
+    const char *otherwise;
+    char **place;
+};
+
+/* This uses pread of /proc/<pid>/mem instead of process_vm_readv. If the process holds its
+ * memory lock in an uninterruptible sleep, a thread that waits for the lock in pread can still
+ * be ended. */
+static bool read_memory(void *context, uint64_t address, void *buffer, size_t size) {
+    const struct python_look *look = context;
+    return address <= INT64_MAX && !hang_report_is_over(look->report) &&
+           pread(look->memory_fd, buffer, size, (off_t)address) == (ssize_t)size;
+}
+
+/* Writing the stacks. */
+
+static bool tell_thread(void *context, uint64_t native_id) {
+    struct python_look *look = context;
+    look->native_id = native_id;
+    text_append_format(&look->report->text, "  Python thread %" PRIu64 ":\n", native_id);
+    return true;
+}
+
+static bool tell_frame(void *context, const struct python_frame *frame) {
+    struct python_look *look = context;
+    text_append_format(
+        &look->report->text, "    %s:%d in %s\n", frame->file, frame->line, frame->function);
+    if (!look->has_place && look->native_id == (uint64_t)look->pid) {
+        look->has_place = true;
+        *look->place = text_format("%s:%d in %s", frame->file, frame->line, frame->function);
+    }
+    look->frame_count++;
+    return true;
+}
+
+static bool tell_stacks(struct python_look *look, const struct python_runtime *runtime) {
+    const struct python_memory memory = {read_memory, look};
+    const struct python_visitor visitor = {tell_thread, tell_frame, look};
+    text_append_format(&look->report->text, "  CPython %d.%d.%d, innermost frames first\n",
+        runtime->major, runtime->minor, runtime->micro);
+    python_stack_walk(&memory, runtime, &visitor);
+    hang_report_flush(look->report);
+    return look->frame_count > 0;
+}
+
+/* Finding the runtime's state. */
+
+static bool try_address(struct python_look *look, uint64_t address, bool *out_is_told) {
+    const struct python_memory memory = {read_memory, look};
+    struct python_runtime runtime;
+    enum failure_code code = python_runtime_read(&memory, address, &runtime);
+    *out_is_told = false;
+    if (code == FAILURE_NONE) {
+        *out_is_told = tell_stacks(look, &runtime);
+    } else if (code == FAILURE_UNSUPPORTED) {
+        text_append_format(&look->report->text,
+            "  CPython %d.%d.%d: the stacks of this build cannot be read; %s\n", runtime.major,
+            runtime.minor, runtime.micro, look->otherwise);
+    }
+    return code == FAILURE_NONE || code == FAILURE_UNSUPPORTED;
+}
+
+static bool search_mapping(
+    struct python_look *look, const struct memory_mapping *mapping, bool *out_is_told) {
+    uint8_t *piece = memory_allocate(HANG_EVIDENCE_PYTHON_PIECE_SIZE);
+    bool is_found = false;
+    for (uint64_t at = mapping->start; at < mapping->end && !is_found;
+         at += HANG_EVIDENCE_PYTHON_PIECE_SIZE) {
+        uint64_t left = mapping->end - at;
+        size_t size =
+            left < HANG_EVIDENCE_PYTHON_PIECE_SIZE ? (size_t)left : HANG_EVIDENCE_PYTHON_PIECE_SIZE;
+        if (!read_memory(look, at, piece, size)) {
+            break;
+        }
+        for (size_t i = 0; i + COOKIE_ALIGNMENT <= size && !is_found; i += COOKIE_ALIGNMENT) {
+            is_found = memcmp(piece + i, PYTHON_RUNTIME_COOKIE, COOKIE_ALIGNMENT) == 0 &&
+                       try_address(look, at + i, out_is_told);
+        }
+    }
+    free(piece);
+    return is_found;
+}
+
+static bool may_hold_runtime(const struct python_look *look, const struct memory_mapping *mapping) {
+    return mapping->is_readable && mapping->is_writable &&
+           mapping->end - mapping->start <= MAPPING_CEILING &&
+           (memory_mapping_is_file(mapping, "python") ||
+               memory_mapping_is_file(mapping, "libpython") ||
+               slice_equals(mapping->path, slice_from_string(look->executable)));
+}
+
+static bool search_process(struct python_look *look, struct slice maps) {
+    struct slice line;
+    bool is_python = false;
+    bool is_told = false;
+    while (socket_table_next_line(&maps, &line)) {
+        struct memory_mapping mapping;
+        if (memory_map_read_line(line, &mapping) != FAILURE_NONE) {
+            continue;
+        }
+        is_python = is_python || memory_mapping_is_file(&mapping, "python") ||
+                    memory_mapping_is_file(&mapping, "libpython");
+        if (may_hold_runtime(look, &mapping) && search_mapping(look, &mapping, &is_told)) {
+            return is_told;
+        }
+    }
+    if (is_python) {
+        text_append_format(&look->report->text,
+            "  Python without a table for debuggers (before CPython 3.13): its stacks cannot be "
+            "read; %s\n",
+            look->otherwise);
+    }
+    return false;
+}
+
+bool hang_evidence_write_python(
+    struct hang_report *report, pid_t pid, const char *otherwise, char **out_place) {
+    struct python_look look = {
+        .report = report, .pid = pid, .otherwise = otherwise, .place = out_place};
+    char path[HANG_EVIDENCE_PYTHON_PATH_SIZE];
+    struct bytes maps = {0};
+    bool is_told = false;
+    *out_place = NULL;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(path, look.executable, sizeof look.executable - 1);
+    look.executable[length < 0 ? 0 : length] = '\0';
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    look.memory_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (look.memory_fd < 0 && errno != ENOENT) {
+        hang_report_append_error(report, "memory, with Python's stacks,", errno);
+    }
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    if (look.memory_fd >= 0 && hang_report_read(path, MAPS_CEILING, &maps)) {
+        is_told = search_process(&look, bytes_slice(&maps));
+    }
+    if (look.memory_fd >= 0) {
+        close(look.memory_fd);
+    }
+    bytes_clear(&maps);
+    hang_report_flush(report);
+    return is_told;
+}
+
+/* Hang evidence threads. */
+
+/* Further threads are counted, not described. */
+#define HANG_EVIDENCE_MAXIMUM_THREADS 512
+
+#define SMALL_FILE 16384
+#define HANG_EVIDENCE_THREADS_PATH_SIZE 128
+
+/* System calls in which programs often wait, with this machine's numbers. */
+static const struct {
+    long number;
+    const char *name;
+} calls[] = {
+    {SYS_read, "read"},
+    {SYS_write, "write"},
+    {SYS_readv, "readv"},
+    {SYS_writev, "writev"},
+    {SYS_pread64, "pread64"},
+    {SYS_pwrite64, "pwrite64"},
+    {SYS_openat, "openat"},
+    {SYS_close, "close"},
+    {SYS_fsync, "fsync"},
+    {SYS_fdatasync, "fdatasync"},
+    {SYS_flock, "flock"},
+    {SYS_fcntl, "fcntl"},
+    {SYS_ioctl, "ioctl"},
+    {SYS_futex, "futex"},
+    {SYS_ppoll, "ppoll"},
+    {SYS_pselect6, "pselect6"},
+    {SYS_epoll_pwait, "epoll_pwait"},
+    {SYS_accept, "accept"},
+    {SYS_accept4, "accept4"},
+    {SYS_connect, "connect"},
+    {SYS_recvfrom, "recvfrom"},
+    {SYS_recvmsg, "recvmsg"},
+    {SYS_sendto, "sendto"},
+    {SYS_sendmsg, "sendmsg"},
+    {SYS_nanosleep, "nanosleep"},
+    {SYS_clock_nanosleep, "clock_nanosleep"},
+    {SYS_wait4, "wait4"},
+    {SYS_waitid, "waitid"},
+    {SYS_rt_sigsuspend, "rt_sigsuspend"},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+    {SYS_restart_syscall, "restart_syscall"},
+    {SYS_kill, "kill"},
+    {SYS_tgkill, "tgkill"},
+    {SYS_execve, "execve"},
+    {SYS_clone, "clone"},
+    {SYS_clone3, "clone3"},
+    {SYS_mmap, "mmap"},
+    {SYS_mprotect, "mprotect"},
+    {SYS_ftruncate, "ftruncate"},
+    {SYS_fallocate, "fallocate"},
+    {SYS_getdents64, "getdents64"},
+    {SYS_sync, "sync"},
+    {SYS_syncfs, "syncfs"},
+    {SYS_statfs, "statfs"},
+    {SYS_unlinkat, "unlinkat"},
+    {SYS_io_getevents, "io_getevents"},
+    {SYS_exit_group, "exit_group"},
+    {SYS_munmap, "munmap"},
+    {SYS_madvise, "madvise"},
+#ifdef SYS_newfstatat
+    {SYS_newfstatat, "newfstatat"},
+#endif
+#ifdef SYS_poll
+    {SYS_vfork, "vfork"},
+    {SYS_stat, "stat"},
+    {SYS_rename, "rename"},
+    {SYS_unlink, "unlink"},
+    {SYS_mkdir, "mkdir"},
+    {SYS_rmdir, "rmdir"},
+    {SYS_poll, "poll"},
+    {SYS_select, "select"},
+    {SYS_epoll_wait, "epoll_wait"},
+    {SYS_pause, "pause"},
+    {SYS_open, "open"},
+#endif
+};
+
+struct threads {
+    struct hang_report *report;
+    struct hang_summary *summary;
+    pid_t pid;
+    size_t count;
+};
+
+static char *call_name(long number) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (calls[i].number == number) {
+            return memory_duplicate_string(calls[i].name);
+        }
+    }
+    return text_format("system call %ld", number);
+}
+
+/* Returns the file's text without its last newline; NULL when it cannot be read (errno says
+ * why). */
+static char *read_line(pid_t pid, int thread, const char *name) {
+    char path[HANG_EVIDENCE_THREADS_PATH_SIZE];
+    struct bytes bytes = {0};
+    struct text text = {0};
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, thread, name);
+    if (!hang_report_read(path, SMALL_FILE, &bytes)) {
+        int error = errno;
+        bytes_clear(&bytes);
+        errno = error;
+        return NULL;
+    }
+    size_t length = bytes.length;
+    while (length > 0 && bytes.data[length - 1] == '\n') {
+        length--;
+    }
+    hang_report_append_safely(&text, (const char *)bytes.data, length);
+    bytes_clear(&bytes);
+    return text_take(&text);
+}
+
+/* The file holds "running", or the system call's number and arguments. The number -1 means that the
+ * thread waits outside a system call. */
+static char *find_call(const char *line) {
+    char *end;
+    long number = line == NULL ? -1 : strtol(line, &end, 10);
+    return line == NULL || end == line || number < 0 ? NULL : call_name(number);
+}
+
+/* Missing permission is reported once, for the first thread. A thread that has ended is not
+ * reported. */
+static void note_refusal(const struct threads *threads, int thread, const char *what, int error) {
+    if (thread == (int)threads->pid && error != 0 && error != ENOENT && error != ESRCH) {
+        hang_report_append_error(threads->report, what, error);
+    }
+}
+
+static void append_stack(const struct threads *threads, int thread) {
+    struct text *text = &threads->report->text;
+    char *stack = read_line(threads->pid, thread, "stack");
+    const char *rest = stack;
+    if (stack == NULL) {
+        note_refusal(threads, thread, "kernel stacks, which are root's,", errno);
+    }
+    while (rest != NULL && *rest != '\0') {
+        size_t length = strcspn(rest, "\n");
+        text_append(text, "      ");
+        text_append_bytes(text, rest, length);
+        text_append(text, "\n");
+        rest += length + (rest[length] == '\n' ? 1 : 0);
+    }
+    free(stack);
+}
+
+/* The kernel writes "0" for a function that is unknown. */
+static char *read_waiting_place(pid_t pid, int thread) {
+    char *place = read_line(pid, thread, "wchan");
+    if (place != NULL && (*place == '\0' || text_equals(place, "0"))) {
+        free(place);
+        return NULL;
+    }
+    return place;
+}
+
+static char read_state(pid_t pid, int thread) {
+    char *line = read_line(pid, thread, "stat");
+    struct kernel_process_stat stat;
+    bool is_read =
+        line != NULL && kernel_text_read_stat(slice_from_string(line), &stat) == FAILURE_NONE;
+    free(line);
+    return is_read ? stat.state : '\0';
+}
+
+static void describe_thread(const struct threads *threads, int thread) {
+    struct text *text = &threads->report->text;
+    char *name = read_line(threads->pid, thread, "comm");
+    char *line = read_line(threads->pid, thread, "syscall");
+    int call_error = line == NULL ? errno : 0;
+    struct hang_summary summary = {
+        .state = read_state(threads->pid, thread),
+        .call = find_call(line),
+        .waits_in = read_waiting_place(threads->pid, thread),
+    };
+    text_append_format(text, "  thread %d (%s): ", thread, name == NULL ? "?" : name);
+    hang_summary_append(&summary, text);
+    if (line != NULL) {
+        text_append_format(text, " [%s]", line);
+    }
+    text_append(text, "\n");
+    note_refusal(threads, thread, "system calls", call_error);
+    append_stack(threads, thread);
+    free(name);
+    free(line);
+    if (thread == (int)threads->pid) {
+        hang_summary_clear(threads->summary);
+        *threads->summary = summary;
+    } else {
+        hang_summary_clear(&summary);
+    }
+}
+
+static bool visit_thread(void *context, int thread) {
+    struct threads *threads = context;
+    threads->count++;
+    if (threads->count <= HANG_EVIDENCE_MAXIMUM_THREADS && !hang_report_is_over(threads->report)) {
+        describe_thread(threads, thread);
+        hang_report_flush(threads->report);
+    }
+    return true;
+}
+
+/* Appends the lines of /proc/<pid>/status that help to explain a hang. */
+static void append_status(struct text *text, pid_t pid) {
+    static const char *const names[] = {"Name:", "State:", "PPid:", "TracerPid:", "VmRSS:",
+        "VmSwap:", "Threads:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:",
+        "Cpus_allowed_list:", "voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"};
+    char *status = read_line(pid, (int)pid, "status");
+    struct slice rest = slice_from_string(status == NULL ? "" : status);
+    struct slice line;
+    while (socket_table_next_line(&rest, &line)) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (slice_starts_with(line, slice_from_string(names[i]))) {
+                text_append(text, "  ");
+                text_append_bytes(text, (const char *)line.data, line.length);
+                text_append(text, "\n");
+            }
+        }
+    }
+    free(status);
+}
+
+void hang_evidence_write_threads(
+    struct hang_report *report, pid_t pid, struct hang_summary *out_summary) {
+    struct threads threads = {report, out_summary, pid, 0};
+    char path[NUMBER_PATH_SIZE];
+    append_status(&report->text, pid);
+    number_path_format(path, "/proc/", pid, "/task");
+    if (!number_directory_each(path, visit_thread, &threads)) {
+        text_append(&report->text, "  the process is gone\n");
+    } else if (threads.count > HANG_EVIDENCE_MAXIMUM_THREADS) {
+        text_append_format(&report->text, "  and %zu more threads\n",
+            threads.count - HANG_EVIDENCE_MAXIMUM_THREADS);
+    }
+    out_summary->thread_count = threads.count;
+    hang_report_flush(report);
+}
+
+/* Hang evidence tool. */
+
+#define OUTPUT_CEILING (1024 * 1024)
+#define HANG_EVIDENCE_TOOL_PIECE_SIZE 4096
+
+extern char **environ;
+
+static char *find_program(const char *name) {
+    const char *path = getenv("PATH");
+    const char *rest = path == NULL ? "/usr/bin:/bin" : path;
+    while (*rest != '\0') {
+        size_t length = strcspn(rest, ":");
+        char *program = text_format("%.*s/%s", (int)length, rest, name);
+        if (length > 0 && access(program, X_OK) == 0) {
+            return program;
+        }
+        free(program);
+        rest += length + (rest[length] == ':' ? 1 : 0);
+    }
+    return NULL;
+}
+
+static void build_arguments(
+    struct text_list *arguments, char *program, const char *const words[], pid_t pid) {
+    text_list_add_taken(arguments, program);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        text_list_add(arguments, words[i]);
+    }
+    text_list_add_taken(arguments, text_format("%d", (int)pid));
+}
+
+/* Reads once from the tool's output. Returns true when there may be more. */
+static bool take_output(struct hang_report *report, int fd, struct text *output) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    int64_t left = duration_milliseconds_ceiling(hang_report_time_left(report));
+    char piece[HANG_EVIDENCE_TOOL_PIECE_SIZE];
+    if (left == 0 || output->length >= OUTPUT_CEILING) {
+        return false;
+    }
+    int ready = poll(&wait, 1, left > 50 ? 50 : (int)left);
+    if (ready <= 0) {
+        return ready == 0 || errno == EINTR;
+    }
+    ssize_t length = read(fd, piece, sizeof piece);
+    if (length > 0) {
+        hang_report_append_safely(output, piece, (size_t)length);
+        hang_report_append_safely(&report->text, piece, (size_t)length);
+        hang_report_flush(report);
+    }
+    return length > 0 || (length < 0 && errno == EINTR);
+}
+
+static void run(
+    struct hang_report *report, const struct text_list *arguments, struct text *output) {
+    int fds[2];
+    struct text_list environment = {0};
+    struct process_request request;
+    struct process process;
+    struct failure failure;
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        hang_report_append_error(report, "its output", errno);
+        return;
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        text_list_add(&environment, *variable);
+    }
+    process_request_init(&request, arguments, &environment);
+    request.stdout_fd = fds[1];
+    request.stderr_fd = fds[1];
+    enum failure_code code = process_spawn(&request, &process, &failure);
+    close(fds[1]);
+    text_list_clear(&environment);
+    if (code == FAILURE_NONE) {
+        while (take_output(report, fds[0], output)) {
+        }
+        if (process.pidfd >= 0) {
+            pidfd_signal(process.pidfd, SIGKILL);
+            close(process.pidfd);
+        }
+    } else {
+        text_append_format(&report->text, "  %s\n", failure.message);
+    }
+    close(fds[0]);
+}
+
+static void ask(struct hang_report *report, const char *name, const char *const words[], pid_t pid,
+    struct text *output) {
+    struct text_list arguments = {0};
+    char *program = find_program(name);
+    if (program == NULL) {
+        text_append_format(
+            &report->text, "%s of process %d: it is not installed\n", name, (int)pid);
+        return;
+    }
+    text_append_format(&report->text, "%s of process %d:\n", name, (int)pid);
+    hang_report_flush(report);
+    build_arguments(&arguments, program, words, pid);
+    run(report, &arguments, output);
+    text_list_clear(&arguments);
+    if (hang_report_is_over(report)) {
+        text_append(&report->text, "\n  no time was left for the rest\n");
+    }
+    hang_report_flush(report);
+}
+
+void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place) {
+    static const char *const words[] = {"dump", "--pid", NULL};
+    struct text dump = {0};
+    ask(report, "py-spy", words, pid, &dump);
+    if (*out_place == NULL) {
+        *out_place =
+            py_spy_dump_place((struct slice){(const uint8_t *)dump.data, dump.length}, pid);
+    }
+    text_clear(&dump);
+}
+
+void hang_evidence_write_gdb(struct hang_report *report, pid_t pid) {
+    static const char *const words[] = {"-batch", "-nx", "-iex", "set debuginfod enabled off",
+        "-iex", "set pagination off", "-ex", "thread apply all backtrace 64", "-p", NULL};
+    struct text output = {0};
+    ask(report, "gdb", words, pid, &output);
+    text_clear(&output);
+}
+
+/* Hang evidence. */
+
+/* Further descendants are left out. */
+#define HANG_EVIDENCE_MAXIMUM_PROCESSES 16
 
 #define COMMAND_CEILING 4096
 #define PATH_SIZE 64

@@ -10,8 +10,8 @@
 
 #include "base/failure.h"
 #include "core/failure/hang_summary.h"
-#include "host/loop/event_loop.h"
 #include "host/failure/hang_evidence.h"
+#include "host/loop/event_loop.h"
 
 /* The maximum number of looks at a time. Further looks wait in a queue. */
 #define HANG_EVIDENCE_MAXIMUM_COLLECTORS 16

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "base/text.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 struct process_evidence;
 

@@ -3,7 +3,7 @@
  * may be slow, stopped or closed. It never blocks and never changes the flags of the descriptor,
  * which the workers and the shell share. Lines stay whole: a line that fits into PIPE_BUF is
  * written in one piece. Log files are not known here. A caller whose line is refused reads it again
- * later (host/console_feed). */
+ * later: that is the feed, below. */
 #ifndef MUSTER_HOST_LOG_CONSOLE_H
 #define MUSTER_HOST_LOG_CONSOLE_H
 
@@ -14,12 +14,11 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
+#include "core/workers/line_splitter.h"
 #include "host/loop/event_loop.h"
 
-/* The bytes that may wait. Workers' lines can be read again from their file; the agent's records
- * cannot, so they get more room. */
+/* The bytes of workers' lines that may wait; these can be read again from their file. */
 #define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
-#define CONSOLE_RECORD_CEILING ((size_t)1024 * 1024)
 
 enum console_kind {
     CONSOLE_FILE,   /* a regular file or /dev/null: writing never blocks */
@@ -68,16 +67,13 @@ bool console_is_same(const struct console *console, int fd);
  * its queue is full. A closed console accepts and discards everything. */
 __attribute__((warn_unused_result)) bool console_add_line(
     struct console *console, struct slice header, struct slice line);
-/* As console_add_line, for a record of the agent, which may fill the queue up to
- * CONSOLE_RECORD_CEILING. */
+/* As console_add_line, for a record of the agent, which cannot be read again, and so
+ * has more room. */
 __attribute__((warn_unused_result)) bool console_add_record(
     struct console *console, struct slice record);
 
 /* Writes as much as the descriptor accepts now. The rest follows when it accepts more. */
 void console_flush(struct console *console);
-
-/* Discards the queue. */
-void console_drop(struct console *console);
 
 /* console_queued is the number of bytes in the queue. console_taken is the total of bytes written
  * or discarded; it grows as long as the console makes progress. */
@@ -85,5 +81,74 @@ size_t console_queued(const struct console *console);
 uint64_t console_taken(const struct console *console);
 bool console_is_stalled(const struct console *console);
 bool console_is_closed(const struct console *console);
+
+/* Feeds a console with the lines of several streams and with records of the agent. As long as the
+ * console keeps up, everything goes straight into its queue. A stream whose line finds no room has
+ * fallen behind: when the console accepts more, its lines are read again from its log file until it
+ * has caught up. So a slow console costs neither lines nor memory. The lines of one stream stay in
+ * order. A record waits for streams that had ended before it, and for no others. */
+
+/* The maximum number of ended streams and records that may wait for the console. */
+#define CONSOLE_FEED_ITEM_CEILING 1024
+
+/* The `from` of a line that is missing in its file and cannot be read again. */
+#define CONSOLE_FEED_NOWHERE UINT64_MAX
+
+struct console_feed;
+struct console_feed_item;
+
+/* The place of one stream in a feed. `path` and `header` belong to the stream, the other fields to
+ * the feed. */
+struct console_feed_source {
+    const char *path;
+    const char *header;
+    struct console_feed_item *behind; /* lines that must be read again; NULL: the stream keeps up */
+};
+
+struct console_feed_loss {
+    uint64_t lines;
+    uint64_t records;
+    uint64_t bytes; /* bytes of log files whose lines were not shown */
+};
+
+/* Called each time the console has accepted bytes, after the feed has used the room. */
+struct console_feed_events {
+    void (*moved)(void *context);
+    void (*failed)(void *context, int system_error, bool is_closed);
+    void *context;
+};
+
+__attribute__((warn_unused_result)) enum failure_code console_feed_new(struct event_loop *loop,
+    int fd, const struct console_feed_events *events, struct console_feed **out_feed,
+    struct failure *failure);
+/* Accepts NULL. All sources must have ended. */
+void console_feed_free(struct console_feed *feed);
+
+bool console_feed_is_same(const struct console_feed *feed, int fd);
+
+/* Adds a line whose first byte is at offset `from` in the source's file. */
+void console_feed_line(struct console_feed *feed, struct console_feed_source *source,
+    const struct line *line, uint64_t from);
+
+/* Says that the source's file holds whole lines up to `to`. For a source that is behind. */
+void console_feed_extend(struct console_feed_source *source, uint64_t to);
+
+/* Says that no more lines of this source follow. Lines that it is behind with stay with the
+ * feed. */
+void console_feed_end(struct console_feed *feed, struct console_feed_source *source);
+
+void console_feed_record(struct console_feed *feed, const char *text);
+
+/* Called at the end of a turn: writes what was gathered. */
+void console_feed_flush(struct console_feed *feed);
+
+/* Whether the console has accepted everything. */
+bool console_feed_is_drained(const struct console_feed *feed);
+/* A count that grows with every byte the console accepts. */
+uint64_t console_feed_taken(const struct console_feed *feed);
+/* Discards everything that waits, and counts it as lost. */
+void console_feed_drop(struct console_feed *feed);
+/* What was not shown because the console was too slow. The count then starts again. */
+struct console_feed_loss console_feed_take_loss(struct console_feed *feed);
 
 #endif

@@ -9,11 +9,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/empty_directory.h"
-#include "host/loop/errands.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/shared_place.h"
-#include "host/loop/temporary_directory.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */
@@ -122,7 +121,7 @@ enum failure_code log_directory_open(const char *log_dir, const char *run_id,
         log_directory_clear(&directory);
         return code;
     }
-    (void)!owned_tree_note(directory.run_path, &directory.run);
+    (void)!directory_tree_note(directory.run_path, &directory.run);
     *out_directory = directory;
     return FAILURE_NONE;
 }
@@ -135,11 +134,11 @@ void log_directory_copy(const struct log_directory *directory, struct log_direct
 
 /* Where a server knows this user by another number, it is not known which directory was made. */
 static bool is_there(const struct log_directory *directory) {
-    struct owned_tree now;
+    struct directory_tree now;
     if (directory->run.inode == 0) {
         return access(directory->run_path, F_OK) == 0;
     }
-    return owned_tree_note(directory->run_path, &now) && now.inode == directory->run.inode &&
+    return directory_tree_note(directory->run_path, &now) && now.inode == directory->run.inode &&
            now.device == directory->run.device;
 }
 
@@ -220,7 +219,7 @@ bool log_directory_remove_if_empty(const struct log_directory *directory) {
 
 /* By another thread. */
 
-struct directory_errand {
+struct directory_work {
     struct log_directory directory;
     char *log_dir; /* NULL: a temporary one */
     char *run_id;
@@ -228,46 +227,45 @@ struct directory_errand {
     struct failure failure;
 };
 
-static void free_directory_errand(void *subject) {
-    struct directory_errand *errand = subject;
-    log_directory_clear(&errand->directory);
-    free(errand->log_dir);
-    free(errand->run_id);
-    free(errand);
+static void free_directory_work(void *subject) {
+    struct directory_work *work = subject;
+    log_directory_clear(&work->directory);
+    free(work->log_dir);
+    free(work->run_id);
+    free(work);
 }
 
 static void run_open(void *subject) {
-    struct directory_errand *errand = subject;
-    errand->code =
-        log_directory_open(errand->log_dir, errand->run_id, &errand->directory, &errand->failure);
+    struct directory_work *work = subject;
+    work->code = log_directory_open(work->log_dir, work->run_id, &work->directory, &work->failure);
 }
 
 enum failure_code log_directory_open_within(struct duration patience,
-    const struct errand_watch *watch, const char *log_dir, const char *run_id,
+    const struct blocking_watch *watch, const char *log_dir, const char *run_id,
     struct log_directory *out_directory, struct failure *failure) {
-    struct directory_errand *errand = memory_allocate(sizeof *errand);
-    errand->log_dir = memory_duplicate_string(log_dir);
-    errand->run_id = memory_duplicate_string(run_id);
-    const struct errand_task task = {run_open, free_directory_errand, errand};
-    enum failure_code code = errand_run_within(&task, patience, watch, failure);
+    struct directory_work *work = memory_allocate(sizeof *work);
+    work->log_dir = memory_duplicate_string(log_dir);
+    work->run_id = memory_duplicate_string(run_id);
+    const struct blocking_task task = {run_open, free_directory_work, work};
+    enum failure_code code = blocking_task_run_within(&task, patience, watch, failure);
     if (code != FAILURE_NONE) {
         return failure_wrap(failure, "cannot make the log directory %s",
             log_dir != NULL ? log_dir : "in the directory for temporary files");
     }
-    code = errand->code;
+    code = work->code;
     if (code == FAILURE_NONE) {
-        *out_directory = errand->directory;
-        errand->directory = (struct log_directory){0};
+        *out_directory = work->directory;
+        work->directory = (struct log_directory){0};
     } else if (failure != NULL) {
-        *failure = errand->failure;
+        *failure = work->failure;
     }
-    free_directory_errand(errand);
+    free_directory_work(work);
     return code;
 }
 
 static void run_remove(void *subject) {
-    const struct directory_errand *errand = subject;
-    (void)log_directory_remove_if_empty(&errand->directory);
+    const struct directory_work *work = subject;
+    (void)log_directory_remove_if_empty(&work->directory);
 }
 
 void log_directory_remove_if_empty_within(
@@ -275,11 +273,11 @@ void log_directory_remove_if_empty_within(
     if (!directory->is_temporary || directory->base_path == NULL) {
         return;
     }
-    struct directory_errand *errand = memory_allocate(sizeof *errand);
-    errand->directory = (struct log_directory){
+    struct directory_work *work = memory_allocate(sizeof *work);
+    work->directory = (struct log_directory){
         .base_path = memory_duplicate_string(directory->base_path), .is_temporary = true};
-    const struct errand_task task = {run_remove, free_directory_errand, errand};
-    if (errand_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
-        free_directory_errand(errand);
+    const struct blocking_task task = {run_remove, free_directory_work, work};
+    if (blocking_task_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
+        free_directory_work(work);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the directories of a job's logs and error files (names: core/log_tree.h); opens and writes
- * no log. Made when the first workers start, kept for all attempts, never emptied. */
+/* Makes the directories of a job's logs and error files (names: core/workers/log_plan.h); opens and
+ * writes no log. Made when the first workers start, kept for all attempts, never emptied. */
 #ifndef MUSTER_HOST_LOG_LOG_DIRECTORY_H
 #define MUSTER_HOST_LOG_LOG_DIRECTORY_H
 
@@ -8,20 +8,20 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "core/workers/log_tree.h"
-#include "host/loop/errands.h"
-#include "host/loop/owned_tree.h"
+#include "core/workers/log_plan.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/directory_tree.h"
 
 /* A job's directory on this node. Zeroed, and with --log-dir /dev/null: no directory at all. */
 struct log_directory {
-    char *base_path;       /* absolute; NULL: none */
-    char *run_path;        /* base_path/<run id>_<random>; NULL: none */
-    bool is_temporary;     /* base_path was made here because none was given */
-    struct owned_tree run; /* which directory run_path is */
+    char *base_path;           /* absolute; NULL: none */
+    char *run_path;            /* base_path/<run id>_<random>; NULL: none */
+    bool is_temporary;         /* base_path was made here because none was given */
+    struct directory_tree run; /* which directory run_path is */
 };
 
 /* These wait for the disk, which may be dead: call them from a thread that nothing depends on
- * (host/loop/errands), or use the two that are bounded. */
+ * (host/loop/blocking_pool), or use the two that are bounded. */
 
 /* Makes (parents too) or uses `log_dir`; NULL makes "torchelastic_<8 random>", mode 0700, in the
  * first usable of $TMPDIR, $TEMP, $TMP, /tmp, /var/tmp, /usr/tmp and the working directory, as
@@ -57,7 +57,7 @@ bool log_directory_remove_if_empty(const struct log_directory *directory);
  * opened, and FAILURE_TIMEOUT says so (FAILURE_CANCELLED where the watch did not go on); or what is
  * there stays. */
 __attribute__((warn_unused_result)) enum failure_code log_directory_open_within(
-    struct duration patience, const struct errand_watch *watch, const char *log_dir,
+    struct duration patience, const struct blocking_watch *watch, const char *log_dir,
     const char *run_id, struct log_directory *out_directory, struct failure *failure);
 void log_directory_remove_if_empty_within(
     struct duration patience, const struct log_directory *directory);

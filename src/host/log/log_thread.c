@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "host/log/log_filter.h"
 #include "host/log/log_stream.h"
 #include "host/loop/quiet_thread.h"
 

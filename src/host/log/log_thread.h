@@ -22,8 +22,8 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "host/log/log_stream.h"
 #include "host/loop/event_loop.h"
-#include "host/log/log_router.h"
 
 struct log_thread;
 

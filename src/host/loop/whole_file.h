@@ -11,6 +11,16 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 
+/* Reads the end of a file that may be long and that others write to, without trusting it: never
+ * blocks on a FIFO, never makes a terminal the controlling terminal, reads regular files only. A
+ * dead disk can hold it up, so it is for a thread that nobody waits for without a bound. */
+
+/* Appends at most the last `maximum` bytes of the file. `*out_is_cut` says whether the file has
+ * more before them. FAILURE_MISSING when there is no file, FAILURE_INVALID when it is not a regular
+ * file, FAILURE_LIMIT when `out_bytes` has no room, FAILURE_SYSTEM otherwise. */
+__attribute__((warn_unused_result)) enum failure_code file_end_read(const char *path,
+    size_t maximum, struct bytes *out_bytes, bool *out_is_cut, struct failure *failure);
+
 /* Appends the file's bytes to `out_bytes`. `follows_symlink` applies to the last part of the path
  * only. FAILURE_MISSING when there is no file, FAILURE_INVALID when it is not a regular file (or is
  * a symbolic link that must not be followed), FAILURE_LIMIT when it is longer than `ceiling` bytes

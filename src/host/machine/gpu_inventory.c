@@ -1,13 +1,272 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/machine/gpu_inventory.h"
 
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
+#include "core/machine/cpu_plan.h"
+#include "core/machine/kfd_properties.h"
 #include "core/machine/visible_devices.h"
-#include "host/machine/gpu_amd.h"
-#include "host/machine/gpu_intel.h"
-#include "host/machine/gpu_list.h"
-#include "host/machine/gpu_nvidia.h"
+#include "host/loop/number_directory.h"
+#include "host/loop/whole_file.h"
+
+#define PROPERTIES_CEILING ((size_t)65536)
+
+/* Frees the path. */
+static bool exists(char *path_taken) {
+    bool is_there = access(path_taken, F_OK) == 0;
+    free(path_taken);
+    return is_there;
+}
+
+/* A node that cannot be read belongs to another container and does not count as a GPU. */
+static struct kfd_properties read_node(const char *nodes_path, int node) {
+    struct kfd_properties properties = {0};
+    struct bytes bytes = {0};
+    char *path = text_format("%s/%d/properties", nodes_path, node);
+    if (whole_file_read(path, true, PROPERTIES_CEILING, &bytes, NULL) == FAILURE_NONE) {
+        properties = kfd_properties_parse(bytes_slice(&bytes));
+    }
+    bytes_clear(&bytes);
+    free(path);
+    return properties;
+}
+
+static void add_gpu(struct gpu_list *list, const struct kfd_properties *gpu) {
+    text_list_add_taken(&list->pci_addresses,
+        text_format("%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".%" PRIx64, gpu->domain,
+            gpu->location_id >> 8 & 0xff, gpu->location_id >> 3 & 0x1f, gpu->location_id & 7));
+    text_list_add_taken(&list->uuids, gpu->unique_id != 0
+                                          ? text_format("GPU-%016" PRIx64, gpu->unique_id)
+                                          : text_format("%s", ""));
+}
+
+struct gpu_list gpu_amd_list(const char *dev_root, const char *sys_root) {
+    struct gpu_list list = {.has_uuids = true};
+    if (!exists(text_format("%s/kfd", dev_root))) {
+        return list;
+    }
+    char *nodes_path = text_format("%s/class/kfd/kfd/topology/nodes", sys_root);
+    struct number_list nodes = number_directory_list(nodes_path, "");
+    for (size_t i = 0; i < nodes.count; i++) {
+        struct kfd_properties gpu = read_node(nodes_path, nodes.items[i]);
+        if (gpu.simd_count > 0 &&
+            exists(text_format("%s/dri/renderD%" PRIu64, dev_root, gpu.drm_render_minor))) {
+            add_gpu(&list, &gpu);
+        }
+    }
+    number_list_clear(&nodes);
+    free(nodes_path);
+    return list;
+}
+
+/* Gpu intel. */
+
+#define VENDOR_FILE_CEILING ((size_t)64)
+#define INTEGRATED_ADDRESS "0000:00:02.0" /* of every Intel processor's own graphics */
+
+/* Resolves the path and returns a copy of its last part; NULL when the path does not resolve. Frees
+ * the path. */
+static char *real_name(char *path_taken) {
+    char *real = realpath(path_taken, NULL);
+    free(path_taken);
+    if (real == NULL) {
+        return NULL;
+    }
+    const char *slash = strrchr(real, '/');
+    char *name = text_format("%s", slash + 1);
+    free(real);
+    return name;
+}
+
+static bool is_from_intel(const char *device_path) {
+    struct bytes bytes = {0};
+    char *path = text_format("%s/vendor", device_path);
+    bool is_intel =
+        whole_file_read(path, true, VENDOR_FILE_CEILING, &bytes, NULL) == FAILURE_NONE &&
+        slice_starts_with(bytes_slice(&bytes), slice_from_string("0x8086"));
+    free(path);
+    bytes_clear(&bytes);
+    return is_intel;
+}
+
+static bool has_computing_driver(const char *device_path) {
+    char *driver = real_name(text_format("%s/driver", device_path));
+    bool computes = driver != NULL && (text_equals(driver, "i915") || text_equals(driver, "xe"));
+    free(driver);
+    return computes;
+}
+
+static bool is_integrated(const char *address) {
+    return text_equals(address, INTEGRATED_ADDRESS);
+}
+
+static bool has_discrete(const struct gpu_list *list) {
+    for (size_t i = 0; i < list->pci_addresses.count; i++) {
+        if (!is_integrated(list->pci_addresses.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gpu_list without_integrated(struct gpu_list *list) {
+    struct gpu_list rest = {0};
+    for (size_t i = 0; i < list->pci_addresses.count; i++) {
+        if (!is_integrated(list->pci_addresses.items[i])) {
+            text_list_add(&rest.pci_addresses, list->pci_addresses.items[i]);
+            text_list_add(&rest.uuids, "");
+        }
+    }
+    gpu_list_clear(list);
+    return rest;
+}
+
+struct gpu_list gpu_intel_list(const char *dev_root, const char *sys_root) {
+    struct gpu_list list = {0};
+    char *nodes_path = text_format("%s/dri", dev_root);
+    struct number_list nodes = number_directory_list(nodes_path, "renderD");
+    for (size_t i = 0; i < nodes.count; i++) {
+        char *device = text_format("%s/class/drm/renderD%d/device", sys_root, nodes.items[i]);
+        if (is_from_intel(device) && has_computing_driver(device)) {
+            char *address = real_name(text_format("%s", device));
+            text_list_add_taken(
+                &list.pci_addresses, address != NULL ? address : text_format("%s", ""));
+            text_list_add(&list.uuids, "");
+        }
+        free(device);
+    }
+    number_list_clear(&nodes);
+    free(nodes_path);
+    return has_discrete(&list) ? without_integrated(&list) : list;
+}
+
+/* Gpu nvidia. */
+
+/* The part of NVML's stable binary interface that is used here; nvml.h is often not installed. */
+#define NVML_SUCCESS 0
+#define NVML_UUID_SIZE 96
+
+struct nvml_pci_info {
+    char bus_id_legacy[16];
+    unsigned int domain;
+    unsigned int bus;
+    unsigned int device;
+    unsigned int pci_device_id;
+    unsigned int pci_subsystem_id;
+    char bus_id[32];
+};
+
+struct nvml {
+    void *handle;
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*device_count)(unsigned int *out_count);
+    int (*device_handle)(unsigned int index, void **out_device);
+    int (*device_uuid)(void *device, char *out_uuid, unsigned int length);
+    int (*device_pci_info)(void *device, struct nvml_pci_info *out_info);
+};
+
+/* POSIX, unlike C, allows a function pointer to be converted from dlsym's void *. */
+#define LOAD(nvml, member, name)                                                                   \
+    ((nvml)->member = (__typeof__((nvml)->member))dlsym((nvml)->handle, name))
+
+static enum failure_code nvml_load(
+    const char *library, struct nvml *nvml, struct failure *failure) {
+    nvml->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (nvml->handle == NULL) {
+        return failure_set(failure, FAILURE_MISSING, "%s", dlerror());
+    }
+    LOAD(nvml, init, "nvmlInit_v2");
+    LOAD(nvml, shutdown, "nvmlShutdown");
+    LOAD(nvml, device_count, "nvmlDeviceGetCount_v2");
+    LOAD(nvml, device_handle, "nvmlDeviceGetHandleByIndex_v2");
+    LOAD(nvml, device_uuid, "nvmlDeviceGetUUID");
+    LOAD(nvml, device_pci_info, "nvmlDeviceGetPciInfo_v3");
+    if (nvml->init == NULL || nvml->shutdown == NULL || nvml->device_count == NULL ||
+        nvml->device_handle == NULL || nvml->device_uuid == NULL || nvml->device_pci_info == NULL) {
+        (void)dlclose(nvml->handle);
+        return failure_set(failure, FAILURE_MISSING, "%s lacks functions of NVML", library);
+    }
+    return FAILURE_NONE;
+}
+
+/* A device counts even when NVML does not tell its address or UUID; the field then stays empty. */
+static void add_device(const struct nvml *nvml, unsigned int index, struct gpu_list *list) {
+    void *device = NULL;
+    char uuid[NVML_UUID_SIZE] = "";
+    char *address = NULL;
+    if (nvml->device_handle(index, &device) == NVML_SUCCESS) {
+        if (nvml->device_uuid(device, uuid, sizeof uuid) != NVML_SUCCESS) {
+            uuid[0] = '\0';
+        }
+        uuid[sizeof uuid - 1] = '\0';
+        struct nvml_pci_info info = {.domain = 0};
+        if (nvml->device_pci_info(device, &info) == NVML_SUCCESS) {
+            address = text_format("%04x:%02x:%02x.0", info.domain, info.bus, info.device);
+        }
+    }
+    text_list_add(&list->uuids, uuid);
+    text_list_add_taken(&list->pci_addresses, address != NULL ? address : text_format("%s", ""));
+}
+
+static enum failure_code list_devices(
+    const struct nvml *nvml, struct gpu_list *list, struct failure *failure) {
+    unsigned int count = 0;
+    int status = nvml->device_count(&count);
+    if (status != NVML_SUCCESS) {
+        return failure_set(failure, FAILURE_SYSTEM, "NVML cannot count devices: error %d", status);
+    }
+    if (count > MACHINE_MAXIMUM_DEVICES) {
+        return failure_set(failure, FAILURE_SYSTEM, "NVML claims %u devices", count);
+    }
+    for (unsigned int i = 0; i < count; i++) {
+        add_device(nvml, i, list);
+    }
+    list->has_uuids = true;
+    return FAILURE_NONE;
+}
+
+enum failure_code gpu_nvidia_ask_nvml(
+    const char *library, struct gpu_list *out_list, struct failure *failure) {
+    struct nvml nvml = {.handle = NULL};
+    enum failure_code code = nvml_load(library, &nvml, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    int status = nvml.init();
+    if (status == NVML_SUCCESS) {
+        struct gpu_list list = {0};
+        code = list_devices(&nvml, &list, failure);
+        (void)nvml.shutdown(); /* the result does not matter */
+        if (code == FAILURE_NONE) {
+            *out_list = list;
+        }
+    } else {
+        code = failure_set(failure, FAILURE_SYSTEM, "NVML does not start: error %d", status);
+    }
+    (void)dlclose(nvml.handle);
+    return code;
+}
+
+struct gpu_list gpu_nvidia_count_files(const char *dev_root) {
+    struct gpu_list list = {0};
+    struct number_list entries = number_directory_list(dev_root, "nvidia");
+    for (size_t i = 0; i < entries.count; i++) {
+        text_list_add(&list.pci_addresses, "");
+        text_list_add(&list.uuids, "");
+    }
+    number_list_clear(&entries);
+    return list;
+}
+
+/* Gpu inventory. */
 
 #define NVML_LIBRARY "libnvidia-ml.so.1"
 

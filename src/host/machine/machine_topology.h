@@ -6,8 +6,7 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/machine/cpu_set.h"
-#include "core/machine/machine_description.h"
+#include "core/machine/cpu_plan.h"
 
 #define MACHINE_TOPOLOGY_SYS_ROOT "/sys"
 

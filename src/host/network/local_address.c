@@ -2,19 +2,154 @@
 #include "host/network/local_address.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/rendezvous/address_choice.h"
-#include "host/network/address_list.h"
+#include "host/loop/quiet_thread.h"
 #include "host/network/name_lookup.h"
 
-/* The facts from which core/address_choice chooses. */
+/* The maximum number of addresses of one name or one machine. */
+#define ADDRESSES_CEILING 1024
+#define FAR_IPV4 0xc0000201 /* 192.0.2.1 */
+#define FAR_IPV6 ((struct in6_addr){.s6_addr = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}})
+#define ANY_PORT 9
+
+void address_list_clear(struct address_list *list) {
+    free(list->items);
+    *list = (struct address_list){0};
+}
+
+/* False for families other than IP. */
+static bool read_address(const struct sockaddr *address, struct network_address *out_item) {
+    *out_item = (struct network_address){.is_ipv6 = address->sa_family == AF_INET6};
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, address, sizeof ipv4);
+        memcpy(out_item->bytes, &ipv4.sin_addr, sizeof ipv4.sin_addr);
+    } else if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, address, sizeof ipv6);
+        memcpy(out_item->bytes, &ipv6.sin6_addr, sizeof ipv6.sin6_addr);
+    }
+    return address->sa_family == AF_INET || address->sa_family == AF_INET6;
+}
+
+/* Adds the address; NULL and families other than IP are ignored. */
+static void add(struct address_list *list, const struct sockaddr *address) {
+    struct network_address item;
+    if (address == NULL || list->count == ADDRESSES_CEILING || !read_address(address, &item)) {
+        return;
+    }
+    list->items =
+        memory_reserve(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = item;
+}
+
+static struct address_list look_up(const char *name, int flags, char **out_canonical_name) {
+    struct address_list list = {0};
+    struct name_addresses found = {0};
+    (void)!name_lookup_addresses(name, flags, &found);
+    for (size_t i = 0; i < found.count; i++) {
+        add(&list, &found.items[i].any);
+    }
+    if (out_canonical_name != NULL) {
+        *out_canonical_name = found.canonical_name;
+        found.canonical_name = NULL;
+    }
+    name_addresses_clear(&found);
+    return list;
+}
+
+struct address_list address_list_of_name(const char *name, char **out_canonical_name) {
+    return look_up(name, out_canonical_name != NULL ? AI_CANONNAME : 0, out_canonical_name);
+}
+
+struct address_list address_list_of_address(const char *text) {
+    return look_up(text, AI_NUMERICHOST, NULL);
+}
+
+struct address_list address_list_of_interfaces(void) {
+    struct address_list list = {0};
+    struct ifaddrs *interfaces = NULL;
+    if (getifaddrs(&interfaces) == 0) {
+        for (const struct ifaddrs *one = interfaces; one != NULL; one = one->ifa_next) {
+            if ((one->ifa_flags & IFF_UP) != 0) {
+                add(&list, one->ifa_addr);
+            }
+        }
+        freeifaddrs(interfaces);
+    }
+    return list;
+}
+
+bool address_list_is_of_interface(const union tcp_address *address) {
+    union tcp_address plain = tcp_address_plain(address);
+    struct network_address wanted;
+    if (!read_address(&plain.any, &wanted) || !tcp_address_may_be_here(address)) {
+        return false;
+    }
+    struct address_list own = address_list_of_interfaces();
+    bool is_own = network_address_is_loopback(&wanted);
+    for (size_t i = 0; i < own.count && !is_own; i++) {
+        is_own = network_address_equals(&own.items[i], &wanted);
+    }
+    address_list_clear(&own);
+    return is_own;
+}
+
+/* Finds this machine's address on the way to a network that is far from all (RFC 5737, RFC 3849).
+ * The kernel looks the way up when the socket is connected; nothing is sent. */
+static bool find_outgoing(
+    const struct sockaddr *far, socklen_t length, struct network_address *out_address) {
+    union tcp_address own = {0};
+    socklen_t own_length = sizeof own;
+    int fd = socket(far->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_found = fd != -1 && connect(fd, far, length) == 0 &&
+                    getsockname(fd, &own.any, &own_length) == 0 &&
+                    read_address(&own.any, out_address);
+    if (fd != -1) {
+        close(fd);
+    }
+    return is_found;
+}
+
+static void move_to_front(struct address_list *list, const struct network_address *address) {
+    for (size_t i = 1; i < list->count; i++) {
+        if (network_address_equals(&list->items[i], address)) {
+            struct network_address moved = list->items[i];
+            memmove(&list->items[1], &list->items[0], i * sizeof *list->items);
+            list->items[0] = moved;
+            return;
+        }
+    }
+}
+
+void address_list_put_outgoing_first(struct address_list *list) {
+    const struct sockaddr_in ipv4 = {
+        .sin_family = AF_INET, .sin_port = htons(ANY_PORT), .sin_addr = {htonl(FAR_IPV4)}};
+    const struct sockaddr_in6 ipv6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons(ANY_PORT), .sin6_addr = FAR_IPV6};
+    struct network_address outgoing;
+    if (find_outgoing((const struct sockaddr *)&ipv6, sizeof ipv6, &outgoing)) {
+        move_to_front(list, &outgoing);
+    }
+    if (find_outgoing((const struct sockaddr *)&ipv4, sizeof ipv4, &outgoing)) {
+        move_to_front(list, &outgoing);
+    }
+}
+
+/* Local address. */
+
+/* The facts from which core/rendezvous/endpoint_match chooses. */
 struct names_and_addresses {
     char *host_name;
     char *qualified_name;
@@ -150,4 +285,244 @@ bool local_address_is_beyond_loopback(const char *text) {
     address_list_clear(&wanted);
     address_list_clear(&local);
     return is;
+}
+
+/* Endpoint owner. */
+
+/* Shared by the loop and the thread that answers it; the last user frees it. */
+struct question {
+    char *host;        /* does not change … */
+    bool is_of_others; /* … nor does this: which addresses are not this machine's */
+    pthread_mutex_t mutex;
+    struct event_wake *wake; /* NULL: the answer is not wanted any more */
+    bool is_answered;
+    bool is_own;
+    struct text others;
+};
+
+struct endpoint_owner {
+    struct endpoint_owner_settings settings;
+    char *host;
+    struct event_wake *wake;
+    struct question *question; /* the question under way, or NULL */
+};
+
+/* Rules. */
+
+bool endpoint_owner_is_plain(const char *host, const char *given_address) {
+    char *own_name = NULL;
+    struct address_list wanted = address_list_of_address(host);
+    struct address_list local = address_list_of_interfaces();
+    (void)!local_address_host_name(&own_name, NULL);
+    const struct endpoint_facts facts = {
+        .host = host,
+        .host_addresses = wanted.items,
+        .host_address_count = wanted.count,
+        .given_address = given_address,
+        .own_name = own_name != NULL ? own_name : "localhost",
+        .local_addresses = local.items,
+        .local_address_count = local.count,
+    };
+    bool is_own = endpoint_matches_machine(&facts);
+    address_list_clear(&wanted);
+    address_list_clear(&local);
+    free(own_name);
+    return is_own;
+}
+
+/* What the resolver and the kernel say of this machine, and of the endpoint's name if that was
+ * looked up. */
+struct findings {
+    char *own_name;
+    char *canonical_name;
+    struct address_list own;
+    struct address_list wanted;
+    struct address_list local;
+};
+
+static void look_at_machine(struct findings *found) {
+    found->local = address_list_of_interfaces();
+    if (local_address_host_name(&found->own_name, NULL) == FAILURE_NONE) {
+        found->own = address_list_of_name(found->own_name, &found->canonical_name);
+    }
+}
+
+static struct endpoint_facts facts_of(const struct findings *found, const char *host) {
+    return (struct endpoint_facts){
+        .host = host,
+        .host_addresses = found->wanted.items,
+        .host_address_count = found->wanted.count,
+        .own_name = found->own_name != NULL ? found->own_name : "localhost",
+        .own_canonical_name = found->canonical_name,
+        .name_addresses = found->own.items,
+        .name_address_count = found->own.count,
+        .local_addresses = found->local.items,
+        .local_address_count = found->local.count,
+    };
+}
+
+static void findings_clear(struct findings *found) {
+    address_list_clear(&found->own);
+    address_list_clear(&found->wanted);
+    address_list_clear(&found->local);
+    free(found->canonical_name);
+    free(found->own_name);
+}
+
+/* Looks up this machine's own name first. That name is often in a file, and may be enough, while
+ * the endpoint's name may need a slow name server. */
+static bool resolver_says_own(const char *host) {
+    struct findings found = {0};
+    look_at_machine(&found);
+    struct endpoint_facts facts = facts_of(&found, host);
+    bool is_own = endpoint_matches_machine(&facts);
+    if (!is_own) {
+        found.wanted = address_list_of_name(host, NULL);
+        facts = facts_of(&found, host);
+        is_own = endpoint_matches_machine(&facts);
+    }
+    findings_clear(&found);
+    return is_own;
+}
+
+/* Only the kernel is believed on which addresses are this machine's: its own name may have those of
+ * other machines, too. A name that has none of them is translated on the way. */
+static void resolver_lists_others(const char *host, struct text *out) {
+    struct findings found = {
+        .local = address_list_of_interfaces(), .wanted = address_list_of_name(host, NULL)};
+    struct endpoint_facts facts = facts_of(&found, host);
+    if (endpoint_list_others(&facts, out) == found.wanted.count) {
+        text_clear(out);
+    }
+    findings_clear(&found);
+}
+
+/* Questions. */
+
+static struct question *question_new(const char *host, bool is_of_others, struct event_wake *wake) {
+    struct question *question = memory_allocate(sizeof *question);
+    question->host = memory_duplicate_string(host);
+    question->is_of_others = is_of_others;
+    pthread_mutex_init(&question->mutex, NULL);
+    question->wake = wake;
+    return question;
+}
+
+static void question_free(struct question *question) {
+    pthread_mutex_destroy(&question->mutex);
+    text_clear(&question->others);
+    free(question->host);
+    free(question);
+}
+
+/* Runs on the thread. */
+static void *work(void *context) {
+    struct question *question = context;
+    struct text others = {0};
+    bool is_own = true;
+    if (question->is_of_others) {
+        resolver_lists_others(question->host, &others);
+    } else {
+        is_own = resolver_says_own(question->host);
+    }
+    pthread_mutex_lock(&question->mutex);
+    bool is_forgotten = question->wake == NULL;
+    question->is_answered = true;
+    question->is_own = is_own;
+    question->others = others;
+    if (!is_forgotten) {
+        event_wake_send(question->wake);
+    }
+    pthread_mutex_unlock(&question->mutex);
+    if (is_forgotten) {
+        question_free(question);
+    }
+    return NULL;
+}
+
+static bool is_answered(struct question *question) {
+    pthread_mutex_lock(&question->mutex);
+    bool is_answered = question->is_answered;
+    pthread_mutex_unlock(&question->mutex);
+    return is_answered;
+}
+
+static void forget(struct question *question) {
+    pthread_mutex_lock(&question->mutex);
+    bool is_answered = question->is_answered;
+    question->wake = NULL;
+    pthread_mutex_unlock(&question->mutex);
+    if (is_answered) {
+        question_free(question);
+    }
+}
+
+/* Creation and end. */
+
+static void woken(void *context) {
+    struct endpoint_owner *owner = context;
+    struct question *question = owner->question;
+    if (question == NULL || !is_answered(question)) {
+        return;
+    }
+    owner->question = NULL;
+    if (question->is_of_others) {
+        owner->settings.shared(owner->settings.context, text_string(&question->others));
+    } else {
+        owner->settings.answered(owner->settings.context, question->is_own);
+    }
+    question_free(question);
+}
+
+enum failure_code endpoint_owner_new(struct event_loop *loop,
+    const struct endpoint_owner_settings *settings, struct endpoint_owner **out_owner,
+    struct failure *failure) {
+    struct endpoint_owner *owner = memory_allocate(sizeof *owner);
+    enum failure_code code = event_wake_new(loop, woken, owner, &owner->wake, failure);
+    if (code != FAILURE_NONE) {
+        free(owner);
+        return code;
+    }
+    owner->settings = *settings;
+    owner->host = memory_duplicate_string(settings->host);
+    *out_owner = owner;
+    return FAILURE_NONE;
+}
+
+void endpoint_owner_free(struct endpoint_owner *owner) {
+    if (owner == NULL) {
+        return;
+    }
+    if (owner->question != NULL) {
+        forget(owner->question);
+    }
+    event_wake_free(owner->wake);
+    free(owner->host);
+    free(owner);
+}
+
+static enum failure_code ask(
+    struct endpoint_owner *owner, bool is_of_others, struct failure *failure) {
+    pthread_t thread;
+    if (owner->question != NULL) {
+        return FAILURE_NONE;
+    }
+    struct question *question = question_new(owner->host, is_of_others, owner->wake);
+    enum failure_code code = quiet_thread_start("muster-names", work, question, &thread, failure);
+    if (code != FAILURE_NONE) {
+        question_free(question);
+        return code;
+    }
+    pthread_detach(thread);
+    owner->question = question;
+    return FAILURE_NONE;
+}
+
+enum failure_code endpoint_owner_ask(struct endpoint_owner *owner, struct failure *failure) {
+    return ask(owner, false, failure);
+}
+
+enum failure_code endpoint_owner_ask_for_others(
+    struct endpoint_owner *owner, struct failure *failure) {
+    return ask(owner, true, failure);
 }

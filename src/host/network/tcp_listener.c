@@ -3,15 +3,175 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/store/store_limits.h"
+#include "host/loop/descriptor_limit.h"
 #include "host/loop/random_seed.h"
+#include "host/network/local_address.h"
 #include "host/network/name_lookup.h"
-#include "host/network/tcp_address.h"
+
+/* The most clients accepted per turn, so that many new clients do not delay the existing ones. */
+#define BATCH 256
+#define DRAIN_BATCH 65536
+/* The pause when clients can neither be accepted nor closed. */
+#define PAUSE_MILLISECONDS 100
+
+struct tcp_acceptor {
+    struct tcp_acceptor_settings settings;
+    struct event_loop *loop;
+    struct event_descriptor *watch; /* NULL while pausing */
+    struct event_timer *pause;
+    int reserve_fd;    /* given up for a moment to close a client when no descriptor is left
+                        */
+    bool is_exhausted; /* the lack of descriptors was logged, and no client was accepted since */
+    struct log_throttle throttle;
+};
+
+static int open_reserve(void) {
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static int accept_one(const struct tcp_acceptor *acceptor, union tcp_address *out_peer) {
+    socklen_t length = sizeof *out_peer;
+    return accept4(
+        acceptor->settings.listening_fd, &out_peer->any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static void start_pause(struct tcp_acceptor *acceptor) {
+    event_descriptor_free(acceptor->watch);
+    acceptor->watch = NULL;
+    event_timer_set(acceptor->pause, instant_after(event_loop_now(acceptor->loop),
+                                         duration_from_milliseconds(PAUSE_MILLISECONDS)));
+}
+
+static void warn_of_exhaustion(struct tcp_acceptor *acceptor, const char *why) {
+    uint64_t held_back;
+    if (acceptor->is_exhausted ||
+        !log_throttle_admits(&acceptor->throttle, event_loop_now(acceptor->loop), &held_back)) {
+        return;
+    }
+    acceptor->is_exhausted = true;
+    log_error(acceptor->settings.log,
+        "%s: no descriptor is left for new clients (%s); they are turned away until other clients "
+        "leave; raise the limit of open files (ulimit -n)",
+        acceptor->settings.name, why);
+}
+
+/* Frees the reserve descriptor, accepts a client with it and closes that client at once. Returns
+ * false when there is no further client, or when accepting fails; then there is a pause. */
+static bool close_one_client(struct tcp_acceptor *acceptor, int error) {
+    warn_of_exhaustion(acceptor, strerror(error));
+    bool is_turned_away = false;
+    bool is_empty = false;
+    if (acceptor->reserve_fd >= 0) {
+        close(acceptor->reserve_fd);
+        union tcp_address peer;
+        int fd = accept_one(acceptor, &peer);
+        is_turned_away = fd >= 0;
+        is_empty = fd < 0 && errno == EAGAIN;
+        if (is_turned_away) {
+            close(fd);
+        }
+    }
+    acceptor->reserve_fd = open_reserve();
+    if (!is_turned_away && !is_empty) {
+        start_pause(acceptor);
+    }
+    return is_turned_away;
+}
+
+static bool is_out_of_resources(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Whether the descriptor is one of those that are kept. */
+static bool is_kept(const struct tcp_acceptor *acceptor, int fd) {
+    uint64_t wanted = acceptor->settings.kept + descriptor_limit_kept();
+    uint64_t limit = wanted > 0 ? descriptor_limit_read() : UINT64_MAX;
+    return (uint64_t)fd >= limit - store_descriptors_kept(wanted, limit);
+}
+
+/* Accepts at most `most` connections. */
+static void accept_several(struct tcp_acceptor *acceptor, int most) {
+    for (int i = 0; i < most; i++) {
+        union tcp_address peer = {0};
+        int fd = accept_one(acceptor, &peer);
+        if (fd >= 0 && is_kept(acceptor, fd)) {
+            close(fd);
+            warn_of_exhaustion(acceptor, "the rest is kept for this process itself");
+        } else if (fd >= 0) {
+            acceptor->is_exhausted = false;
+            acceptor->settings.accepted(acceptor->settings.context, fd, &peer);
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (is_out_of_resources(errno) && !close_one_client(acceptor, errno)) {
+            return;
+        } /* else only this connection failed (ECONNABORTED and others): try the next one */
+    }
+}
+
+static void became_readable(void *context) {
+    accept_several(context, BATCH);
+}
+
+static enum failure_code watch(struct tcp_acceptor *acceptor, struct failure *failure) {
+    return event_descriptor_new(acceptor->loop, acceptor->settings.listening_fd, became_readable,
+        acceptor, &acceptor->watch, failure);
+}
+
+static void pause_ended(void *context) {
+    struct tcp_acceptor *acceptor = context;
+    if (watch(acceptor, NULL) != FAILURE_NONE) {
+        start_pause(acceptor);
+    }
+}
+
+enum failure_code tcp_acceptor_new(struct event_loop *loop,
+    const struct tcp_acceptor_settings *settings, struct tcp_acceptor **out_acceptor,
+    struct failure *failure) {
+    struct tcp_acceptor *acceptor = memory_allocate(sizeof *acceptor);
+    acceptor->settings = *settings;
+    acceptor->loop = loop;
+    enum failure_code code = watch(acceptor, failure);
+    if (code != FAILURE_NONE) {
+        free(acceptor);
+        return code;
+    }
+    acceptor->pause = event_timer_new(loop, pause_ended, acceptor);
+    acceptor->reserve_fd = open_reserve();
+    *out_acceptor = acceptor;
+    return FAILURE_NONE;
+}
+
+void tcp_acceptor_free(struct tcp_acceptor *acceptor) {
+    if (acceptor == NULL) {
+        return;
+    }
+    event_descriptor_free(acceptor->watch);
+    event_timer_free(acceptor->pause);
+    close(acceptor->settings.listening_fd);
+    if (acceptor->reserve_fd >= 0) {
+        close(acceptor->reserve_fd);
+    }
+    free(acceptor);
+}
+
+void tcp_acceptor_drain(struct tcp_acceptor *acceptor) {
+    accept_several(acceptor, DRAIN_BATCH);
+}
+
+/* Tcp listener. */
 
 #define MAXIMUM_PORT 65535
 #define LISTEN_ATTEMPTS 20
@@ -191,4 +351,134 @@ enum failure_code tcp_listener_adopt(int fd, int *out_port, struct failure *fail
     }
     *out_port = port;
     return FAILURE_NONE;
+}
+
+/* Local listener. */
+
+/* A free port of one address may be taken on another. */
+#define PORT_ATTEMPTS 16
+
+static const struct network_address loopbacks[] = {
+    {.bytes = {127, 0, 0, 1}},
+    {.is_ipv6 = true, .bytes = {[15] = 1}},
+};
+#define LOOPBACK_COUNT (sizeof loopbacks / sizeof *loopbacks)
+
+struct places {
+    struct network_address items[LOCAL_LISTENER_MOST];
+    size_t count;
+};
+
+static bool contains(
+    const struct network_address *items, size_t count, const struct network_address *address) {
+    for (size_t i = 0; i < count; i++) {
+        if (network_address_equals(&items[i], address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A link-local address is left out: it is of use only together with an interface. */
+static bool add_places(const struct address_list *named, struct places *places) {
+    struct address_list own = address_list_of_interfaces();
+    bool are_all_own = named->count > 0;
+    for (size_t i = 0; i < named->count; i++) {
+        const struct network_address *address = &named->items[i];
+        bool is_loopback = network_address_is_loopback(address);
+        are_all_own &= is_loopback || contains(own.items, own.count, address);
+        if (places->count < LOCAL_LISTENER_MOST && !network_address_is_link_local(address) &&
+            !contains(places->items, places->count, address)) {
+            places->items[places->count++] = *address;
+        }
+    }
+    address_list_clear(&own);
+    return are_all_own;
+}
+
+static bool is_missing_family(const struct failure *failure) {
+    return failure->system_error == EAFNOSUPPORT || failure->system_error == EADDRNOTAVAIL ||
+           failure->system_error == EPROTONOSUPPORT;
+}
+
+/* Best effort, see the header. SO_BINDTODEVICE would not do: the kernel takes what a machine says
+ * to its own address for something that came by that address's interface, though it comes by lo. */
+static void hear_loopback_interface_only(int fd, const struct network_address *address) {
+    if (network_address_is_loopback(address)) {
+        return;
+    }
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_nametoindex("lo"), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    const struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+static enum failure_code open_one(struct local_listener *listener,
+    const struct network_address *address, struct failure *failure) {
+    struct text host = {0};
+    network_address_format(address, &host);
+    int fd;
+    enum failure_code code =
+        tcp_listener_open(text_string(&host), listener->port, &fd, &listener->port, failure);
+    text_clear(&host);
+    if (code == FAILURE_NONE) {
+        hear_loopback_interface_only(fd, address);
+        listener->fds[listener->count++] = fd;
+    }
+    return code;
+}
+
+/* A machine without IPv6 (or without IPv4) listens on what it has. */
+static enum failure_code open_all(const struct places *places, int port,
+    struct local_listener *listener, struct failure *failure) {
+    *listener = (struct local_listener){.port = port};
+    for (size_t i = 0; i < places->count; i++) {
+        struct failure trouble = {0};
+        enum failure_code code = open_one(listener, &places->items[i], &trouble);
+        if (code != FAILURE_NONE && !is_missing_family(&trouble)) {
+            local_listener_close(listener);
+            *failure = trouble;
+            return code;
+        }
+    }
+    return listener->count > 0
+               ? FAILURE_NONE
+               : failure_set(failure, FAILURE_SYSTEM, "this machine has no loopback address");
+}
+
+enum failure_code local_listener_open(
+    const char *name, int port, struct local_listener *out_listener, struct failure *failure) {
+    struct failure trouble = {0};
+    struct local_listener listener;
+    struct places places = {.items = {loopbacks[0], loopbacks[1]}, .count = LOOPBACK_COUNT};
+    struct address_list named = address_list_of_name(name, NULL);
+    bool is_here = add_places(&named, &places);
+    address_list_clear(&named);
+    if (!is_here) {
+        return failure_set(
+            failure, FAILURE_MISSING, "\"%s\" is not known as a name of this machine alone", name);
+    }
+    enum failure_code code = open_all(&places, port, &listener, &trouble);
+    for (int attempt = 1;
+         attempt < PORT_ATTEMPTS && port == 0 && trouble.system_error == EADDRINUSE; attempt++) {
+        trouble = (struct failure){0};
+        code = open_all(&places, port, &listener, &trouble);
+    }
+    if (code == FAILURE_NONE) {
+        *out_listener = listener;
+    } else if (failure != NULL) {
+        *failure = trouble;
+    }
+    return code;
+}
+
+void local_listener_close(struct local_listener *listener) {
+    for (size_t i = 0; i < listener->count; i++) {
+        close(listener->fds[i]);
+    }
+    listener->count = 0;
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 
 /* The receive buffer. A long message is received in pieces of this size, one per turn. */
 #define READ_SIZE ((size_t)65536)

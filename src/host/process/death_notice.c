@@ -4,18 +4,81 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/table.h"
+#include "host/loop/number_directory.h"
 #include "host/loop/quiet_thread.h"
-#include "host/process/process_ending.h"
+#include "host/process/pidfd.h"
 #include "host/process/process_table.h"
+
+/* Numbers of signals that stop a process show up in the same field, but end nobody. */
+static bool is_stop(int signal) {
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+static bool read_exit(int wait_status, struct process_exit *out_exit) {
+    if (WIFSIGNALED(wait_status) && !is_stop(WTERMSIG(wait_status))) {
+        *out_exit = (struct process_exit){.is_signal = true,
+            .value = WTERMSIG(wait_status),
+            .has_dumped_core = WCOREDUMP(wait_status)};
+        return true;
+    }
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) != 0) {
+        *out_exit = (struct process_exit){.value = WEXITSTATUS(wait_status)};
+        return true;
+    }
+    return false;
+}
+
+struct threads {
+    pid_t first;
+    bool are_ending;
+};
+
+static bool visit_thread(void *context, int thread) {
+    struct threads *threads = context;
+    struct kernel_process_stat stat;
+    if (thread == threads->first || !process_table_read(thread, &stat)) {
+        return true;
+    }
+    bool is_killed = (stat.pending >> (SIGKILL - 1) & 1) != 0;
+    bool is_ending = (stat.flags & (KERNEL_PROCESS_EXITING | KERNEL_PROCESS_DUMPED)) != 0;
+    threads->are_ending = is_killed || is_ending;
+    return threads->are_ending;
+}
+
+/* A thread can end alone. When the process ends, the kernel kills all others at the same moment. */
+static bool are_others_ending(pid_t pid) {
+    char path[NUMBER_PATH_SIZE];
+    struct threads threads = {.first = pid, .are_ending = true};
+    number_path_format(path, "/proc/", pid, "/task");
+    return number_directory_each(path, visit_thread, &threads) && threads.are_ending;
+}
+
+bool process_ending_read(pid_t pid, uint64_t start_time, struct process_exit *out_exit) {
+    struct kernel_process_stat stat;
+    struct process_exit exit;
+    if (!process_table_read(pid, &stat) || stat.start_time != start_time ||
+        (stat.flags & KERNEL_PROCESS_EXITING) == 0 || !read_exit(stat.wait_status, &exit)) {
+        return false;
+    }
+    /* SIGKILL ends no thread alone. */
+    if (!(exit.is_signal && exit.value == SIGKILL) && !are_others_ending(pid)) {
+        return false;
+    }
+    *out_exit = exit;
+    return true;
+}
+
+/* Death notice. */
 
 static const char thread_name[] = "muster-deaths";
 
@@ -207,4 +270,83 @@ void death_notice_look(struct death_notice *notice, pid_t pid) {
         vigil->start_time = stat.start_time;
         start_vigil(vigil);
     }
+}
+
+/* Death watch. */
+
+struct watched {
+    struct death_watch *watch;
+    pid_t pid;
+    int pidfd;
+    struct event_descriptor *descriptor;
+};
+
+struct death_watch {
+    struct event_loop *loop;
+    struct table *watched; /* by pid */
+    size_t maximum;
+    void (*ended)(void *context, pid_t pid);
+    void *context;
+};
+
+static struct slice pid_key(const pid_t *pid) {
+    return (struct slice){(const uint8_t *)pid, sizeof *pid};
+}
+
+static void free_watched(void *value) {
+    struct watched *watched = value;
+    event_descriptor_free(watched->descriptor);
+    close(watched->pidfd);
+    free(watched);
+}
+
+struct death_watch *death_watch_new(struct event_loop *loop, size_t maximum,
+    void (*ended)(void *context, pid_t pid), void *context) {
+    struct death_watch *watch = memory_allocate(sizeof *watch);
+    *watch = (struct death_watch){loop, table_new(free_watched), maximum, ended, context};
+    return watch;
+}
+
+void death_watch_free(struct death_watch *watch) {
+    if (watch != NULL) {
+        table_free(watch->watched);
+        free(watch);
+    }
+}
+
+static void pidfd_readable(void *context) {
+    struct watched *watched = context;
+    struct death_watch *watch = watched->watch;
+    pid_t pid = watched->pid;
+    death_watch_remove(watch, pid);
+    watch->ended(watch->context, pid);
+}
+
+bool death_watch_add(struct death_watch *watch, pid_t pid) {
+    if (table_get(watch->watched, pid_key(&pid)) != NULL ||
+        table_count(watch->watched) >= watch->maximum) {
+        return true;
+    }
+    int pidfd = pidfd_open_process(pid);
+    if (pidfd < 0) {
+        return errno != ESRCH;
+    }
+    struct watched *watched = memory_allocate(sizeof *watched);
+    *watched = (struct watched){.watch = watch, .pid = pid, .pidfd = pidfd};
+    if (event_descriptor_new(watch->loop, pidfd, pidfd_readable, watched, &watched->descriptor,
+            NULL) == FAILURE_NONE) {
+        table_put(watch->watched, pid_key(&pid), watched);
+    } else {
+        free_watched(watched);
+    }
+    return true;
+}
+
+void death_watch_remove(struct death_watch *watch, pid_t pid) {
+    table_remove(watch->watched, pid_key(&pid));
+}
+
+void death_watch_remove_all(struct death_watch *watch) {
+    table_free(watch->watched);
+    watch->watched = table_new(free_watched);
 }

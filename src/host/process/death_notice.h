@@ -13,11 +13,23 @@
 #ifndef MUSTER_HOST_PROCESS_DEATH_NOTICE_H
 #define MUSTER_HOST_PROCESS_DEATH_NOTICE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/failure.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
+
+/* Whether a process is ending, and how. When the kernel ends a process it notes first how, and
+ * takes its memory down then, which can take long. Only after that is anybody told, who can wait
+ * for it. Until then /proc/PID/stat has what waitpid will say. */
+
+/* False when that process (the one with this start time, see kernel_text_read_stat) is not ending
+ * or is gone, when it ends with success, when only its first thread ends, and when the kernel does
+ * not show it. May wait for a short while, as long as the kernel needs to take a process down. */
+bool process_ending_read(pid_t pid, uint64_t start_time, struct process_exit *out_exit);
 
 /* The page is the first that many bytes of a file in memory … */
 #define DEATH_NOTICE_PAGE 4096
@@ -43,5 +55,26 @@ void death_notice_free(struct death_notice *notice);
 /* Waits from now on, if the child `pid` has taken the mutex and this was not found before. Call it
  * at any time, and not after its end. Accepts NULL. */
 void death_notice_look(struct death_notice *notice, pid_t pid);
+
+/* Reports the end of processes without polling, whether or not they are children of this process.
+ * The pidfd of each process is watched by the event loop. The exit status is not collected here;
+ * process_watch does that for children. Because descriptors are limited, only so many processes are
+ * watched at a time. The end of further processes is not noticed, and no end at all on a kernel
+ * without pidfds. */
+
+struct death_watch;
+
+/* `ended` is called from the event loop once for each watched process; the process is then not
+ * watched any more. The process has ended, but its parent may not know yet. */
+struct death_watch *death_watch_new(struct event_loop *loop, size_t maximum,
+    void (*ended)(void *context, pid_t pid), void *context);
+/* Accepts NULL. Must not be called from inside `ended`. */
+void death_watch_free(struct death_watch *watch);
+
+/* Watches the process if there is room. A process that is already watched stays watched. False when
+ * there is no such process. */
+bool death_watch_add(struct death_watch *watch, pid_t pid);
+void death_watch_remove(struct death_watch *watch, pid_t pid);
+void death_watch_remove_all(struct death_watch *watch);
 
 #endif

@@ -19,13 +19,153 @@
 #ifndef MUSTER_HOST_PROCESS_GUARDIAN_H
 #define MUSTER_HOST_PROCESS_GUARDIAN_H
 
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "host/loop/event_loop.h"
-#include "host/process/guardian_remains.h"
+#include "host/loop/directory_tree.h"
+
+/* How long an agent has not spoken to its guardian, and whether that is long enough to end its
+ * workers. Only time in which the guardian itself was looking counts: so a machine that was
+ * suspended, or a guardian that got no CPU time, does not make an agent look silent. */
+
+/* A zeroed struct is valid: no silence is too long. */
+struct guardian_fence {
+    struct duration patience; /* the agent may be silent for so long; zero: for ever */
+    struct duration silence;
+    struct instant heard; /* when the agent spoke last */
+    struct instant counted_until;
+    bool is_closed; /* no worker may run, until the agent has heard of it */
+};
+
+/* The agent has spoken, and says how long it may be silent from now on. */
+void guardian_fence_hear(
+    struct guardian_fence *fence, struct duration patience, struct instant now);
+
+/* Returns whether the fence closes now: the agent has been silent for too long. */
+bool guardian_fence_look(struct guardian_fence *fence, struct instant now);
+
+/* The agent knows that its workers were ended. */
+void guardian_fence_open(struct guardian_fence *fence, struct instant now);
+
+/* After how many milliseconds to look again; -1: there is no need to. */
+int guardian_fence_pause(const struct guardian_fence *fence);
+
+/* What an agent that was killed leaves in the file system: a FIFO, a socket, a directory without
+ * any file, a directory that goes with all that is in it. The guardian process removes it. Nothing
+ * is removed that another process uses, that belongs to another user, or that has come to the same
+ * path since. */
+
+enum guardian_remains_kind {
+    GUARDIAN_REMAINS_FIFO,      /* removed when nobody reads it */
+    GUARDIAN_REMAINS_SOCKET,    /* removed when nobody listens */
+    GUARDIAN_REMAINS_DIRECTORY, /* removed with the directories in it when there is no file */
+    GUARDIAN_REMAINS_TREE,      /* removed with everything in it; it is there when it is added */
+};
+
+struct guardian_remainder {
+    enum guardian_remains_kind kind;
+    char *path;                 /* absolute */
+    struct directory_tree tree; /* GUARDIAN_REMAINS_TREE */
+};
+
+/* A zeroed struct is a valid empty list. */
+struct guardian_remains {
+    struct guardian_remainder *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Copies the path. Looks at what is there when that is a tree. */
+void guardian_remains_add(
+    struct guardian_remains *remains, enum guardian_remains_kind kind, const char *path);
+void guardian_remains_clear(struct guardian_remains *remains);
+
+/* Removes everything in the list. Changes the working directory. It waits for the disk. */
+void guardian_remains_remove(const struct guardian_remains *remains);
+
+/* Ends what is left of a job whose agent is gone: the sessions in a list, and the processes with
+ * the job's fingerprint. The guardian process decides when. */
+
+struct guardian_session {
+    pid_t leader;
+    uint64_t start_time; /* 0: unknown */
+};
+
+/* A zeroed struct is a valid empty list. */
+struct guardian_sessions {
+    struct guardian_session *items;
+    size_t count;
+    size_t capacity;
+};
+
+void guardian_sessions_add(struct guardian_sessions *sessions, pid_t leader, uint64_t start_time);
+void guardian_sessions_remove(struct guardian_sessions *sessions, pid_t leader);
+void guardian_sessions_clear(struct guardian_sessions *sessions);
+
+/* Sends SIGKILL until no process is left, for at most 0.8 s. A process that is still there then
+ * cannot die yet, but has the signal. The caller is never signalled, nor a session whose number now
+ * belongs to another process. */
+void guardian_sweep(const struct guardian_sessions *sessions, const struct text_list *fingerprint);
+
+/* Whether the environment (NAME=VALUE strings, each ended by NUL) matches the fingerprint: for one
+ * NAME=START of it there is a variable NAME whose value begins with START. An empty fingerprint
+ * matches nothing. */
+bool guardian_fingerprint_fits(
+    const struct text_list *fingerprint, const char *environment, size_t length);
+
+/* The main function of the guardian process, and the messages it receives. guardian.c starts the
+ * process; the two are connected only by a socket. */
+
+#define GUARDIAN_NAME "muster-guardian" /* the longest name that fits into the process table */
+
+enum guardian_notice_kind {
+    GUARDIAN_SESSION_BEGINS,
+    GUARDIAN_SESSION_ENDS,
+    GUARDIAN_REMAINS,    /* a path follows, without a NUL */
+    GUARDIAN_PATIENCE,   /* how long the agent may be silent from now on */
+    GUARDIAN_CONNECTION, /* a descriptor comes with it; none: see guardian_hold_connection */
+    GUARDIAN_HEARD,      /* the agent has read a word */
+    GUARDIAN_FAREWELL,
+};
+
+/* One message. */
+struct guardian_notice {
+    enum guardian_notice_kind kind;
+    int32_t leader;      /* pid of the session's leader, which is also the session's number */
+    uint64_t start_time; /* SESSION_BEGINS: start time of the leader, 0 when unknown */
+    enum guardian_remains_kind remains; /* REMAINS */
+    struct duration patience;           /* PATIENCE: see guardian_speak */
+};
+
+/* In memory that the agent and its guardian share, so that a sign of life wakes nobody: the agent's
+ * last one, in nanoseconds of the monotonic clock. */
+struct guardian_sign {
+    _Atomic int64_t given;
+};
+
+/* What is ended and removed when the agent is gone. A guardian that takes another one's place
+ * begins with all of it. A zeroed struct is valid and empty. */
+struct guardian_charge {
+    struct guardian_sessions sessions;
+    struct guardian_remains remains;
+    struct text_list fingerprint; /* see guardian_start */
+    bool may_fence;               /* the same; else the guardian has no standard error */
+    int32_t agent;
+    const struct guardian_sign *sign;
+};
+
+/* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the
+ * farewell or the end of the socket. It writes its pid (an int32_t) to `ready_fd` when it no longer
+ * depends on anything of the agent's. `charge` is where it begins; it is the process's own. */
+_Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardian_charge *charge);
 
 struct guardian;
 

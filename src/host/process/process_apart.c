@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/signal_watch.h"
+#include "host/loop/event_loop.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
 

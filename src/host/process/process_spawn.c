@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,12 +19,153 @@
 #include "base/memory.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/signal_watch.h"
+#include "host/loop/quiet_thread.h"
 #include "host/process/guardian.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
 #include "host/process/process_kin.h"
-#include "host/process/spawn_failure.h"
+
+/* The most bytes read of a script's first line. Linux itself reads 256. */
+#define FIRST_LINE_SIZE 257
+
+static const char *first_existing(const struct text_list *candidates) {
+    for (size_t i = 0; i < candidates->count; i++) {
+        if (access(candidates->items[i], F_OK) == 0) {
+            return candidates->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Copies the interpreter that the script names ("#!/bin/sh -e" -> "/bin/sh"); false when the file
+ * is no script. */
+static bool read_interpreter(const char *path, char interpreter[FIRST_LINE_SIZE]) {
+    char line[FIRST_LINE_SIZE] = {0};
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t length = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (length < 2 || line[0] != '#' || line[1] != '!') {
+        return false;
+    }
+    char *name = line + 2 + strspn(line + 2, " \t");
+    name[strcspn(name, " \t\r\n")] = '\0';
+    memcpy(interpreter, name, strlen(name) + 1);
+    return true;
+}
+
+static void explain_missing(
+    const char *program, const struct text_list *candidates, struct text *out) {
+    const char *path = first_existing(candidates);
+    char interpreter[FIRST_LINE_SIZE];
+    if (path == NULL) {
+        if (strchr(program, '/') == NULL) {
+            text_append(out, " (it is not on the worker's PATH)");
+        }
+    } else if (read_interpreter(path, interpreter)) {
+        text_append_format(
+            out, " (the interpreter '%s' named in its first line does not exist)", interpreter);
+    } else {
+        text_append(out, " (the file exists, but not the dynamic loader it asks for)");
+    }
+}
+
+static void explain_denied(const struct text_list *candidates, struct text *out) {
+    const char *path = first_existing(candidates);
+    struct stat file;
+    if (path == NULL || stat(path, &file) != 0) {
+        return;
+    }
+    if (S_ISDIR(file.st_mode)) {
+        text_append(out, " (it is a directory)");
+    } else if ((file.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) {
+        text_append(out, " (the file is not marked executable, see chmod +x)");
+    }
+}
+
+/* Appends, in parentheses, what the error means for a program that does not start. */
+static void explain_execution(
+    int system_error, const char *program, const struct text_list *candidates, struct text *out) {
+    switch (system_error) {
+    case ENOENT:
+        explain_missing(program, candidates, out);
+        break;
+    case EACCES:
+        explain_denied(candidates, out);
+        break;
+    case ENOEXEC:
+        text_append(
+            out, " (neither a program for this machine nor a script that begins with '#!')");
+        break;
+    case E2BIG:
+        text_append(out, " (arguments and environment together are too large)");
+        break;
+    case ETXTBSY:
+        text_append(out, " (the file is open for writing)");
+        break;
+    default:
+        break;
+    }
+}
+
+static const char *stage_words(enum spawn_stage stage) {
+    switch (stage) {
+    case SPAWN_STAGE_SESSION:
+        return "cannot give the process a session of its own";
+    case SPAWN_STAGE_DEATH_SIGNAL:
+        return "cannot tie the process to the agent's life";
+    case SPAWN_STAGE_DESCRIPTORS:
+        return "cannot redirect the process' output";
+    case SPAWN_STAGE_CPUS:
+        return "cannot bind the process to its CPUs";
+    case SPAWN_STAGE_EXECUTE:
+        break;
+    }
+    return "cannot execute";
+}
+
+static enum failure_code set_message(
+    struct failure *failure, int system_error, const struct text *message) {
+    failure_set(failure, FAILURE_SYSTEM, "%s", text_string(message));
+    if (failure != NULL) {
+        failure->system_error = system_error;
+    }
+    return FAILURE_SYSTEM;
+}
+
+enum failure_code spawn_failure_set(struct failure *failure, const struct spawn_report *report,
+    const char *program, const struct text_list *candidates) {
+    struct text message = {0};
+    text_append(&message, stage_words(report->stage));
+    if (report->stage == SPAWN_STAGE_EXECUTE) {
+        text_append_format(&message, " '%s'", program);
+    }
+    text_append_format(&message, ": %s", failure_system_words(report->system_error));
+    if (report->stage == SPAWN_STAGE_EXECUTE) {
+        explain_execution(report->system_error, program, candidates, &message);
+    }
+    set_message(failure, report->system_error, &message);
+    text_clear(&message);
+    return FAILURE_SYSTEM;
+}
+
+enum failure_code spawn_failure_set_early(struct failure *failure, int system_error) {
+    struct text message = {0};
+    text_append_format(&message, "cannot start a process: %s", failure_system_words(system_error));
+    if (system_error == EAGAIN) {
+        text_append(
+            &message, " (limit on processes, see ulimit -u and the pids.max of the control group)");
+    } else if (system_error == EMFILE) {
+        text_append(&message, " (limit on open files, see ulimit -n)");
+    }
+    set_message(failure, system_error, &message);
+    text_clear(&message);
+    return FAILURE_SYSTEM;
+}
+
+/* Spawn. */
 
 #define DEFAULT_PATH "/bin:/usr/bin"
 
@@ -407,4 +550,111 @@ enum failure_code process_spawn(
     enum failure_code code = spawn_with_report(request, report_ends, out_process, failure);
     close(report_ends[0]);
     return code;
+}
+
+/* Spawn crew. */
+
+/* Without the calling thread. The kernel starts no more than a few programs of one process beside
+ * each other: each start changes what the process has mapped and open. */
+#define THREADS_MAXIMUM ((size_t)3)
+
+struct spawn_crew {
+    size_t threads_wanted;
+    pthread_t threads[THREADS_MAXIMUM];
+    size_t thread_count;
+    pthread_mutex_t mutex; /* over all that follows */
+    pthread_cond_t is_called;
+    pthread_cond_t is_done;
+    struct spawn_task *tasks; /* of the present start */
+    size_t count;
+    size_t taken;
+    size_t finished;
+    bool is_over;
+};
+
+/* Takes a task, if one is left, and performs it. The mutex is held, but not while it is performed.
+ */
+static bool perform_next(struct spawn_crew *crew) {
+    if (crew->taken == crew->count) {
+        return false;
+    }
+    struct spawn_task *task = &crew->tasks[crew->taken++];
+    pthread_mutex_unlock(&crew->mutex);
+    task->code = process_spawn(&task->request, &task->process, &task->failure);
+    pthread_mutex_lock(&crew->mutex);
+    if (++crew->finished == crew->count) {
+        pthread_cond_signal(&crew->is_done);
+    }
+    return true;
+}
+
+static void *serve(void *context) {
+    struct spawn_crew *crew = context;
+    pthread_mutex_lock(&crew->mutex);
+    while (!crew->is_over) {
+        if (!perform_next(crew)) {
+            pthread_cond_wait(&crew->is_called, &crew->mutex);
+        }
+    }
+    pthread_mutex_unlock(&crew->mutex);
+    return NULL;
+}
+
+struct spawn_crew *spawn_crew_new(int processors) {
+    struct spawn_crew *crew = memory_allocate(sizeof *crew);
+    size_t others = processors > 1 ? (size_t)processors - 1 : 0;
+    crew->threads_wanted = others < THREADS_MAXIMUM ? others : THREADS_MAXIMUM;
+    pthread_mutex_init(&crew->mutex, NULL);
+    pthread_cond_init(&crew->is_called, NULL);
+    pthread_cond_init(&crew->is_done, NULL);
+    return crew;
+}
+
+void spawn_crew_free(struct spawn_crew *crew) {
+    if (crew == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&crew->mutex);
+    crew->is_over = true;
+    pthread_cond_broadcast(&crew->is_called);
+    pthread_mutex_unlock(&crew->mutex);
+    for (size_t i = 0; i < crew->thread_count; i++) {
+        pthread_join(crew->threads[i], NULL);
+    }
+    pthread_cond_destroy(&crew->is_done);
+    pthread_cond_destroy(&crew->is_called);
+    pthread_mutex_destroy(&crew->mutex);
+    free(crew);
+}
+
+/* A crew that gets no further thread works with those it has, the calling one at least. */
+static void call_threads(struct spawn_crew *crew, size_t useful) {
+    size_t wanted = useful < crew->threads_wanted ? useful : crew->threads_wanted;
+    while (crew->thread_count < wanted &&
+           quiet_thread_start("muster-spawner", serve, crew, &crew->threads[crew->thread_count],
+               NULL) == FAILURE_NONE) {
+        crew->thread_count++;
+    }
+}
+
+void spawn_crew_start(struct spawn_crew *crew, struct spawn_task *tasks, size_t count) {
+    if (count > 1) {
+        call_threads(crew, count - 1);
+    }
+    pthread_mutex_lock(&crew->mutex);
+    crew->tasks = tasks;
+    crew->count = count;
+    crew->taken = 0;
+    crew->finished = 0;
+    if (count > 1) {
+        pthread_cond_broadcast(&crew->is_called);
+    }
+    while (perform_next(crew)) {
+    }
+    while (crew->finished < crew->count) {
+        pthread_cond_wait(&crew->is_done, &crew->mutex);
+    }
+    crew->count = 0;
+    crew->taken = 0;
+    pthread_mutex_unlock(&crew->mutex);
 }

@@ -12,13 +12,41 @@
 #ifndef MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 #define MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/machine/cpu_set.h"
+#include "core/machine/cpu_plan.h"
 #include "host/loop/number_directory.h"
+
+/* Explains why a process could not be started, in words that tell the user what to do: a script
+ * without a first line, an interpreter that does not exist, a limit that was reached. Only
+ * process_spawn uses it. */
+
+/* The stage that a child reached. */
+enum spawn_stage {
+    SPAWN_STAGE_SESSION,
+    SPAWN_STAGE_DEATH_SIGNAL,
+    SPAWN_STAGE_DESCRIPTORS,
+    SPAWN_STAGE_CPUS,
+    SPAWN_STAGE_EXECUTE,
+};
+
+/* What a failing child reports to its parent. */
+struct spawn_report {
+    enum spawn_stage stage;
+    int system_error;
+};
+
+/* Sets the failure that a child reported. `program` is what the user named, `candidates` are the
+ * paths that were tried. Returns FAILURE_SYSTEM. */
+enum failure_code spawn_failure_set(struct failure *failure, const struct spawn_report *report,
+    const char *program, const struct text_list *candidates);
+
+/* Sets the failure of pipe() or fork(), when there was no child yet. Returns FAILURE_SYSTEM. */
+enum failure_code spawn_failure_set_early(struct failure *failure, int system_error);
 
 /* A child that has not been waited for. */
 struct process {
@@ -73,5 +101,31 @@ void process_request_init(struct process_request *request, const struct text_lis
  * ulimit -u)". `failure->system_error` is the errno. */
 __attribute__((warn_unused_result)) enum failure_code process_spawn(
     const struct process_request *request, struct process *out_process, struct failure *failure);
+
+/* Starts several programs beside each other. A thread that starts one sleeps until the program
+ * runs, so a node of many workers is started sooner by a few threads, where it has processors for
+ * them. The calling thread is one of them; the others are the crew. The threads live until the crew
+ * is freed, because the kernel kills a process when the thread that has started it ends
+ * (process_spawn). */
+
+struct spawn_crew;
+
+/* One program to be started. Where the crew has threads the request must not have a function: a
+ * copy of the agent is made by the thread that has the agent's loop. */
+struct spawn_task {
+    struct process_request request;
+    enum failure_code code; /* the outcome, as process_spawn has it */
+    struct process process;
+    struct failure failure;
+};
+
+/* A crew that uses up to `processors` processors, the calling thread's included; one that may use
+ * no other has no thread. Threads are started when they are needed first. Never NULL. */
+struct spawn_crew *spawn_crew_new(int processors);
+/* The processes that it has started are killed. Accepts NULL. */
+void spawn_crew_free(struct spawn_crew *crew);
+
+/* Starts them all, whatever becomes of the others, and returns when each has its outcome. */
+void spawn_crew_start(struct spawn_crew *crew, struct spawn_task *tasks, size_t count);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "host/process/inherited_descriptors.h"
-#include "host/process/process_name.h"
+#include "host/process/process_table.h"
 
 /* In the witness. */
 #define SOCKET_FILENO 0

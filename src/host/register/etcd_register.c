@@ -1,18 +1,214 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/register/etcd_register.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
-#include "core/register/register_name.h"
+#include "core/register/register_entry.h"
 #include "host/loop/random_seed.h"
-#include "host/register/etcd_failure.h"
-#include "host/register/etcd_settings.h"
-#include "host/register/grpc_client.h"
+#include "host/loop/whole_file.h"
+#include "options/launch/endpoint.h"
 #include "wire/register/etcd_message.h"
+
+static bool is_out_of_space(const struct grpc_result *result) {
+    return result->status == GRPC_RESOURCE_EXHAUSTED &&
+           strstr(result->why->message, "database space exceeded") != NULL;
+}
+
+bool etcd_failure_is_final(const struct grpc_result *result) {
+    if (!result->is_answered) {
+        return result->is_trust_failure;
+    }
+    return result->status == GRPC_INVALID_ARGUMENT || result->status == GRPC_PERMISSION_DENIED ||
+           result->status == GRPC_FAILED_PRECONDITION || /* of users */
+           result->status == GRPC_UNIMPLEMENTED || result->status == GRPC_UNAUTHENTICATED ||
+           is_out_of_space(result);
+}
+
+const char *etcd_failure_advice(const struct grpc_result *result) {
+    static const struct {
+        const char *words;
+        const char *advice;
+    } advices[] = {
+        {"user name is empty", "; give user and password, or password_file, in --rdzv-conf"},
+        {"authentication failed", "; look at user and password in --rdzv-conf"},
+        {"permission denied", "; the user needs a role that may read and write the keys from "
+                              "muster/ up to muster0"},
+        {"request is too large", "; let etcd take more (--max-request-bytes)"},
+        {"database space exceeded", "; make room there (etcdctl compact, defrag, alarm disarm)"},
+        {"authentication is not enabled",
+            "; this etcd has no users: leave user out of --rdzv-conf"},
+    };
+    for (size_t i = 0; result->is_answered && i < sizeof advices / sizeof *advices; i++) {
+        if (strstr(result->why->message, advices[i].words) != NULL) {
+            return advices[i].advice;
+        }
+    }
+    return "";
+}
+
+/* Etcd settings. */
+
+#define PASSWORD_MAXIMUM ((size_t)4096)
+
+static const char *conf_value(const struct text_list *conf, const char *key, const char *other) {
+    const char *value = conf == NULL ? NULL : text_list_variable(conf, key);
+    return value == NULL && other != NULL && conf != NULL ? text_list_variable(conf, other) : value;
+}
+
+static enum failure_code refuse_setting(
+    struct failure *failure, const char *key, const char *value, const char *what) {
+    return failure_set(failure, FAILURE_INVALID, "invalid --rdzv-conf %s=%s: %s", key, value, what);
+}
+
+/* Endpoints. */
+
+static enum failure_code read_endpoints(
+    const char *text, struct etcd_settings *settings, struct failure *failure) {
+    struct endpoint_list list = {0};
+    struct text reason = {0};
+    enum failure_code code = endpoint_list_parse(text, &list, &reason);
+    if (code != FAILURE_NONE) {
+        failure_set(failure, FAILURE_INVALID, "--rdzv-endpoint: %s", text_string(&reason));
+    }
+    text_clear(&reason);
+    settings->endpoints = list.members;
+    settings->trust.is_tls = list.is_https;
+    return code;
+}
+
+/* TLS. */
+
+static enum failure_code read_protocol(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    const char *protocol = conf_value(conf, "protocol", NULL);
+    if (protocol == NULL) {
+        return FAILURE_NONE;
+    }
+    bool is_https = text_equals(protocol, "https");
+    if (!is_https && !text_equals(protocol, "http")) {
+        return refuse_setting(failure, "protocol", protocol, "it is http or https");
+    }
+    if (!is_https && settings->trust.is_tls) {
+        return refuse_setting(
+            failure, "protocol", protocol, "the members in --rdzv-endpoint have https://");
+    }
+    settings->trust.is_tls = is_https;
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_path(const struct text_list *conf, const char *key, const char *other,
+    const char **out_path, struct failure *failure) {
+    const char *path = conf_value(conf, key, other);
+    if (path != NULL && access(path, R_OK) != 0) {
+        return failure_set_system(
+            failure, errno, "cannot read the file of --rdzv-conf %s=%s", key, path);
+    }
+    *out_path = memory_duplicate_string(path);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_trust(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    struct http_trust *trust = &settings->trust;
+    enum failure_code code = read_protocol(conf, settings, failure);
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ca_cert", "cacert", &trust->ca, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ssl_cert", "cert", &trust->certificate, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ssl_cert_key", "key", &trust->key, failure);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if ((trust->certificate == NULL) != (trust->key == NULL)) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-conf: ssl_cert and ssl_cert_key need each other");
+    }
+    if (!trust->is_tls && (trust->ca != NULL || trust->certificate != NULL)) {
+        return failure_set(
+            failure, FAILURE_INVALID, "invalid --rdzv-conf: certificates need protocol=https");
+    }
+    return FAILURE_NONE;
+}
+
+/* The user. */
+
+static enum failure_code read_password_file(
+    const char *path, struct etcd_settings *settings, struct failure *failure) {
+    struct bytes bytes = {0};
+    struct text password = {0};
+    enum failure_code code = whole_file_read(path, true, PASSWORD_MAXIMUM, &bytes, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "the file of --rdzv-conf password_file");
+    }
+    while (bytes.length > 0 && (bytes.data[bytes.length - 1] == '\n')) {
+        bytes.length--;
+    }
+    text_append_bytes(&password, (const char *)bytes.data, bytes.length);
+    settings->password = memory_duplicate_string(text_string(&password));
+    text_clear(&password);
+    bytes_clear(&bytes);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_user(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    const char *user = conf_value(conf, "user", NULL);
+    const char *password = conf_value(conf, "password", NULL);
+    const char *file = conf_value(conf, "password_file", NULL);
+    int ways = (password != NULL ? 1 : 0) + (file != NULL ? 1 : 0);
+    if (ways != (user != NULL ? 1 : 0)) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-conf: user needs password or password_file, and each of these a user");
+    }
+    settings->user = memory_duplicate_string(user);
+    settings->password = memory_duplicate_string(password);
+    return file == NULL ? FAILURE_NONE : read_password_file(file, settings, failure);
+}
+
+enum failure_code etcd_settings_read(const char *endpoint, const struct text_list *conf,
+    struct etcd_settings *out_settings, struct failure *failure) {
+    struct etcd_settings settings = {0};
+    enum failure_code code = read_endpoints(endpoint, &settings, failure);
+    if (code == FAILURE_NONE) {
+        code = read_trust(conf, &settings, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_user(conf, &settings, failure);
+    }
+    if (code == FAILURE_NONE) {
+        *out_settings = settings;
+    } else {
+        etcd_settings_clear(&settings);
+    }
+    return code;
+}
+
+static void free_text(const char *text) {
+    free((void *)(uintptr_t)text);
+}
+
+void etcd_settings_clear(struct etcd_settings *settings) {
+    text_list_clear(&settings->endpoints);
+    free_text(settings->trust.ca);
+    free_text(settings->trust.certificate);
+    free_text(settings->trust.key);
+    free(settings->user);
+    free(settings->password);
+    *settings = (struct etcd_settings){0};
+}
+
+/* Etcd register. */
 
 #define KEPT_ENTRIES 8
 #define NUMBER_DIGITS 12
@@ -40,7 +236,7 @@ struct work {
     struct register_request *request;
     struct grpc_call *call;
     struct grpc_call *look;    /* of a watch that goes on: whether the entry was there before */
-    struct event_timer *timer; /* between two rounds over all members */
+    struct event_timer *timer; /* between two rounds over all members; until a watch is there */
     struct bytes message;
     size_t attempts;
     size_t member; /* that is being asked */
@@ -207,6 +403,14 @@ static void write_place(const struct etcd_reply *reply, struct text *out) {
     text_append_bytes(out, (const char *)reply->key.data, reply->key.length);
 }
 
+/* Patience with one member. */
+
+static struct duration patience_of(const struct work *work) {
+    size_t rounds = work->attempts / work->state->settings.endpoints.count + 1;
+    rounds = rounds > MEMBER_PATIENCE_ROUNDS ? MEMBER_PATIENCE_ROUNDS : rounds;
+    return duration_from_milliseconds((int64_t)rounds * MEMBER_PATIENCE_MILLISECONDS);
+}
+
 /* Watching. */
 
 static bool is_later(const struct work *work, const struct etcd_reply *reply) {
@@ -222,19 +426,7 @@ static void answer_later(struct work *work, const struct etcd_reply *reply) {
     text_clear(&place);
 }
 
-/* Without an answer, the watch alone is left. */
-static void looked(void *context, const struct grpc_result *result) {
-    struct work *work = context;
-    struct etcd_reply reply = {0};
-    bool is_answered = result->is_answered && result->status == GRPC_OK;
-    work->look = NULL;
-    if (is_answered && etcd_read_range(result->message, &reply) == FAILURE_NONE) {
-        if (is_later(work, &reply)) {
-            answer_later(work, &reply);
-        }
-        etcd_reply_clear(&reply);
-    }
-}
+static void looked(void *context, const struct grpc_result *result);
 
 /* What was put before the watch was there is not told. */
 static void look(struct work *work) {
@@ -246,7 +438,7 @@ static void look(struct work *work) {
         .path = "/etcdserverpb.KV/Range",
         .message = bytes_slice(&message),
         .token = state->token,
-        .patience = duration_from_milliseconds(MEMBER_PATIENCE_MILLISECONDS),
+        .patience = patience_of(work),
         .done = looked,
         .context = work,
     };
@@ -277,6 +469,7 @@ static bool take_event(void *context, struct slice message) {
     } else if (!goes_on) {
         answer_later(work, &reply);
     } else if (reply.is_created) {
+        event_timer_stop(work->timer);
         look(work);
     }
     etcd_reply_clear(&reply);
@@ -328,10 +521,6 @@ static void answer_reply(struct work *work, struct slice message) {
 
 static void ask(struct work *work);
 
-static void ask_again(void *context) {
-    ask(context);
-}
-
 /* The next member at once; after the last one, all of them again in a moment. */
 static void ask_next(struct work *work) {
     struct etcd_register *state = work->state;
@@ -349,6 +538,8 @@ static void ask_next(struct work *work) {
 static void take_failure(struct work *work, const struct grpc_result *result) {
     struct etcd_register *state = work->state;
     struct failure failure;
+    stop(&work->call);
+    stop(&work->look);
     failure_set(&failure, result->why->code, "etcd (%s): %s%s",
         state->settings.endpoints.items[work->member], result->why->message,
         etcd_failure_advice(result));
@@ -366,6 +557,35 @@ static void take_failure(struct work *work, const struct grpc_result *result) {
             work->request->kind == REGISTER_REQUEST_APPEND && !work->is_logging_in;
         ask_next(work);
     }
+}
+
+/* Without an answer nobody knows whether the entry was there before: the watch begins anew. */
+static void looked(void *context, const struct grpc_result *result) {
+    struct work *work = context;
+    struct etcd_reply reply = {0};
+    work->look = NULL;
+    if (!result->is_answered || result->status != GRPC_OK) {
+        take_failure(work, result);
+        return;
+    }
+    enum failure_code code = etcd_read_range(result->message, &reply);
+    if (code != FAILURE_NONE) {
+        answer_unreadable(work, code);
+    } else if (is_later(work, &reply)) {
+        answer_later(work, &reply);
+    }
+    etcd_reply_clear(&reply);
+}
+
+static void timer_fired(void *context) {
+    struct work *work = context;
+    struct failure failure;
+    if (work->call == NULL) { /* the next round */
+        ask(work);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it has not begun to tell of new entries in time");
+    take_failure(work, &(struct grpc_result){.why = &failure});
 }
 
 static void take_token(struct work *work, struct slice message) {
@@ -399,18 +619,12 @@ static void done(void *context, const struct grpc_result *result) {
     }
 }
 
-static struct duration patience_of(const struct work *work) {
-    size_t rounds = work->attempts / work->state->settings.endpoints.count + 1;
-    rounds = rounds > MEMBER_PATIENCE_ROUNDS ? MEMBER_PATIENCE_ROUNDS : rounds;
-    return duration_from_milliseconds((int64_t)rounds * MEMBER_PATIENCE_MILLISECONDS);
-}
-
 static void ask(struct work *work) {
     struct etcd_register *state = work->state;
     struct bytes login = {0};
+    struct instant now = event_loop_now(state->loop);
     struct duration patience = patience_of(work);
     work->is_logging_in = state->settings.user != NULL && state->token == NULL;
-    stop(&work->look);
     work->member = state->current;
     work->attempts++;
     bool is_stream = work->request->kind == REGISTER_REQUEST_WATCH && !work->is_logging_in;
@@ -422,12 +636,15 @@ static void ask(struct work *work) {
         .path = path_of(work),
         .message = bytes_slice(work->is_logging_in ? &login : &work->message),
         .token = work->is_logging_in ? NULL : state->token,
-        .patience = is_stream ? instant_until(event_loop_now(state->loop), work->request->deadline)
-                              : patience,
+        .patience = is_stream ? instant_until(now, work->request->deadline) : patience,
         .heard = is_stream ? take_event : NULL,
         .done = done,
         .context = work,
     };
+    event_timer_stop(work->timer);
+    if (is_stream) {
+        event_timer_set(work->timer, instant_after(now, patience));
+    }
     work->call = grpc_call_start(state->client, &question);
     bytes_clear(&login);
 }
@@ -473,7 +690,7 @@ static void etcd_begin(void *context, struct register_request *request) {
     struct work *work = memory_allocate(sizeof *work);
     work->state = context;
     work->request = request;
-    work->timer = event_timer_new(work->state->loop, ask_again, work);
+    work->timer = event_timer_new(work->state->loop, timer_fired, work);
     request->work = work;
     write_message(work);
     ask(work);

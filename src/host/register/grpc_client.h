@@ -11,7 +11,6 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
-#include "host/register/curl_library.h"
 #include "host/register/http_client.h"
 
 /* The statuses of gRPC that matter here. */

@@ -1,16 +1,614 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/register/kubernetes_register.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/memory.h"
-#include "core/register/register_name.h"
+#include "core/register/register_entry.h"
 #include "host/loop/random_seed.h"
-#include "host/register/kubernetes_client.h"
+#include "host/loop/whole_file.h"
+#include "options/launch/endpoint.h"
 #include "wire/register/register_entry_text.h"
+
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+#define TOKEN_MAXIMUM ((size_t)64 << 10)
+#define SERVER_MAXIMUM ((size_t)1024)
+
+/* That of this process. */
+static struct kubernetes_pod kubernetes_pod_here(void) {
+    return (struct kubernetes_pod){
+        .host = getenv("KUBERNETES_SERVICE_HOST"),
+        .port = getenv("KUBERNETES_SERVICE_PORT"),
+        .directory = SERVICE_ACCOUNT,
+    };
+}
+
+static bool is_given(const char *text) {
+    return text != NULL && *text != '\0';
+}
+
+static const char *conf_value(const struct text_list *conf, const char *key) {
+    return conf == NULL ? NULL : text_list_variable(conf, key);
+}
+
+/* A small text file, without the blanks around its text. */
+static enum failure_code read_small_file(
+    const char *path, char **out_text, struct failure *failure) {
+    struct bytes bytes = {0};
+    struct text text = {0};
+    enum failure_code code = whole_file_read(path, true, TOKEN_MAXIMUM, &bytes, failure);
+    if (code == FAILURE_NONE) {
+        while (bytes.length > 0 && strchr(" \r\n\t", bytes.data[bytes.length - 1]) != NULL) {
+            bytes.length--;
+        }
+        text_append_bytes(&text, (const char *)bytes.data, bytes.length);
+        *out_text = memory_duplicate_string(text_string(&text));
+    }
+    text_clear(&text);
+    bytes_clear(&bytes);
+    return code;
+}
+
+/* The server. */
+
+static bool is_path(const char *text) {
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~' || strchr("?#@\\", *text) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum failure_code refuse_server(
+    struct failure *failure, const char *text, const char *reason) {
+    return failure_set(failure, FAILURE_INVALID,
+        "invalid --rdzv-conf k8s_server=%s: %s; give https://HOST:PORT, as `kubectl cluster-info` "
+        "shows it",
+        text, reason);
+}
+
+static enum failure_code parse_server(
+    const char *text, struct kubernetes_settings *settings, struct failure *failure) {
+    struct endpoint endpoint = {0};
+    struct text authority = {0};
+    struct text reason = {0};
+    bool is_tls = text_starts_with(text, "https://");
+    if ((!is_tls && !text_starts_with(text, "http://")) || strlen(text) > SERVER_MAXIMUM) {
+        return refuse_server(failure, text, "it is no URL of at most 1,024 characters");
+    }
+    const char *start = text + strlen(is_tls ? "https://" : "http://");
+    size_t length = strcspn(start, "/");
+    text_append_bytes(&authority, start, length);
+    enum failure_code code = length == 0 || !is_path(start + length)
+                                 ? refuse_server(failure, text, "it has no host, or an odd path")
+                                 : endpoint_parse(text_string(&authority), &endpoint, &reason);
+    if (code != FAILURE_NONE && reason.length > 0) {
+        refuse_server(failure, text, text_string(&reason));
+    }
+    if (code == FAILURE_NONE && !is_tls && is_given(settings->token_file) &&
+        !endpoint_is_loopback(endpoint.host)) {
+        code = refuse_server(failure, text, "over http the token would be readable on its way");
+    }
+    if (code == FAILURE_NONE) {
+        settings->server = memory_duplicate_string(text);
+        settings->trust.is_tls = is_tls;
+        for (size_t end = strlen(text); settings->server[end - 1] == '/'; end--) {
+            settings->server[end - 1] = '\0';
+        }
+    }
+    endpoint_clear(&endpoint);
+    text_clear(&authority);
+    text_clear(&reason);
+    return code;
+}
+
+/* The files. */
+
+static enum failure_code take_file(
+    const char *path, const char *origin, char **out_path, struct failure *failure) {
+    if (access(path, R_OK) != 0) {
+        return failure_set_system(failure, errno, "cannot read %s %s", origin, path);
+    }
+    *out_path = memory_duplicate_string(path);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_conf(
+    const struct text_list *conf, struct kubernetes_settings *settings, struct failure *failure) {
+    const char *token_file = conf_value(conf, "k8s_token_file");
+    const char *ca = conf_value(conf, "k8s_ca");
+    char *ca_file = NULL;
+    enum failure_code code = FAILURE_NONE;
+    if (token_file != NULL) {
+        code = take_file(
+            token_file, "the file of --rdzv-conf k8s_token_file:", &settings->token_file, failure);
+    }
+    if (code == FAILURE_NONE && ca != NULL) {
+        code = take_file(ca, "the file of --rdzv-conf k8s_ca:", &ca_file, failure);
+        settings->trust.ca = ca_file;
+    }
+    return code;
+}
+
+/* What has not been said in --rdzv-conf is that of the pod. */
+static enum failure_code read_pod(const struct kubernetes_pod *pod,
+    struct kubernetes_settings *settings, struct failure *failure) {
+    if (!is_given(pod->host)) {
+        return failure_set(failure, FAILURE_INVALID,
+            "--rdzv-backend k8s finds the API server from inside a pod, and this is none "
+            "(KUBERNETES_SERVICE_HOST is not set); give --rdzv-conf k8s_server=https://HOST:PORT");
+    }
+    bool is_ipv6 = strchr(pod->host, ':') != NULL;
+    settings->server = text_format(is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", pod->host,
+        is_given(pod->port) ? pod->port : "443");
+    settings->trust.is_tls = true;
+    enum failure_code code = FAILURE_NONE;
+    if (settings->token_file == NULL) {
+        char *path = text_format("%s/token", pod->directory);
+        code =
+            take_file(path, "the token of the pod's service account (automountServiceAccountToken)",
+                &settings->token_file, failure);
+        free(path);
+    }
+    if (code == FAILURE_NONE && settings->trust.ca == NULL) {
+        char *path = text_format("%s/ca.crt", pod->directory);
+        char *ca = NULL;
+        code = take_file(path, "the certificate of the cluster's authority", &ca, failure);
+        settings->trust.ca = ca;
+        free(path);
+    }
+    return code;
+}
+
+static enum failure_code read_space(const struct kubernetes_pod *pod,
+    struct kubernetes_settings *settings, struct failure *failure) {
+    char *path = text_format("%s/namespace", pod->directory);
+    char *space = NULL;
+    enum failure_code code = read_small_file(path, &space, failure);
+    free(path);
+    if (code != FAILURE_NONE || !kubernetes_is_space(space)) {
+        free(space);
+        return failure_set(failure, FAILURE_INVALID,
+            "--rdzv-endpoint %s has no namespace, and %s/namespace names none; give NAMESPACE/%s",
+            settings->place.name, pod->directory, settings->place.name);
+    }
+    settings->place.space = space;
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_all(const char *endpoint, const struct text_list *conf,
+    const struct kubernetes_pod *pod, struct kubernetes_settings *settings,
+    struct failure *failure) {
+    struct text reason = {0};
+    const char *server = conf_value(conf, "k8s_server");
+    enum failure_code code = kubernetes_place_parse(endpoint, &settings->place, &reason);
+    if (code != FAILURE_NONE) {
+        failure_set(failure, code, "--rdzv-endpoint: %s", text_string(&reason));
+    }
+    text_clear(&reason);
+    if (code == FAILURE_NONE) {
+        code = read_conf(conf, settings, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = server == NULL ? read_pod(pod, settings, failure)
+                              : parse_server(server, settings, failure);
+    }
+    if (code == FAILURE_NONE && settings->place.space == NULL) {
+        code = read_space(pod, settings, failure);
+    }
+    return code;
+}
+
+enum failure_code kubernetes_settings_read(const char *endpoint, const struct text_list *conf,
+    const struct kubernetes_pod *pod, struct kubernetes_settings *out_settings,
+    struct failure *failure) {
+    struct kubernetes_settings settings = {0};
+    enum failure_code code = read_all(endpoint, conf, pod, &settings, failure);
+    if (code == FAILURE_NONE) {
+        *out_settings = settings;
+    } else {
+        kubernetes_settings_clear(&settings);
+    }
+    return code;
+}
+
+void kubernetes_settings_clear(struct kubernetes_settings *settings) {
+    free(settings->server);
+    kubernetes_place_clear(&settings->place);
+    free(settings->token_file);
+    free((void *)(uintptr_t)settings->trust.ca);
+    *settings = (struct kubernetes_settings){0};
+}
+
+enum failure_code kubernetes_settings_read_token(
+    const struct kubernetes_settings *settings, char **out_token, struct failure *failure) {
+    char *token = NULL;
+    if (settings->token_file == NULL) {
+        *out_token = NULL;
+        return FAILURE_NONE;
+    }
+    enum failure_code code = read_small_file(settings->token_file, &token, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "the token for Kubernetes");
+    }
+    bool is_token = *token != '\0';
+    for (const char *next = token; *next != '\0'; next++) {
+        is_token = is_token && *next > ' ' && *next <= '~';
+    }
+    if (!is_token) {
+        free(token);
+        return failure_set(failure, FAILURE_MALFORMED,
+            "%s holds no token for Kubernetes: it is empty, or has blanks in it",
+            settings->token_file);
+    }
+    *out_token = token;
+    return FAILURE_NONE;
+}
+
+/* Kubernetes client. */
+
+#define LONGEST_PAUSE_SECONDS 30
+#define ROLE "apply the Role and RoleBinding of examples/kubernetes/role.yaml for it"
+
+struct kubernetes_client {
+    const struct kubernetes_settings *settings;
+    struct http_client *http;
+};
+
+struct kubernetes_question {
+    struct kubernetes_client *client;
+    struct http_exchange *exchange;
+    enum kubernetes_verb verb;
+    enum kubernetes_kind kind;
+    int64_t retry_after; /* seconds, of the reply's header */
+    size_t heard_length; /* of a watch: of the reply, in lines that were told */
+    bool (*heard)(void *context, struct kubernetes_object *object_or_null);
+    kubernetes_answered *answered;
+    void *context;
+};
+
+/* Both are in `folder`, below the namespace. */
+static const struct {
+    const char *group;
+    const char *folder;
+} resources[] = {
+    [KUBERNETES_CONFIG_MAP] = {"/api/v1", "configmaps"},
+    [KUBERNETES_LEASE] = {"/apis/coordination.k8s.io/v1", "leases"},
+};
+
+static const char *const methods[] = {
+    [KUBERNETES_GET] = "GET",
+    [KUBERNETES_UPDATE] = "PUT",
+    [KUBERNETES_CREATE] = "POST",
+    [KUBERNETES_WATCH] = "GET",
+};
+
+/* Answers. */
+
+/* The failure has its words; they get the server's name, and what may help. */
+static void answer_failed(struct kubernetes_question *question, struct failure *failure,
+    struct kubernetes_answer answer) {
+    failure_wrap(failure, "Kubernetes (%s)", question->client->settings->server);
+    answer.outcome = KUBERNETES_FAILED;
+    answer.why = failure;
+    question->answered(question->context, &answer);
+}
+
+static void take_silence(struct kubernetes_question *question, const struct http_result *result) {
+    struct failure failure;
+    bool is_tls = question->client->settings->trust.is_tls;
+    failure_set(&failure, result->why->code, "%s%s", result->why->message,
+        result->is_strange && !is_tls ? " (for a server with TLS, write https:// in k8s_server)"
+                                      : "");
+    answer_failed(question, &failure,
+        (struct kubernetes_answer){
+            .is_final = result->is_trust_failure, .is_undone = result->is_unheard});
+}
+
+/* The server refuses for other causes with the same statuses, which its words tell. */
+static const char *advice_for(
+    const struct kubernetes_question *question, long status, const char *words) {
+    bool lacks_role = strstr(words, " cannot ") != NULL;
+    bool is_too_long = strstr(words, "Too long") != NULL;
+    switch (status) {
+    case 400:
+        return question->client->settings->trust.is_tls
+                   ? ""
+                   : "; for a server with TLS, write https:// in k8s_server";
+    case 401:
+        return "; it does not accept the token of the service account: look at the token file and "
+               "at the server's name";
+    case 403:
+        return lacks_role ? "; " ROLE : "";
+    case 413:
+    case 422:
+        return status == 413 || is_too_long
+                   ? "; a ConfigMap holds 1 MiB: remove the entries of jobs that are over, or give "
+                     "this job another name in --rdzv-endpoint"
+                   : "";
+    default:
+        return "";
+    }
+}
+
+/* A server that has just started knows no accounts and no roles for a moment. */
+static bool is_about_access(long status) {
+    return status == 401 || status == 403;
+}
+
+static bool is_transient(long status) {
+    bool is_old_version = status == 410; /* of a watch: it is read again */
+    return status == 408 || status == 429 || status >= 500 || is_old_version;
+}
+
+static void take_refusal(struct kubernetes_question *question, const struct http_result *result) {
+    struct failure failure;
+    struct text words = {0};
+    int64_t seconds = kubernetes_status_read(result->body, &words);
+    seconds = question->retry_after > seconds ? question->retry_after : seconds;
+    seconds = seconds > LONGEST_PAUSE_SECONDS ? LONGEST_PAUSE_SECONDS : seconds;
+    bool is_known = words.length > 0;
+    failure_set(&failure, FAILURE_SYSTEM, "%s (HTTP status %ld)%s",
+        is_known ? text_string(&words) : "the server gives no reason as an API server does",
+        result->status, advice_for(question, result->status, text_string(&words)));
+    text_clear(&words);
+    answer_failed(question, &failure,
+        (struct kubernetes_answer){.is_final = !is_transient(result->status),
+            .may_pass = is_about_access(result->status),
+            .is_undone = result->status < 500 && result->status != 408,
+            .pause = duration_from_milliseconds(seconds * 1000)});
+}
+
+/* The object is of no use: the server has done what it was asked, or is none. */
+static void take_nonsense(struct kubernetes_question *question, const struct http_result *result) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_PROTOCOL,
+        "what answers there is no API server of Kubernetes (HTTP status %ld); look at the server's "
+        "name",
+        result->status);
+    answer_failed(question, &failure,
+        (struct kubernetes_answer){
+            .is_final = true, .is_undone = question->verb == KUBERNETES_GET});
+}
+
+static void kubernetes_client_take_object(
+    struct kubernetes_question *question, const struct http_result *result) {
+    struct kubernetes_answer answer = {.outcome = KUBERNETES_DONE};
+    if (kubernetes_object_read(result->body, question->kind, &answer.object) != FAILURE_NONE) {
+        take_nonsense(question, result);
+    } else {
+        question->answered(question->context, &answer);
+    }
+}
+
+/* An object is missing only where an API server says so. Nothing can be created in a namespace that
+ * is missing. */
+static void kubernetes_client_take_missing(
+    struct kubernetes_question *question, const struct http_result *result) {
+    const struct kubernetes_place *place = &question->client->settings->place;
+    struct text words = {0};
+    struct failure failure;
+    (void)kubernetes_status_read(result->body, &words);
+    bool is_known = words.length > 0;
+    text_clear(&words);
+    if (!is_known) {
+        take_nonsense(question, result);
+    } else if (question->verb == KUBERNETES_CREATE) {
+        failure_set(&failure, FAILURE_MISSING,
+            "there is no namespace '%s'; name one that exists in --rdzv-endpoint %s/%s",
+            place->space, place->space, place->name);
+        answer_failed(
+            question, &failure, (struct kubernetes_answer){.is_final = true, .is_undone = true});
+    } else {
+        question->answered(
+            question->context, &(struct kubernetes_answer){.outcome = KUBERNETES_MISSING});
+    }
+}
+
+/* A server ends each watch after a while. */
+static void take_end(struct kubernetes_question *question) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_DISCONNECTED, "it tells of no more changes");
+    answer_failed(question, &failure, (struct kubernetes_answer){.is_undone = true});
+}
+
+static void done(void *context, const struct http_result *result) {
+    struct kubernetes_question *question = context;
+    bool is_success = result->status >= 200 && result->status < 300;
+    if (!result->is_answered) {
+        take_silence(question, result);
+    } else if (is_success && question->verb == KUBERNETES_WATCH) {
+        take_end(question);
+    } else if (is_success) {
+        kubernetes_client_take_object(question, result);
+    } else if (result->status == 404) {
+        kubernetes_client_take_missing(question, result);
+    } else if (result->status == 409) {
+        question->answered(
+            question->context, &(struct kubernetes_answer){.outcome = KUBERNETES_CONFLICT});
+    } else if (result->status >= 400) {
+        take_refusal(question, result);
+    } else {
+        take_nonsense(question, result);
+    }
+    free(question);
+}
+
+static bool hear_line(struct kubernetes_question *question, struct slice line) {
+    struct kubernetes_object *object = NULL;
+    enum kubernetes_event event = kubernetes_event_read(line, question->kind, &object);
+    return event == KUBERNETES_EVENT_NOTHING || question->heard(question->context, object);
+}
+
+/* A refusal is no line of a watch, and is the answer. False: the question is gone. */
+static bool hear(void *context, struct slice body) {
+    struct kubernetes_question *question = context;
+    bool goes_on = true;
+    struct slice rest = slice_from(body, question->heard_length);
+    const uint8_t *end;
+    while (goes_on && rest.length > 0 && (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        struct slice line = {rest.data, (size_t)(end - rest.data)};
+        rest = slice_from(rest, line.length + 1);
+        question->heard_length = body.length - rest.length;
+        goes_on = hear_line(question, line);
+    }
+    if (!goes_on) {
+        free(question);
+    }
+    return goes_on;
+}
+
+static void take_header(void *context, struct slice line) {
+    struct kubernetes_question *question = context;
+    static const char name[] = "retry-after:";
+    size_t length = sizeof name - 1;
+    if (line.length < length || strncasecmp((const char *)line.data, name, length) != 0) {
+        return;
+    }
+    struct text value = {0};
+    int64_t seconds;
+    text_append_bytes(&value, (const char *)line.data + length, line.length - length);
+    if (text_parse_integer(text_string(&value), &seconds) == FAILURE_NONE) {
+        question->retry_after = seconds; /* otherwise it is a date */
+    }
+    text_clear(&value);
+}
+
+/* Questions. */
+
+static void write_headers(const char *token, struct text_list *headers) {
+    text_list_add(headers, "accept: application/json");
+    text_list_add(headers, "content-type: application/json");
+    text_list_add(headers, "user-agent: muster");
+    text_list_add(headers, "expect:");
+    if (token != NULL) {
+        text_list_add_taken(headers, text_format("authorization: Bearer %s", token));
+    }
+}
+
+static void write_watch(const struct kubernetes_question *question,
+    const struct kubernetes_object *object, struct duration patience, struct text *out) {
+    text_append_format(out,
+        "?watch=true&fieldSelector=metadata.name%%3D%s&resourceVersion=%s&timeoutSeconds=%lld",
+        question->client->settings->place.name, kubernetes_object_version(object),
+        (long long)(duration_milliseconds_ceiling(patience) / 1000 + 1));
+}
+
+static char *url_of(const struct kubernetes_question *question,
+    const struct kubernetes_object *object, struct duration patience) {
+    const struct kubernetes_settings *settings = question->client->settings;
+    struct text url = {0};
+    text_append_format(&url, "%s%s/namespaces/%s/%s", settings->server,
+        resources[question->kind].group, settings->place.space, resources[question->kind].folder);
+    if (question->verb == KUBERNETES_WATCH) {
+        write_watch(question, object, patience, &url);
+    } else if (question->verb != KUBERNETES_CREATE) {
+        text_append_format(&url, "/%s", settings->place.name);
+    }
+    return text_take(&url);
+}
+
+static void start(struct kubernetes_question *question, const char *token,
+    const struct kubernetes_object *object, struct duration patience) {
+    struct text_list headers = {0};
+    struct text body = {0};
+    char *url = url_of(question, object, patience);
+    bool is_watch = question->verb == KUBERNETES_WATCH;
+    write_headers(token, &headers);
+    if (object != NULL && !is_watch) {
+        kubernetes_object_write(object, &body);
+    }
+    const struct http_question http = {
+        .url = url,
+        .method = methods[question->verb],
+        .headers = &headers,
+        .body = {(const uint8_t *)text_string(&body), body.length},
+        .version = HTTP_VERSION_1,
+        .ceiling = KUBERNETES_OBJECT_MAXIMUM,
+        .patience = patience,
+        .header = take_header,
+        .heard = is_watch ? hear : NULL,
+        .done = done,
+        .context = question,
+    };
+    question->exchange = http_exchange_start(question->client->http, &http);
+    text_list_clear(&headers);
+    text_clear(&body);
+    free(url);
+}
+
+static struct kubernetes_question *begin(const struct kubernetes_question *wanted,
+    const struct kubernetes_object *object, struct duration patience, struct failure *failure) {
+    char *token;
+    if (kubernetes_settings_read_token(wanted->client->settings, &token, failure) != FAILURE_NONE) {
+        return NULL;
+    }
+    struct kubernetes_question *question = memory_duplicate(wanted, sizeof *wanted);
+    start(question, token, object, patience);
+    free(token);
+    return question;
+}
+
+struct kubernetes_question *kubernetes_ask(struct kubernetes_client *client,
+    enum kubernetes_verb verb, enum kubernetes_kind kind, const struct kubernetes_object *object,
+    struct duration patience, kubernetes_answered *answered, void *context,
+    struct failure *failure) {
+    const struct kubernetes_question wanted = {
+        .client = client, .verb = verb, .kind = kind, .answered = answered, .context = context};
+    return begin(&wanted, object, patience, failure);
+}
+
+struct kubernetes_question *kubernetes_watch(struct kubernetes_client *client,
+    enum kubernetes_kind kind, const struct kubernetes_object *object, struct duration patience,
+    bool (*heard)(void *context, struct kubernetes_object *object_or_null),
+    kubernetes_answered *answered, void *context, struct failure *failure) {
+    const struct kubernetes_question wanted = {.client = client,
+        .verb = KUBERNETES_WATCH,
+        .kind = kind,
+        .heard = heard,
+        .answered = answered,
+        .context = context};
+    return begin(&wanted, object, patience, failure);
+}
+
+void kubernetes_question_cancel(struct kubernetes_question *question) {
+    http_exchange_cancel(question->exchange);
+    free(question);
+}
+
+/* The client. */
+
+enum failure_code kubernetes_client_new(struct event_loop *loop, const struct curl_library *library,
+    const struct kubernetes_settings *settings, struct kubernetes_client **out_client,
+    struct failure *failure) {
+    struct kubernetes_client *client = memory_allocate(sizeof *client);
+    client->settings = settings;
+    enum failure_code code =
+        http_client_new(loop, library, &settings->trust, &client->http, failure);
+    if (code == FAILURE_NONE) {
+        *out_client = client;
+    } else {
+        free(client);
+    }
+    return code;
+}
+
+void kubernetes_client_free(struct kubernetes_client *client) {
+    if (client != NULL) {
+        http_client_free(client->http);
+        free(client);
+    }
+}
+
+/* Kubernetes register. */
 
 /* How long the server may take; so long for each attempt, because it may be slow. */
 #define PATIENCE_MILLISECONDS 1500

@@ -8,7 +8,6 @@
 #include "host/register/dir_register.h"
 #include "host/register/etcd_register.h"
 #include "host/register/kubernetes_register.h"
-#include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 
 /* How long an append waits before it is tried again, when its reply was lost. */

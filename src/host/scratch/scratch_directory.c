@@ -21,14 +21,14 @@
 
 /* Takes the lock of the directory at `path`. Returns its descriptor, or -1 and errno: EWOULDBLOCK
  * when somebody holds it, ESTALE when the path has another directory by now. */
-static int lock(const char *path, struct owned_tree *out_tree) {
+static int lock(const char *path, struct directory_tree *out_tree) {
     struct stat status;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd == -1) {
         return -1;
     }
     int error = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &status) == 0 ? 0 : errno;
-    if (error == 0 && (!owned_tree_note(path, out_tree) || out_tree->device != status.st_dev ||
+    if (error == 0 && (!directory_tree_note(path, out_tree) || out_tree->device != status.st_dev ||
                           out_tree->inode != status.st_ino)) {
         error = ESTALE;
     }
@@ -46,7 +46,7 @@ static int make_in(const char *place, struct scratch_directory *out_directory) {
     int error = EEXIST;
     for (int i = 0; i < NAME_TRIES; i++) {
         char random[RANDOM_LENGTH + 1];
-        struct owned_tree tree;
+        struct directory_tree tree;
         random_seed_name(random, RANDOM_LENGTH);
         char *path = text_format("%s/" SCRATCH_DIRECTORY_PREFIX "%s", place, random);
         bool is_made = mkdir(path, PRIVATE_MODE) == 0;
@@ -137,13 +137,13 @@ enum failure_code scratch_directory_make(const struct text_list *places, uint64_
 }
 
 bool scratch_directory_is_there(const struct scratch_directory *directory) {
-    struct owned_tree now;
-    return directory->path != NULL && owned_tree_note(directory->path, &now) &&
+    struct directory_tree now;
+    return directory->path != NULL && directory_tree_note(directory->path, &now) &&
            now.device == directory->tree.device && now.inode == directory->tree.inode;
 }
 
 bool scratch_directory_remake(struct scratch_directory *directory) {
-    struct owned_tree tree;
+    struct directory_tree tree;
     if (directory->path == NULL || mkdir(directory->path, PRIVATE_MODE) != 0) {
         return false;
     }
@@ -163,7 +163,7 @@ bool scratch_directory_remove(struct scratch_directory *directory, uint64_t *out
         *out_bytes = 0;
         return true;
     }
-    if (!owned_tree_remove(directory->path, &directory->tree, out_bytes)) {
+    if (!directory_tree_remove(directory->path, &directory->tree, out_bytes)) {
         return false;
     }
     scratch_directory_clear(directory);
@@ -179,12 +179,12 @@ void scratch_directory_clear(struct scratch_directory *directory) {
 }
 
 static void sweep_one(const char *path, struct text_list *out_removed) {
-    struct owned_tree tree;
-    int fd = owned_tree_note(path, &tree) ? lock(path, &tree) : -1;
+    struct directory_tree tree;
+    int fd = directory_tree_note(path, &tree) ? lock(path, &tree) : -1;
     if (fd == -1) {
         return;
     }
-    if (owned_tree_remove(path, &tree, NULL)) {
+    if (directory_tree_remove(path, &tree, NULL)) {
         text_list_add(out_removed, path);
     }
     close(fd);

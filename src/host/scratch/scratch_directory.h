@@ -13,14 +13,14 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 #define SCRATCH_DIRECTORY_PREFIX "muster-scratch-"
 
 /* A zeroed struct is valid: none. */
 struct scratch_directory {
     char *path; /* NULL: none */
-    struct owned_tree tree;
+    struct directory_tree tree;
     int lock_fd;
 };
 

@@ -12,8 +12,8 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/errands.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/shared_place.h"
 #include "host/standby/hook_files.h"
 
@@ -159,7 +159,7 @@ enum failure_code hook_directory_open(const char *program, const char *temporary
         return code;
     }
     struct hook_directory directory = {.path = path, .is_private = true};
-    (void)!owned_tree_note(path, &directory.tree);
+    (void)!directory_tree_note(path, &directory.tree);
     enum failure_code code = write_hook(path, failure);
     if (code != FAILURE_NONE) {
         hook_directory_close(&directory);
@@ -171,7 +171,7 @@ enum failure_code hook_directory_open(const char *program, const char *temporary
 
 void hook_directory_close(struct hook_directory *directory) {
     if (directory->is_private) {
-        (void)owned_tree_remove(directory->path, &directory->tree, NULL);
+        (void)directory_tree_remove(directory->path, &directory->tree, NULL);
     }
     free(directory->path);
     *directory = (struct hook_directory){0};
@@ -179,7 +179,7 @@ void hook_directory_close(struct hook_directory *directory) {
 
 /* On a thread that a dead disk may hold up. */
 
-struct hook_errand {
+struct hook_work {
     char *temporary; /* NULL: the directory is to be renewed */
     struct hook_directory directory;
     bool is_renewed;
@@ -187,22 +187,22 @@ struct hook_errand {
     struct failure failure;
 };
 
-static void free_errand(void *subject) {
-    struct hook_errand *errand = subject;
-    free(errand->temporary);
-    free(errand->directory.path);
-    free(errand);
+static void free_work(void *subject) {
+    struct hook_work *work = subject;
+    free(work->temporary);
+    free(work->directory.path);
+    free(work);
 }
 
 static void run_open(void *subject) {
-    struct hook_errand *errand = subject;
-    errand->code = hook_directory_open(
-        "/proc/self/exe", errand->temporary, &errand->directory, &errand->failure);
+    struct hook_work *work = subject;
+    work->code =
+        hook_directory_open("/proc/self/exe", work->temporary, &work->directory, &work->failure);
 }
 
 static void run_close(void *subject) {
-    struct hook_errand *errand = subject;
-    hook_directory_close(&errand->directory);
+    struct hook_work *work = subject;
+    hook_directory_close(&work->directory);
 }
 
 static bool is_whole(const char *directory) {
@@ -216,17 +216,18 @@ static bool is_whole(const char *directory) {
 }
 
 static void run_renew(void *subject) {
-    struct hook_errand *errand = subject;
-    struct hook_directory *directory = &errand->directory;
+    struct hook_work *work = subject;
+    struct hook_directory *directory = &work->directory;
     if (is_whole(directory->path)) {
         return;
     }
-    (void)owned_tree_remove(directory->path, &directory->tree, NULL); /* half of it may be left */
-    errand->is_renewed = true;
-    errand->code = shared_place_make_private(directory->path, &errand->failure);
-    if (errand->code == FAILURE_NONE) {
-        (void)!owned_tree_note(directory->path, &directory->tree);
-        errand->code = write_hook(directory->path, &errand->failure);
+    (void)directory_tree_remove(
+        directory->path, &directory->tree, NULL); /* half of it may be left */
+    work->is_renewed = true;
+    work->code = shared_place_make_private(directory->path, &work->failure);
+    if (work->code == FAILURE_NONE) {
+        (void)!directory_tree_note(directory->path, &directory->tree);
+        work->code = write_hook(directory->path, &work->failure);
     }
 }
 
@@ -236,41 +237,41 @@ enum failure_code hook_directory_renew_within(struct duration patience,
     if (!directory->is_private) {
         return FAILURE_NONE;
     }
-    struct hook_errand *errand = memory_allocate(sizeof *errand);
-    errand->directory = *directory;
-    errand->directory.path = memory_duplicate_string(directory->path);
-    const struct errand_task task = {run_renew, free_errand, errand};
-    enum failure_code code = errand_run_within(&task, patience, NULL, failure);
+    struct hook_work *work = memory_allocate(sizeof *work);
+    work->directory = *directory;
+    work->directory.path = memory_duplicate_string(directory->path);
+    const struct blocking_task task = {run_renew, free_work, work};
+    enum failure_code code = blocking_task_run_within(&task, patience, NULL, failure);
     if (code != FAILURE_NONE) {
         return code;
     }
-    *out_is_renewed = errand->is_renewed;
-    directory->tree = errand->directory.tree;
-    code = errand->code;
+    *out_is_renewed = work->is_renewed;
+    directory->tree = work->directory.tree;
+    code = work->code;
     if (code != FAILURE_NONE && failure != NULL) {
-        *failure = errand->failure;
+        *failure = work->failure;
     }
-    free_errand(errand);
+    free_work(work);
     return code;
 }
 
 enum failure_code hook_directory_open_within(struct duration patience, const char *temporary,
     struct hook_directory *out_directory, struct failure *failure) {
-    struct hook_errand *errand = memory_allocate(sizeof *errand);
-    errand->temporary = memory_duplicate_string(temporary);
-    const struct errand_task task = {run_open, free_errand, errand};
-    enum failure_code code = errand_run_within(&task, patience, NULL, failure);
+    struct hook_work *work = memory_allocate(sizeof *work);
+    work->temporary = memory_duplicate_string(temporary);
+    const struct blocking_task task = {run_open, free_work, work};
+    enum failure_code code = blocking_task_run_within(&task, patience, NULL, failure);
     if (code != FAILURE_NONE) {
         return failure_wrap(failure, "cannot make a directory in %s", temporary);
     }
-    code = errand->code;
+    code = work->code;
     if (code == FAILURE_NONE) {
-        *out_directory = errand->directory;
-        errand->directory.path = NULL;
+        *out_directory = work->directory;
+        work->directory.path = NULL;
     } else if (failure != NULL) {
-        *failure = errand->failure;
+        *failure = work->failure;
     }
-    free_errand(errand);
+    free_work(work);
     return code;
 }
 
@@ -279,11 +280,11 @@ void hook_directory_close_within(struct duration patience, struct hook_directory
         hook_directory_close(directory);
         return;
     }
-    struct hook_errand *errand = memory_allocate(sizeof *errand);
-    errand->directory = *directory;
+    struct hook_work *work = memory_allocate(sizeof *work);
+    work->directory = *directory;
     *directory = (struct hook_directory){0};
-    const struct errand_task task = {run_close, free_errand, errand};
-    if (errand_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
-        free_errand(errand);
+    const struct blocking_task task = {run_close, free_work, work};
+    if (blocking_task_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
+        free_work(work);
     }
 }

@@ -11,12 +11,12 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/owned_tree.h"
+#include "host/loop/directory_tree.h"
 
 struct hook_directory {
     char *path;
     bool is_private; /* it was made here, and goes at the end */
-    struct owned_tree tree;
+    struct directory_tree tree;
 };
 
 /* `program` is the path of the running program, "/proc/self/exe". `temporary` is the directory for

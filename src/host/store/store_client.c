@@ -1,15 +1,488 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client first connects (store_client_dialling) until a link is ready; then it carries out one
- * call after the other. One timer serves both. */
 #include "host/store/store_client.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/backoff.h"
 #include "base/memory.h"
 #include "host/loop/random_seed.h"
 #include "host/network/tcp_silence.h"
-#include "host/store/store_client_dialling.h"
-#include "host/store/store_client_state.h"
+#include "host/store/store_link.h"
+#include "wire/store/store_request_codec.h"
+
+enum store_client_phase {
+    STORE_CLIENT_PAUSING,    /* waits for the next attempt */
+    STORE_CLIENT_CONNECTING, /* the link exists, its handshake is not answered yet */
+    STORE_CLIENT_READY,
+    STORE_CLIENT_OVER, /* `end` holds the reason */
+};
+
+struct store_client {
+    struct event_loop *loop;
+    struct store_client_settings settings;
+    enum store_client_phase phase;
+    struct store_link *link;
+
+    struct store_addresses addresses;
+    struct backoff backoff;
+    struct instant connect_deadline;
+    uint64_t vain_attempts; /* in a row that were refused, or had no way to go */
+    bool is_refused;        /* since the time below nothing but refusals has come */
+    struct instant refused_since;
+    struct failure end; /* why there is no connection */
+
+    struct store_call_queue queue; /* calls that have not begun */
+    struct store_call *active;     /* the call that the link works on */
+    struct store_call *resting;    /* the QUEUE_POP that is at the server while nothing else is */
+    struct event_timer *timer;
+    struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
+                                    attempt is given up */
+    struct instant attempt_began;
+    int busy; /* callbacks under way; the client must not be freed before they end */
+    bool is_freed;
+};
+
+static void store_client_give_up(struct store_client *client, const struct failure *failure);
+static const struct store_link_owner store_client_link_owner;
+
+/* Appending to a buffer without a ceiling cannot fail. */
+static void encode(struct bytes *out, const struct store_request *request) {
+    (void)!store_request_encode(request, out);
+}
+
+/* Returns the request's key with a '/' in front. It is stored in `storage`, which must have room
+ * for all keys, because it must not move. */
+static struct slice prefixed(struct slice key, struct bytes *storage) {
+    size_t start = storage->length;
+    (void)!bytes_append(storage, "/", 1);
+    (void)!bytes_append(storage, key.data, key.length);
+    return (struct slice){storage->data + start, key.length + 1};
+}
+
+static size_t key_bytes(const struct store_request *request) {
+    size_t length = request->key.length + 1;
+    for (size_t i = 0; i < request->count; i++) {
+        length += request->keys[i].length + 1;
+    }
+    return length;
+}
+
+static void encode_parts(struct store_call *call, const struct store_request *request) {
+    encode(&call->bytes, request);
+    if (call->waits_first) {
+        bool is_list = request->operation == STORE_MULTI_GET;
+        encode(&call->wait_bytes, &(struct store_request){.operation = STORE_WAIT,
+                                      .keys = is_list ? request->keys : &request->key,
+                                      .count = is_list ? request->count : 1});
+    }
+}
+
+/* Puts a '/' in front of everything that may be a key; operations without keys ignore it. */
+static void encode_prefixed(struct store_call *call, const struct store_request *request) {
+    struct bytes storage = {0};
+    (void)!bytes_reserve(&storage, key_bytes(request));
+    struct slice *keys = memory_allocate((request->count + 1) * sizeof *keys);
+    for (size_t i = 0; i < request->count; i++) {
+        keys[i] = prefixed(request->keys[i], &storage);
+    }
+    struct store_request raw = *request;
+    raw.key = prefixed(request->key, &storage);
+    raw.keys = keys;
+    encode_parts(call, &raw);
+    free(keys);
+    bytes_clear(&storage);
+}
+
+struct store_call *store_call_new(const struct store_client_call *call, struct instant now) {
+    struct store_call *made = memory_allocate(sizeof *made);
+    made->request =
+        (struct store_request){.operation = call->request.operation, .count = call->request.count};
+    made->waits_first = call->waits_first;
+    made->rests = call->rests;
+    made->deadline = instant_after(now, call->rests ? DURATION_FOREVER : call->timeout);
+    made->done = call->done;
+    made->context = call->context;
+    if (call->is_raw) {
+        encode_parts(made, &call->request);
+    } else {
+        encode_prefixed(made, &call->request);
+    }
+    return made;
+}
+
+void store_call_free(struct store_call *call) {
+    bytes_clear(&call->wait_bytes);
+    bytes_clear(&call->bytes);
+    free(call);
+}
+
+bool store_call_is_waiting(const struct store_call *call) {
+    if (call->stage == STORE_CALL_WAITING_FIRST) {
+        return true;
+    }
+    return call->stage == STORE_CALL_SENT &&
+           (call->request.operation == STORE_WAIT || call->request.operation == STORE_BARRIER);
+}
+
+void store_call_finish(struct store_call *call_taken, const struct store_client_result *result) {
+    if (call_taken->done != NULL) {
+        call_taken->done(call_taken->context, result);
+    }
+    store_call_free(call_taken);
+}
+
+void store_call_queue_push(struct store_call_queue *queue, struct store_call *call_taken) {
+    call_taken->next = NULL;
+    if (queue->last != NULL) {
+        queue->last->next = call_taken;
+    } else {
+        queue->first = call_taken;
+    }
+    queue->last = call_taken;
+}
+
+static struct store_call *remove_after(
+    struct store_call_queue *queue, struct store_call *previous) {
+    struct store_call *taken = previous == NULL ? queue->first : previous->next;
+    if (previous == NULL) {
+        queue->first = taken->next;
+    } else {
+        previous->next = taken->next;
+    }
+    if (queue->last == taken) {
+        queue->last = previous;
+    }
+    return taken;
+}
+
+struct store_call *store_call_queue_pop(struct store_call_queue *queue) {
+    return queue->first == NULL ? NULL : remove_after(queue, NULL);
+}
+
+struct store_call *store_call_queue_pop_expired(
+    struct store_call_queue *queue, struct instant now) {
+    struct store_call *previous = NULL;
+    for (struct store_call *each = queue->first; each != NULL; each = each->next) {
+        if (!instant_is_before(now, each->deadline)) {
+            return remove_after(queue, previous);
+        }
+        previous = each;
+    }
+    return NULL;
+}
+
+/* Removes and returns the first call that rests with these bytes, or NULL. */
+static struct store_call *store_call_queue_pop_resting(
+    struct store_call_queue *queue, struct slice queue_pop) {
+    struct store_call *previous = NULL;
+    for (struct store_call *each = queue->first; each != NULL; each = each->next) {
+        if (each->rests && slice_equals(bytes_slice(&each->bytes), queue_pop)) {
+            return remove_after(queue, previous);
+        }
+        previous = each;
+    }
+    return NULL;
+}
+
+struct instant store_call_queue_deadline(const struct store_call_queue *queue) {
+    struct instant earliest = {INT64_MAX};
+    for (const struct store_call *each = queue->first; each != NULL; each = each->next) {
+        if (instant_is_before(each->deadline, earliest)) {
+            earliest = each->deadline;
+        }
+    }
+    return earliest;
+}
+
+/* Addresses. */
+
+/* The maximum number of addresses of one name that are tried. */
+#define STORE_ADDRESSES_MOST 16
+
+void store_addresses_init(struct store_addresses *addresses, const char *host, int port) {
+    *addresses = (struct store_addresses){.host = memory_duplicate_string(host), .port = port};
+}
+
+void store_addresses_clear(struct store_addresses *addresses) {
+    free(addresses->host);
+    free(addresses->items);
+    addresses->host = NULL;
+    addresses->items = NULL;
+    addresses->count = 0;
+}
+
+/* Returns the result of an earlier attempt with this address, even if the name was resolved again
+ * since. */
+static struct failure failure_of(
+    const struct store_addresses *addresses, const union tcp_address *address) {
+    for (size_t i = 0; i < addresses->count; i++) {
+        if (tcp_address_is_same_host(&addresses->items[i].address, address)) {
+            return addresses->items[i].failure;
+        }
+    }
+    return (struct failure){0};
+}
+
+/* Adds the addresses of one name that are not there yet. A name that is not known counts only where
+ * none is. */
+static size_t resolve_name(struct store_addresses *addresses, const char *name,
+    union tcp_address found[static STORE_ADDRESSES_MOST], size_t count) {
+    union tcp_address more[STORE_ADDRESSES_MOST] = {0};
+    struct failure failure = {0};
+    size_t more_count = 0;
+    if (tcp_address_resolve(name, addresses->port, more, STORE_ADDRESSES_MOST, &more_count,
+            &failure) != FAILURE_NONE) {
+        addresses->unresolved = failure;
+        return count;
+    }
+    for (size_t i = 0; i < more_count && count < STORE_ADDRESSES_MOST; i++) {
+        size_t same = 0;
+        while (same < count && !tcp_address_is_same_host(&found[same], &more[i])) {
+            same++;
+        }
+        found[same] = more[i];
+        count += same == count ? 1 : 0;
+    }
+    return count;
+}
+
+static size_t resolve_names(
+    struct store_addresses *addresses, union tcp_address found[static STORE_ADDRESSES_MOST]) {
+    char *names = memory_duplicate_string(addresses->host);
+    char *rest = NULL;
+    size_t count = 0;
+    for (char *name = strtok_r(names, " ", &rest); name != NULL;
+         name = strtok_r(NULL, " ", &rest)) {
+        count = resolve_name(addresses, name, found, count);
+    }
+    free(names);
+    return count;
+}
+
+static void resolve(struct store_addresses *addresses) {
+    union tcp_address found[STORE_ADDRESSES_MOST] = {0};
+    struct failure failures[STORE_ADDRESSES_MOST];
+    addresses->next = 0;
+    addresses->unresolved = (struct failure){0};
+    size_t count = resolve_names(addresses, found);
+    if (count > 0) {
+        addresses->unresolved = (struct failure){0};
+    }
+    for (size_t i = 0; i < count; i++) {
+        failures[i] = failure_of(addresses, &found[i]);
+    }
+    addresses->items = memory_reallocate(addresses->items, count * sizeof *addresses->items);
+    for (size_t i = 0; i < count; i++) {
+        addresses->items[i] = (struct store_address){found[i], failures[i]};
+    }
+    addresses->count = count;
+}
+
+const union tcp_address *store_addresses_next(struct store_addresses *addresses) {
+    addresses->attempts++;
+    if (!store_addresses_has_more(addresses)) {
+        resolve(addresses);
+    }
+    if (addresses->count == 0) {
+        return NULL;
+    }
+    return &addresses->items[addresses->next++].address;
+}
+
+bool store_addresses_has_more(const struct store_addresses *addresses) {
+    return addresses->next < addresses->count;
+}
+
+void store_addresses_note(struct store_addresses *addresses, const struct failure *failure) {
+    if (addresses->next > 0) {
+        addresses->items[addresses->next - 1].failure = *failure;
+    }
+}
+
+void store_addresses_note_unfinished(
+    struct store_addresses *addresses, const struct failure *failure) {
+    if (addresses->next > 0 && addresses->items[addresses->next - 1].failure.code == FAILURE_NONE) {
+        store_addresses_note(addresses, failure);
+    }
+}
+
+static void describe_address(const struct store_address *item, struct text *text) {
+    char address[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(&item->address, address);
+    text_append_format(text, "%s: ", address);
+    if (item->failure.code == FAILURE_NONE) {
+        text_append(text, "no attempt was finished");
+        return;
+    }
+    text_append(text, item->failure.message);
+    if (item->failure.system_error != 0) {
+        text_append_format(text, " (errno %d)", item->failure.system_error);
+    }
+}
+
+void store_addresses_describe(const struct store_addresses *addresses, struct text *text) {
+    text_append_format(text, "after %" PRIu64 " attempt%s: ", addresses->attempts,
+        addresses->attempts == 1 ? "" : "s");
+    if (addresses->unresolved.code != FAILURE_NONE) {
+        text_append(text, addresses->unresolved.message);
+    } else if (addresses->count == 0) {
+        text_append(text, "its name was never looked up");
+    }
+    for (size_t i = 0; i < addresses->count; i++) {
+        text_append(text, i > 0 ? "; " : "");
+        describe_address(&addresses->items[i], text);
+    }
+}
+
+/* A store_client, as its parts share it: store_client has the calls, store_client_dialling
+ * connects. No other module may read or write it. */
+
+/* The part of a store_client that connects: addresses, attempts, pauses, and when it gives up. */
+
+/* The time for one attempt to connect, handshake included. Then the next address is tried, or the
+ * same again. Where there are several, one may lead nowhere: the others do not wait long until it
+ * is connected, but longer each time all were tried. */
+#define ATTEMPT_MILLISECONDS 10000
+#define FIRST_ATTEMPTS 3
+static const int first_attempts_milliseconds[FIRST_ATTEMPTS] = {250, 1000, 4000};
+
+/* Another machine may have one of the addresses, too, and refuse. So all have to. */
+static bool is_refused_everywhere(const struct store_client *client) {
+    return client->is_refused && client->vain_attempts >= client->addresses.count;
+}
+
+/* When this client will have been refused for long enough. */
+static struct instant store_client_refusals_end(const struct store_client *client) {
+    struct duration patience = client->settings.refusal_patience;
+    bool is_accepted = client->link != NULL && store_link_is_connected(client->link);
+    bool is_limited = is_refused_everywhere(client) && !is_accepted && patience.nanoseconds > 0;
+    return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
+}
+
+static void give_up_connecting(struct store_client *client, bool is_refused) {
+    struct failure failure = {0};
+    struct text tried = {0};
+    struct duration patience =
+        is_refused ? client->settings.refusal_patience : client->settings.connect_timeout;
+    store_addresses_describe(&client->addresses, &tried);
+    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
+        client->addresses.host, client->addresses.port, duration_seconds_told(patience),
+        text_string(&tried));
+    text_clear(&tried);
+    failure.system_error = is_refused ? ECONNREFUSED : 0;
+    store_client_give_up(client, &failure);
+}
+
+/* An address of a network to which this machine has no way says nothing about the server: another
+ * address of it may refuse connections. A machine that is silent may be there. */
+static bool has_no_way(int system_error) {
+    return system_error == ENETUNREACH || system_error == ENETDOWN;
+}
+
+/* Notes how an attempt has ended. */
+static void note_refusal(struct store_client *client, const struct failure *failure) {
+    bool is_refusal = failure->system_error == ECONNREFUSED;
+    bool is_nobody = is_refusal || has_no_way(failure->system_error);
+    if (is_refusal && !client->is_refused) {
+        client->refused_since = event_loop_now(client->loop);
+    }
+    client->vain_attempts = is_nobody ? client->vain_attempts + 1 : 0;
+    client->is_refused = is_refusal || (client->is_refused && is_nobody);
+}
+
+/* Tries the next address at once. After the last address there is a pause. */
+static void store_client_retry(struct store_client *client, const struct failure *failure) {
+    note_refusal(client, failure);
+    store_addresses_note(&client->addresses, failure);
+    store_link_free(client->link);
+    client->link = NULL;
+    client->phase = STORE_CLIENT_PAUSING;
+    struct duration delay = store_addresses_has_more(&client->addresses)
+                                ? (struct duration){0}
+                                : backoff_next(&client->backoff);
+    client->next_attempt = instant_after(event_loop_now(client->loop), delay);
+}
+
+static struct duration attempt_time(const struct store_addresses *addresses) {
+    uint64_t earlier = addresses->count > 0 ? (addresses->attempts - 1) / addresses->count : 0;
+    bool is_first = addresses->count > 1 && earlier < FIRST_ATTEMPTS;
+    return duration_from_milliseconds(
+        is_first ? first_attempts_milliseconds[earlier] : ATTEMPT_MILLISECONDS);
+}
+
+static void begin_attempt(struct store_client *client) {
+    struct failure failure = {0};
+    struct store_link_settings settings = {
+        .address = store_addresses_next(&client->addresses),
+        .limits = &client->settings.limits,
+        .key = client->settings.key,
+        .silence_timeout = client->settings.silence_timeout,
+        .is_watched = client->settings.is_watched,
+        .owner = &store_client_link_owner,
+        .context = client,
+    };
+    if (settings.address == NULL ||
+        store_link_open(client->loop, &settings, &client->link, &failure) != FAILURE_NONE) {
+        store_client_retry(client, &failure);
+        return;
+    }
+    client->phase = STORE_CLIENT_CONNECTING;
+    client->attempt_began = event_loop_now(client->loop);
+    client->next_attempt = instant_after(client->attempt_began, attempt_time(&client->addresses));
+}
+
+static void give_up_attempt(struct store_client *client) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_TIMEOUT, "%s",
+        store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
+                                              : "it does not answer");
+    store_client_retry(client, &failure);
+}
+
+/* The time for the current attempt is up. A server that is there may have much to do. */
+static void end_attempt(struct store_client *client, struct instant now) {
+    struct instant end =
+        instant_after(client->attempt_began, duration_from_milliseconds(ATTEMPT_MILLISECONDS));
+    if (store_link_is_connected(client->link) && instant_is_before(now, end)) {
+        client->next_attempt = end;
+    } else {
+        give_up_attempt(client);
+    }
+}
+
+/* The time for all attempts is up, but maybe not for the current one. If an earlier attempt failed,
+ * its error says more than that the current one has no answer yet. */
+static void cut_off_attempt(struct store_client *client) {
+    struct failure failure;
+    if (store_link_is_connected(client->link)) {
+        give_up_attempt(client);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&client->addresses, &failure);
+}
+
+/* Does what is due of an attempt that pauses or is under way. */
+static void store_client_dial_due(struct store_client *client, struct instant now) {
+    bool is_refused = !instant_is_before(now, store_client_refusals_end(client));
+    bool is_over = is_refused || !instant_is_before(now, client->connect_deadline);
+    bool is_due = !instant_is_before(now, client->next_attempt);
+    if (is_over && client->phase == STORE_CLIENT_CONNECTING) {
+        cut_off_attempt(client);
+    } else if (is_due && client->phase == STORE_CLIENT_CONNECTING) {
+        end_attempt(client, now);
+    } else if (is_due && !is_over) {
+        begin_attempt(client);
+    }
+    if (is_over) {
+        give_up_connecting(client, is_refused);
+    }
+}
+
+/* Client. */
 
 /* The time for a server to confirm that a wait is cancelled. */
 #define CANCEL_MILLISECONDS 5000
@@ -93,8 +566,9 @@ static void fail_pending(struct store_client *client, enum failure_code code, co
     }
 }
 
+/* The connection has ended, or no attempt will follow: every call fails, and the user is told. */
 /* The connection has ended, or no attempt will follow. */
-void store_client_give_up(struct store_client *client, const struct failure *failure) {
+static void store_client_give_up(struct store_client *client, const struct failure *failure) {
     bool was_ready = client->phase == STORE_CLIENT_READY;
     client->phase = STORE_CLIENT_OVER;
     client->end = *failure;
@@ -269,7 +743,8 @@ static void link_ended(void *context, const struct failure *failure) {
     leave(client);
 }
 
-const struct store_link_owner store_client_link_owner = {
+/* What a link of the client calls. */
+static const struct store_link_owner store_client_link_owner = {
     .ready = link_ready,
     .replied = link_replied,
     .rested = link_rested,

@@ -11,12 +11,17 @@
 #define MUSTER_HOST_STORE_STORE_CLIENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
+#include "host/network/tcp_address.h"
+#include "wire/store/store_proof.h"
 #include "wire/store/store_reply_codec.h"
 
 struct store_client;
@@ -38,7 +43,7 @@ struct store_client_settings {
      * times silence_timeout. */
     bool is_watched;
     /* Where is_watched: after how long without a lost packet the connection is calm, and needs no
-     * signs of life (core/store/connection_calm). Zero: never. */
+     * signs of life (core/store/connection_silence). Zero: never. */
     struct duration calm_after;
     /* The job's token, see wire/store/store_proof; outlives the client. NULL: there is none. */
     const struct store_key *key;
@@ -125,5 +130,97 @@ void store_client_write_address(const struct store_client *client, struct text *
 
 /* While it tries to connect, and has tried: appends where, how often, and what came of it. */
 void store_client_write_obstacle(const struct store_client *client, struct text *out);
+
+/* A request given to a store client, with everything needed to send it later, and the queue of such
+ * requests. host/store_client sends it and takes the answer. */
+
+enum store_call_stage {
+    STORE_CALL_QUEUED,
+    STORE_CALL_WAITING_FIRST, /* its WAIT has been sent */
+    STORE_CALL_SENT,          /* the request itself has been sent */
+    STORE_CALL_CANCELLING,    /* its time is up; CANCEL_WAIT has been sent */
+};
+
+struct store_call {
+    struct store_call *next;
+    enum store_call_stage stage;
+    enum store_call_stage cancelled_stage; /* the stage before STORE_CALL_CANCELLING */
+    bool is_released;                      /* the wait was answered while we were cancelling it */
+    bool waits_first;
+    bool rests;
+    struct store_request request; /* operation and count only; the operands are in `bytes` */
+    struct bytes wait_bytes;      /* the encoded WAIT, when `waits_first` */
+    struct bytes bytes;           /* the encoded request */
+    struct instant deadline;
+    void (*done)(void *context, const struct store_client_result *result);
+    void *context;
+};
+
+/* Copies the call. Never NULL. */
+struct store_call *store_call_new(const struct store_client_call *call, struct instant now);
+void store_call_free(struct store_call *call);
+
+/* Whether the request is in a stage that the server may answer late and that can be cancelled. */
+bool store_call_is_waiting(const struct store_call *call);
+
+/* Calls `done` and frees the call. */
+void store_call_finish(struct store_call *call_taken, const struct store_client_result *result);
+
+/* First in, first out. A zeroed struct is empty. */
+struct store_call_queue {
+    struct store_call *first;
+    struct store_call *last;
+};
+
+void store_call_queue_push(struct store_call_queue *queue, struct store_call *call_taken);
+/* Removes and returns the first call; NULL when the queue is empty. The caller owns it. */
+struct store_call *store_call_queue_pop(struct store_call_queue *queue);
+/* Removes and returns the first call whose deadline has passed, or NULL. */
+struct store_call *store_call_queue_pop_expired(struct store_call_queue *queue, struct instant now);
+/* The earliest deadline; an instant that never comes when the queue is empty. */
+struct instant store_call_queue_deadline(const struct store_call_queue *queue);
+
+/* The addresses of a store to connect to. Its names are resolved, their addresses are handed out
+ * one after the other, and then the names are resolved again, because they may become known or
+ * change meanwhile. The result of each attempt is kept for the error message. host/store_client
+ * connects and handles deadlines and pauses. */
+
+struct store_address {
+    union tcp_address address;
+    struct failure failure; /* of the last attempt; FAILURE_NONE: not tried yet */
+};
+
+struct store_addresses {
+    char *host;
+    int port;
+    struct store_address *items;
+    size_t count;
+    size_t next;
+    uint64_t attempts;
+    struct failure unresolved; /* FAILURE_NONE: one of its names is known */
+};
+
+/* Copies the host: a name, an IPv4 or an IPv6 address without brackets; or several of them, parted
+ * by blanks, the best first. */
+void store_addresses_init(struct store_addresses *addresses, const char *host, int port);
+void store_addresses_clear(struct store_addresses *addresses);
+
+/* The address to try next. The name is resolved before the first address and after the last, which
+ * blocks. NULL when the name is not known now. The pointer is valid until the next call. */
+const union tcp_address *store_addresses_next(struct store_addresses *addresses);
+
+/* Whether there is another address before the name is resolved again. */
+bool store_addresses_has_more(const struct store_addresses *addresses);
+
+/* Records the result of the attempt with the address handed out last. */
+void store_addresses_note(struct store_addresses *addresses, const struct failure *failure);
+
+/* The same for an attempt that was cut off. It does not replace the result of an earlier attempt
+ * with the same address. */
+void store_addresses_note_unfinished(
+    struct store_addresses *addresses, const struct failure *failure);
+
+/* Appends the attempts: "after 3 attempts: 192.0.2.1:29500: Connection refused (errno 111)". */
+void store_addresses_describe(const struct store_addresses *addresses, struct text *text);
 
 #endif

@@ -4,16 +4,198 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/store/connection_silence.h"
+#include "host/loop/blocking_pool.h"
 #include "host/network/tcp_silence.h"
-#include "host/store/store_link_proof.h"
-#include "host/store/store_link_state.h"
+#include "host/network/tcp_stream.h"
+#include "host/store/munge.h"
 #include "wire/store/store_request_codec.h"
+
+#define STORE_LINK_AHEAD_MAXIMUM 16
+
+/* What is answered before the expected reply. */
+enum store_link_ahead {
+    STORE_LINK_AHEAD_SIGN,
+    STORE_LINK_AHEAD_ITEM,
+    STORE_LINK_AHEAD_UNWANTED, /* an item that nobody waits for any more */
+};
+
+struct store_link {
+    struct tcp_stream stream; /* first, so that a stream is its link */
+    struct tcp_stream_pool pool;
+    struct store_reply_decoder decoder;
+    struct store_reply_decoder items;
+    const struct store_link_owner *owner;
+    void *context;
+    union tcp_address address;
+    struct duration silence_timeout;
+    const struct store_key *key; /* or NULL */
+    struct store_proof proof;
+    struct event_loop *loop;
+    struct blocking_pool *blocking; /* NULL until munge is asked */
+    struct blocking_call *call;     /* munge is being asked; else NULL */
+    bool is_proving;                /* what comes is a part of the proof */
+    bool is_ready;
+    bool expects_reply;
+    struct connection_silence silence;
+    struct connection_calm calm;
+    enum store_link_ahead
+        ahead[STORE_LINK_AHEAD_MAXIMUM]; /* in the order in which they are answered */
+    size_t ahead_count;
+    int signs;           /* of life among them */
+    bool is_resting;     /* a QUEUE_POP waits at the server, behind all else */
+    struct bytes rested; /* the bytes of that one, or of the last one */
+    bool is_all_taken;   /* of what has come */
+    size_t left;         /* so many bytes may stay in the kernel */
+    bool is_freed;       /* the owner has freed it */
+    bool is_released;    /* the loop has released it; the memory is freed when both are true */
+};
+
+static void store_link_end(struct store_link *link, enum failure_code code, const char *reason);
+static void store_link_become_ready(struct store_link *link);
+
+/* A store_link, as its parts share it: store_link has the connection and what is answered over it,
+ * store_link_proof what comes before. No other module may read or write it. */
+
+/* The part of a store_link before it is ready: what the server answers to the greeting, and the
+ * proof of both sides (wire/store/store_proof.h), for which munge may have to be asked. */
+
+/* munge need not answer any more. */
+static void store_link_drop_question(struct store_link *link) {
+    if (link->call != NULL) {
+        blocking_pool_drop(link->blocking, link->call);
+        link->call = NULL;
+    }
+}
+
+/* What failed may succeed at another attempt: then the owner may make one. */
+static void end_proof(
+    struct store_link *link, const struct store_proof_step *step, const char *words) {
+    char reason[512];
+    bool is_token = link->key->kind == STORE_KEY_TOKEN;
+    snprintf(reason, sizeof reason, "%s%s%s%s%s", step->reason,
+        is_token ? "; give all nodes the same one, by MUSTER_JOB_TOKEN or --token-file" : "",
+        words[0] != '\0' ? " (" : "", words, words[0] != '\0' ? ")" : "");
+    store_link_end(link, step->may_pass ? FAILURE_DISCONNECTED : FAILURE_INVALID, reason);
+}
+
+static void munge_has_answered(
+    void *context, const struct store_credential_answer *answer, const char *words) {
+    struct store_link *link = context;
+    struct bytes reply = {0};
+    link->call = NULL;
+    struct store_proof_step step = store_credential_answered(&link->proof, answer, &reply);
+    if (step.outcome == STORE_PROOF_FAILED) {
+        end_proof(link, &step, words);
+    } else if (step.outcome == STORE_PROOF_DONE) {
+        store_link_become_ready(link);
+    } else {
+        tcp_stream_send(&link->stream, bytes_slice(&reply));
+    }
+    bytes_clear(&reply);
+}
+
+static void ask_munge(struct store_link *link, struct slice presented) {
+    struct failure failure = {0};
+    const struct munge_question question = {
+        .key = link->key,
+        .proof = &link->proof,
+        .presented = presented,
+        .makes_own = presented.length == 0,
+        .side = STORE_CREDENTIAL_OF_CLIENT,
+    };
+    enum failure_code code = link->blocking != NULL
+                                 ? FAILURE_NONE
+                                 : blocking_pool_new(link->loop, &link->blocking, &failure);
+    if (code == FAILURE_NONE) {
+        code = munge_identity_ask(
+            link->blocking, &question, munge_has_answered, link, &link->call, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        store_link_end(link, code, failure.message);
+    }
+}
+
+/* Carries out one step of the proof. Returns how many bytes it took. */
+/* Carries out one step of the proof. Returns how many bytes it took. */
+static size_t store_link_take_step(
+    struct store_link *link, const struct store_proof_step *step, size_t *out_needed) {
+    if (step->outcome == STORE_PROOF_INCOMPLETE) {
+        *out_needed = step->needed;
+        return 0;
+    }
+    if (step->outcome == STORE_PROOF_FAILED) {
+        end_proof(link, step, "");
+        return 0;
+    }
+    if (step->outcome == STORE_PROOF_ASKED) {
+        ask_munge(link, step->presented);
+        return step->consumed;
+    }
+    if (step->outcome == STORE_PROOF_DONE) {
+        store_link_become_ready(link);
+    } else {
+        tcp_stream_send(&link->stream, (struct slice){step->reply, step->reply_length});
+    }
+    return step->consumed;
+}
+
+static void begin_proof(struct store_link *link) {
+    struct store_proof_step step = store_proof_begin(&link->proof, link->key);
+    link->is_proving = true;
+    (void)store_link_take_step(link, &step, NULL);
+}
+
+/* What this side and the other want does not fit. */
+static const char *misfit(bool wants_token, bool wants_munge, const struct store_key *key) {
+    if (wants_token) {
+        return "it wants a job token, and none is given here; give all nodes the same one, by "
+               "MUSTER_JOB_TOKEN or --token-file";
+    }
+    if (wants_munge) {
+        return key != NULL
+                   ? "it wants munge's credentials, and this node has a job token; give all nodes "
+                     "the same token, or all of them --auth munge"
+                   : "it wants munge's credentials, and this node uses none: munge is not to be "
+                     "had here (in a container mount /run/munge), or --auth none is given; give "
+                     "all nodes munge, or the same job token, or all of them --auth none";
+    }
+    return key->kind == STORE_KEY_MUNGE
+               ? "it wants no proof by munge, so it cannot prove that it is this job's; give its "
+                 "node munge, too, or all nodes the same job token, or where nodes of torchrun "
+                 "take part --auth none"
+               : "it wants no job token, so it cannot prove that it is this job's; give all nodes "
+                 "the same token, or where nodes of torchrun take part --auth none";
+}
+
+/* The server repeats the number of the greeting, or says by another that it wants a proof. */
+static void store_link_take_greeting(struct store_link *link, uint32_t nonce) {
+    const struct store_key *key = link->key;
+    bool wants_token = nonce == STORE_PROOF_WANTED;
+    bool wants_munge = nonce == STORE_PROOF_WANTED_CREDENTIAL;
+    bool has_token = key != NULL && key->kind == STORE_KEY_TOKEN;
+    bool has_munge = key != NULL && key->kind == STORE_KEY_MUNGE;
+    if (!wants_token && !wants_munge && nonce != STORE_PROOF_OFFERED) {
+        store_link_end(
+            link, FAILURE_PROTOCOL, "it is no store: it did not repeat the number it was sent");
+    } else if (wants_token != has_token || wants_munge != has_munge) {
+        store_link_end(link, FAILURE_INVALID, misfit(wants_token, wants_munge, key));
+    } else if (key != NULL) {
+        begin_proof(link);
+    } else {
+        store_link_become_ready(link);
+    }
+}
+
+/* Link. */
 
 /* That are not answered. */
 #define SIGNS_MAXIMUM 4
@@ -39,7 +221,8 @@ static void report_end(struct store_link *link, const struct failure *reason) {
     link->owner->ended(link->context, &failure);
 }
 
-void store_link_end(struct store_link *link, enum failure_code code, const char *reason) {
+/* Ends the connection, and tells the owner. */
+static void store_link_end(struct store_link *link, enum failure_code code, const char *reason) {
     struct failure failure = {0};
     failure_set(&failure, code, "%s", reason);
     tcp_stream_close(&link->stream);
@@ -61,7 +244,8 @@ static void connected(struct tcp_stream *stream) {
     bytes_clear(&greeting);
 }
 
-void store_link_become_ready(struct store_link *link) {
+/* The server answered the greeting, and both sides have proved themselves. */
+static void store_link_become_ready(struct store_link *link) {
     link->is_proving = false;
     link->is_ready = true;
     link->expects_reply = false;
@@ -228,7 +412,7 @@ static void clear(struct store_link *link) {
     store_reply_decoder_clear(&link->decoder);
     store_reply_decoder_clear(&link->items);
     tcp_stream_pool_clear(&link->pool);
-    errands_free(link->errands); /* not sooner: the link may end in an answer of theirs */
+    blocking_pool_free(link->blocking); /* not sooner: the link may end in an answer of theirs */
     free(link);
 }
 

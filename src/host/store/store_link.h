@@ -79,7 +79,7 @@ struct duration store_link_silence(const struct store_link *link);
 /* Looks whether the server's machine is still there (core/store/connection_silence). If it is gone,
  * the connection ends as if the kernel had found that: `ended` is called with FAILURE_TIMEOUT, and
  * this returns for ever. Else returns after how long to look again, and says whether the connection
- * has been calm for `calm_after` (core/store/connection_calm; zero: it never is). */
+ * has been calm for `calm_after` (core/store/connection_silence; zero: it never is). */
 struct duration store_link_look(
     struct store_link *link, struct duration calm_after, bool *out_is_calm);
 

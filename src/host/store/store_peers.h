@@ -9,10 +9,183 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/log.h"
+#include "core/store/connection_silence.h"
+#include "core/store/store_effects.h"
+#include "core/store/store_presence.h"
+#include "core/store/store_table.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/event_loop.h"
-#include "host/store/store_seeds.h"
-#include "host/store/store_server_settings.h"
 #include "host/network/tcp_address.h"
+#include "host/network/tcp_stream.h"
+#include "host/store/store_server.h"
+#include "wire/store/store_request_codec.h"
+
+/* What a server says about its clients in the log: one line that names the client. Lines are left
+ * out when there are too many, since a hostile client can cause as many as it likes. */
+
+struct client_log {
+    struct event_loop *loop;
+    const struct log *log;
+    struct log_throttle throttle;
+    struct log_throttle full; /* of its own: other lines must not keep these out */
+};
+
+void client_log_init(struct client_log *client_log, struct event_loop *loop, const struct log *log);
+
+/* A warning. */
+void client_log_say(
+    struct client_log *client_log, const union tcp_address *address, const char *what);
+
+/* An error: a request of the client was refused because the store is full. The line ends with the
+ * option that gives a store more memory. */
+void client_log_say_full(
+    struct client_log *client_log, const union tcp_address *address, const char *what);
+
+/* Gives memory back to the system after much of it was freed. The C library keeps what lies between
+ * pieces that are still in use, so a process would stay as large as it once was. The call walks
+ * over all free memory, so it is made rarely: only when a good part was freed, and some time later.
+ */
+
+struct memory_return;
+
+/* Never NULL. */
+struct memory_return *memory_return_new(struct event_loop *loop, struct duration delay);
+/* Accepts NULL. */
+void memory_return_free(struct memory_return *memory_return);
+
+/* So many bytes are in use now. Cheap. When this is a quarter less than the most since memory was
+ * given back last, and MEMORY_RETURN_LEAST_BYTES less, memory is given back after the delay. */
+void memory_return_note(struct memory_return *memory_return, size_t bytes);
+
+/* How often memory was given back. */
+size_t memory_return_count(const struct memory_return *memory_return);
+
+/* The memory that a store's table and the buffers of its clients share. Each may use what the other
+ * leaves of the limit. But buffers always have a little, so that values can be read from a full
+ * store; and the table always finds a little, or buffers are given up for it. This module knows the
+ * numbers; host/store_peers knows whose buffers to give up. */
+
+struct store_room {
+    size_t memory_bytes; /* the limit */
+    struct store_table *table;
+    struct tcp_stream_pool *pool;
+    struct memory_return *memory_return;
+};
+
+/* Borrows the table and the pool. */
+void store_room_init(struct store_room *room, struct event_loop *loop, size_t memory_bytes,
+    struct store_table *table, struct tcp_stream_pool *pool);
+void store_room_clear(struct store_room *room);
+
+/* Tells table and pool how much of the limit each may use now. `uncounted` bytes of the buffers are
+ * not counted: the input of the client that is being served, which the table may take over. */
+void store_room_share(struct store_room *room, size_t uncounted);
+
+/* Whether buffers have to be given up so that the table can grow by `wanted` bytes, and by a little
+ * more. False when there is not much in the buffers. `uncounted` as above. */
+bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wanted);
+
+/* A buffer has passed its limit, as `message` says. Appends the message. Where it is because the
+ * table leaves no room, also what fills the table, and returns true. */
+bool store_room_explain(const struct store_room *room, const char *message, struct text *out);
+
+/* A client that holds no more than this in its buffers is not closed to make room. */
+size_t store_room_modest(const struct store_room *room);
+
+/* One client of a store server, and the server's clients together, as the parts of
+ * host/store/store_peers share them; no other module may read or write them. store_peers has the
+ * beginning and the life of the clients, store_service carries out their requests, store_debtors
+ * says whose buffers are given up, store_lookout looks whose machine is gone, store_probation has
+ * those that have not proved themselves. This module has the
+ * end of a client, whoever ends it. */
+
+struct store_peers {
+    struct event_loop *loop;
+    struct client_log client_log;
+    struct store_limits limits;
+    struct store_table *table;
+    struct store_effects effects;
+    bool is_carrying_out; /* while true the table must not change, because the replies in `effects`
+                             borrow from it */
+    struct store_presence *presence;
+    struct store_effects presence_effects; /* effects of the host's own requests */
+    struct tally *operations;              /* or NULL */
+    struct store_server_observer observer;
+    char *watched_key;     /* or NULL */
+    char *standby_key;     /* or NULL */
+    char *stranger_answer; /* or NULL */
+    bool is_standing_by;   /* only that key may be asked for */
+    char *own_prefix;      /* of the agents' own keys; the table and the gate borrow it; or empty */
+    struct store_gate gate;
+    struct blocking_pool *blocking; /* what munge is asked; NULL until it is */
+    struct duration silence_timeout;
+    struct tcp_stream_pool pool;
+    struct store_peer *first;
+    struct store_peer *looked_at; /* the first of store_lookout's */
+    struct {
+        struct event_timer *timer; /* NULL: no proof is wanted */
+        struct store_peer *oldest;
+        struct store_peer *newest;
+        size_t count;
+        size_t maximum;
+    } unproven; /* store_probation's */
+    size_t open_count;
+    size_t peer_count;          /* open ones, and closed ones that the loop still holds */
+    struct store_peer *current; /* the peer whose requests are being carried out; may be NULL */
+    struct bytes replies;       /* collected replies to `current` */
+    size_t unhurried_bytes;     /* of these, those that nobody waits for */
+    size_t turn_reply_bytes;    /* sent to `current` in this turn */
+    struct bytes single;        /* one reply to another client */
+    struct store_room room;
+    bool is_freed;
+};
+
+/* One client. It stays in the list until the loop has let go of its stream. */
+struct store_peer {
+    struct tcp_stream stream; /* first, so that a stream is its peer */
+    struct store_peers *peers;
+    struct store_peer *next;
+    struct store_peer *previous;
+    struct store_connection connection;
+    struct store_presence_holder holder;
+    struct store_peer *looked_at_next; /* these are store_lookout's, until is_calm */
+    struct store_peer *looked_at_before;
+    bool is_looked_at;
+    bool is_on_probation; /* these are store_probation's */
+    struct store_peer *unproven_next;
+    struct store_peer *unproven_before;
+    struct instant came_at;
+    struct connection_silence silence; /* while it holds a presence key */
+    bool is_agent;                     /* of Muster's, as it has said */
+    bool is_reached_told;              /* at which address it has reached this machine */
+    bool is_turned_away;               /* a stranger: it has got the answer for strangers */
+    bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
+    struct instant sign_given;         /* the last one */
+    bool leaves_signs;                 /* a single one stays in the kernel until the next look */
+    bool is_calm;                      /* it gives none any more */
+    struct store_reader reader;
+    struct blocking_call *call; /* munge is being asked about it; else NULL */
+    union tcp_address address;
+};
+
+/* The clients of a store server that have not proved themselves yet, where a proof is wanted for
+ * everything. Each has ten seconds. They are not many: when there is no room, the one that came
+ * first makes way for the next, and none of one address' may take more than half of the room. So
+ * whoever only connects, however often, keeps no node from coming in, and costs few descriptors. */
+
+#define STORE_PROBATION_SECONDS 10
+
+/* The clients of a store server whose machines it looks at every second: those that hold a presence
+ * key. It judges their silence (core/store/connection_silence), and answers the signs of life that
+ * they have left in its kernel. Of a client whose connection is calm no signs come any more
+ * (core/store/connection_silence); its silence is left to the kernel until one comes again, and
+ * nothing is done for it meanwhile. */
+
+/* Closes the clients whose machines are gone. Returns after how long to look again. */
+struct duration store_lookout_look(struct store_peers *peers);
 
 struct client_log;
 struct store_peers;

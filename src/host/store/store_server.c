@@ -4,21 +4,36 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "core/store/connection_silence.h"
-#include "host/store/client_log.h"
-#include "host/store/store_peers.h"
-#include "host/network/address_list.h"
+#include "host/network/local_address.h"
 #include "host/network/socket_owner.h"
-#include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_silence.h"
-#include "host/store/store_lookout.h"
+#include "host/store/store_peers.h"
+
+void store_seeds_add(struct store_seeds *seeds, const char *key, struct slice value) {
+    seeds->items =
+        memory_reserve(seeds->items, &seeds->capacity, seeds->count + 1, sizeof *seeds->items);
+    struct store_seed *seed = &seeds->items[seeds->count++];
+    *seed = (struct store_seed){.key = memory_duplicate_string(key)};
+    (void)!bytes_append(&seed->value, value.data, value.length); /* without a ceiling it succeeds */
+}
+
+void store_seeds_clear(struct store_seeds *seeds) {
+    for (size_t i = 0; i < seeds->count; i++) {
+        free(seeds->items[i].key);
+        bytes_clear(&seeds->items[i].value);
+    }
+    free(seeds->items);
+    *seeds = (struct store_seeds){0};
+}
+
+/* Server. */
 
 struct store_server {
     struct event_loop *loop;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes records into a file (host/event_file) on a thread of its own, in the order in which they
- * were given, so that a disk that does not answer delays nothing else. The memory for waiting
- * records is limited. Records that find no room are lost, and so are records that the disk refuses.
- * The first loss is logged, and at the end their number. A thread that still hangs on a dead disk
- * at the end is left behind; it owns all its data. */
+/* Writes records into a file on a thread of its own, in the order in
+ * which they were given, so that a disk that does not answer delays nothing else. The memory for
+ * waiting records is limited. Records that find no room are lost, and so are records that the disk
+ * refuses. The first loss is logged, and at the end their number. A thread that still hangs on a
+ * dead disk at the end is left behind; it owns all its data. */
 #ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
 #define MUSTER_HOST_TELLING_EVENT_THREAD_H
 
@@ -13,8 +13,25 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/log.h"
-#include "host/telling/event_file.h"
 #include "host/loop/event_loop.h"
+
+/* A file that records are appended to, each with one write. So several agents can share it, and a
+ * reader never sees half a line of a living agent. A record that cannot be written is lost. A write
+ * may block on a slow disk, so only that thread calls this. A FIFO that is not read, or is
+ * read too slowly, is not waited for. */
+
+struct event_file;
+
+/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
+ * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
+__attribute__((warn_unused_result)) enum failure_code event_file_open(
+    const char *path, struct event_file **out_file, struct failure *failure);
+/* Accepts NULL. */
+void event_file_free(struct event_file *file);
+
+/* FAILURE_SYSTEM says why the record, or a part of it, was lost. */
+__attribute__((warn_unused_result)) enum failure_code event_file_append(
+    struct event_file *file, struct slice record, struct failure *failure);
 
 /* The maximum bytes of waiting records. */
 #define EVENT_THREAD_CEILING ((size_t)4 * 1024 * 1024)

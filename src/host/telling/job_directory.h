@@ -5,7 +5,7 @@
  * got meanwhile can be mistaken for an agent. A directory that others could write to is not used.
  *
  * All of this waits for a disk; agents do it on a thread that may be left behind
- * (host/loop/errands). */
+ * (host/loop/blocking_pool). */
 #ifndef MUSTER_HOST_TELLING_JOB_DIRECTORY_H
 #define MUSTER_HOST_TELLING_JOB_DIRECTORY_H
 

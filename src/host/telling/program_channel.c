@@ -11,7 +11,6 @@
 #include <uv.h>
 
 #include "base/memory.h"
-#include "base/spare_memory.h"
 #include "base/text.h"
 
 struct program_channel {

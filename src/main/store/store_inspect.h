@@ -5,9 +5,11 @@
 #ifndef MUSTER_MAIN_STORE_STORE_INSPECT_H
 #define MUSTER_MAIN_STORE_STORE_INSPECT_H
 
+#include <muster/store.h>
 #include <stddef.h>
 
 #include "base/text.h"
+#include "main/store/store_session.h"
 #include "options/argparse/option_result.h"
 #include "options/argparse/option_table.h"
 

@@ -5,13 +5,404 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "options/argparse/option_bundle.h"
-#include "options/argparse/option_completion.h"
-#include "options/argparse/option_conversion.h"
+#include "base/python_repr.h"
 #include "options/argparse/option_help.h"
-#include "options/argparse/option_match.h"
-#include "options/argparse/option_suggestion.h"
-#include "options/argparse/positional_match.h"
+
+/* Walks over each name of each option in the table's order, as argparse's map of option strings
+ * does. */
+struct name_cursor {
+    const struct option_table *table;
+    size_t index;
+    size_t name;
+};
+
+static const char *next_name(struct name_cursor *cursor, size_t *out_index) {
+    while (cursor->index < cursor->table->definition_count) {
+        const char *const *names = cursor->table->definitions[cursor->index].names;
+        if (cursor->name < OPTION_MAXIMUM_NAMES && names[cursor->name] != NULL) {
+            *out_index = cursor->index;
+            return names[cursor->name++];
+        }
+        cursor->index++;
+        cursor->name = 0;
+    }
+    return NULL;
+}
+
+/* Finds the option whose name is exactly the first `length` characters. */
+static bool find_exact(const struct option_table *table, const char *argument, size_t length,
+    struct option_match *out_match) {
+    struct name_cursor cursor = {.table = table};
+    size_t index;
+    for (const char *name; (name = next_name(&cursor, &index)) != NULL;) {
+        if (strlen(name) == length && strncmp(name, argument, length) == 0) {
+            *out_match = (struct option_match){.index = index, .name = name};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A long option matches when the argument up to "=" is a prefix of its name. A short option matches
+ * its letter; the text behind the letter is its value. */
+static bool matches_loosely(
+    const char *name, const char *argument, size_t prefix_length, struct option_match *out_match) {
+    bool is_short = argument[1] != '-';
+    if (is_short && strlen(name) == 2 && name[1] == argument[1]) {
+        *out_match = (struct option_match){.name = name, .attached = argument + 2};
+        return true;
+    }
+    if (strncmp(name, argument, prefix_length) != 0) {
+        return false;
+    }
+    bool has_equals_sign = argument[prefix_length] == '=';
+    *out_match = (struct option_match){.name = name,
+        .has_equals_sign = has_equals_sign,
+        .attached = has_equals_sign ? argument + prefix_length + 1 : NULL};
+    return true;
+}
+
+static size_t find_abbreviated(const struct option_table *table, const char *argument,
+    bool is_addition, struct option_match *out_first, struct text *out_names) {
+    size_t prefix_length = strcspn(argument, "=");
+    struct name_cursor cursor = {.table = table};
+    size_t index;
+    size_t count = 0;
+    for (const char *name; (name = next_name(&cursor, &index)) != NULL;) {
+        struct option_match match;
+        if (table->definitions[index].is_addition != is_addition ||
+            !matches_loosely(name, argument, prefix_length, &match)) {
+            continue;
+        }
+        if (count == 0) {
+            *out_first = match;
+            out_first->index = index;
+            out_first->is_one_option = true;
+        }
+        out_first->is_one_option = out_first->is_one_option && out_first->index == index;
+        if (out_names != NULL) {
+            text_append_format(out_names, "%s%s", count == 0 ? "" : ", ", name);
+        }
+        count++;
+    }
+    return count;
+}
+
+static size_t find_loosely(const struct option_table *table, const char *argument,
+    struct option_match *out_first, struct text *out_names) {
+    size_t count = find_abbreviated(table, argument, false, out_first, out_names);
+    return count > 0 ? count : find_abbreviated(table, argument, true, out_first, out_names);
+}
+
+static bool looks_like_negative_number(const char *argument) {
+    const char *digit = argument[1] == '.' ? argument + 2 : argument + 1;
+    return text_is_digit(*digit);
+}
+
+size_t option_match_find(const struct option_table *table, const char *argument,
+    struct option_match *out_first, struct text *out_names) {
+    size_t length = strlen(argument);
+    if (find_exact(table, argument, length, out_first)) {
+        return 1;
+    }
+    size_t prefix_length = strcspn(argument, "=");
+    if (prefix_length < length && find_exact(table, argument, prefix_length, out_first)) {
+        out_first->has_equals_sign = true;
+        out_first->attached = argument + prefix_length + 1;
+        return 1;
+    }
+    size_t count = find_loosely(table, argument, out_first, out_names);
+    if (count == 0) {
+        *out_first = (struct option_match){.index = table->definition_count, .name = argument};
+        return 1;
+    }
+    return count;
+}
+
+bool option_match_is_option(const struct option_table *table, const char *argument) {
+    if (argument[0] != '-' || argument[1] == '\0') {
+        return false;
+    }
+    struct option_match match;
+    size_t count = option_match_find(table, argument, &match, NULL);
+    if (count > 1 || match.index < table->definition_count) {
+        return true;
+    }
+    return !looks_like_negative_number(argument) && strchr(argument, ' ') == NULL;
+}
+
+size_t option_match_letter(const struct option_table *table, char letter, const char **out_name) {
+    const char name[] = {'-', letter, '\0'};
+    struct option_match match;
+    if (!find_exact(table, name, 2, &match)) {
+        return table->definition_count;
+    }
+    *out_name = match.name;
+    return match.index;
+}
+
+/* Option bundle. */
+
+static void add_flag(struct option_bundle *bundle, size_t index) {
+    bundle->flags = memory_reserve(
+        bundle->flags, &bundle->flag_capacity, bundle->flag_count + 1, sizeof *bundle->flags);
+    bundle->flags[bundle->flag_count++] = index;
+}
+
+static void refuse_attached(struct option_bundle *bundle, const struct option_match *match) {
+    bundle->mistaken = match->index;
+    text_append(&bundle->mistake, "ignored explicit argument ");
+    python_repr_append(&bundle->mistake, match->attached);
+}
+
+/* Moves `match` to the next letter of a bundle after a flag. False when there is no further letter,
+ * or when no option has that letter. */
+static bool next_letter(
+    const struct option_table *table, struct option_bundle *bundle, struct option_match *match) {
+    const char *rest = match->attached;
+    if (rest == NULL) {
+        return false;
+    }
+    if (match->has_equals_sign || *rest == '-') {
+        refuse_attached(bundle, match);
+        return false;
+    }
+    match->index = option_match_letter(table, *rest, &match->name);
+    if (match->index == table->definition_count) {
+        bundle->unknown = text_format("-%s", rest);
+        return false;
+    }
+    rest++;
+    match->has_equals_sign = *rest == '=';
+    match->attached = *rest == '\0' ? NULL : rest + match->has_equals_sign;
+    return true;
+}
+
+/* The value is the argument after the option, if that argument may be a value. */
+static void take_following(
+    struct option_bundle *bundle, size_t index, const char *argument, char letter) {
+    if (letter != 'A') {
+        bundle->mistaken = index;
+        text_append(&bundle->mistake, "expected one argument");
+        return;
+    }
+    bundle->valued = index;
+    bundle->value = argument;
+    bundle->end++;
+}
+
+static void read_matched(const struct option_table *table, const struct text_list *arguments,
+    const char *pattern, struct option_match match, struct option_bundle *bundle) {
+    do {
+        if (option_takes_value(&table->definitions[match.index])) {
+            if (match.attached == NULL) {
+                size_t following = bundle->end;
+                take_following(
+                    bundle, match.index, arguments->items[following], pattern[following]);
+            } else {
+                bundle->valued = match.index;
+                bundle->value = match.attached;
+            }
+            return;
+        }
+        if (match.attached != NULL && (match.name[1] == '-' || *match.attached == '\0')) {
+            refuse_attached(bundle, &match);
+            return;
+        }
+        add_flag(bundle, match.index);
+    } while (next_letter(table, bundle, &match));
+}
+
+void option_bundle_read(const struct option_table *table, const struct text_list *arguments,
+    const char *pattern, size_t position, bool is_to_the_letter, struct option_bundle *out_bundle) {
+    const char *argument = arguments->items[position];
+    *out_bundle = (struct option_bundle){.valued = table->definition_count,
+        .mistaken = table->definition_count,
+        .end = position + 1};
+    struct option_match match;
+    struct text names = {0};
+    bool is_one = option_match_find(table, argument, &match, &names) == 1;
+    if (!is_one && (is_to_the_letter || !match.is_one_option)) {
+        text_append_format(&out_bundle->mistake, "ambiguous option: %s could match %s", argument,
+            text_string(&names));
+    } else if (match.index == table->definition_count) {
+        out_bundle->unknown = memory_duplicate_string(argument);
+    } else {
+        read_matched(table, arguments, pattern, match, out_bundle);
+    }
+    text_clear(&names);
+}
+
+void option_bundle_clear(struct option_bundle *bundle) {
+    free(bundle->flags);
+    free(bundle->unknown);
+    text_clear(&bundle->mistake);
+    *bundle = (struct option_bundle){0};
+}
+
+/* Positional match. */
+
+/* The most arguments this arity may hold at all. */
+static size_t most_values(enum option_arity arity) {
+    return arity == OPTION_ARITY_ONE || arity == OPTION_ARITY_OPTIONAL ? 1 : (size_t)-1;
+}
+
+static size_t fewest_values(enum option_arity arity) {
+    return arity == OPTION_ARITY_ONE || arity == OPTION_ARITY_SOME ? 1 : 0;
+}
+
+/* The longest run at the start of `pattern` that holds no option and at most that many values; a
+ * "--" inside costs nothing. */
+static size_t longest_run(enum option_arity arity, const char *pattern, size_t *out_values) {
+    if (arity == OPTION_ARITY_REMAINDER) {
+        *out_values = 0;
+        return strlen(pattern);
+    }
+    size_t length = 0;
+    size_t values = 0;
+    while (pattern[length] == '-' || (pattern[length] == 'A' && values < most_values(arity))) {
+        values += pattern[length] == 'A';
+        length++;
+    }
+    *out_values = values;
+    return length;
+}
+
+static bool match_all(
+    const enum option_arity *arities, size_t arity_count, const char *pattern, size_t *taken) {
+    if (arity_count == 0) {
+        return true;
+    }
+    size_t values;
+    size_t length = longest_run(arities[0], pattern, &values);
+    while (values >= fewest_values(arities[0])) {
+        if (match_all(arities + 1, arity_count - 1, pattern + length, taken + 1)) {
+            taken[0] = length;
+            return true;
+        }
+        if (length == 0) {
+            break;
+        }
+        length--;
+        values -= pattern[length] == 'A' && values > 0;
+    }
+    return false;
+}
+
+size_t positional_match(
+    const enum option_arity *arities, size_t arity_count, const char *pattern, size_t *out_taken) {
+    if (arity_count > POSITIONAL_MAXIMUM_COUNT) {
+        arity_count = POSITIONAL_MAXIMUM_COUNT;
+    }
+    for (; arity_count > 0; arity_count--) {
+        if (match_all(arities, arity_count, pattern, out_taken)) {
+            break;
+        }
+    }
+    size_t end = 0;
+    for (size_t i = 0; i < arity_count; i++) {
+        end += out_taken[i];
+    }
+    if (pattern[end] == 'O') { /* those that took nothing wait for what follows the option */
+        while (arity_count > 0 && out_taken[arity_count - 1] == 0) {
+            arity_count--;
+        }
+    }
+    return arity_count;
+}
+
+/* Option suggestion. */
+
+/* Longer words are not compared: no option is that long. */
+#define LONGEST_WORD 64
+/* One in so many characters may be wrong. */
+#define CHARACTERS_PER_MISTAKE 3
+
+static size_t smallest(size_t left, size_t middle, size_t right) {
+    size_t least = left < middle ? left : middle;
+    return least < right ? least : right;
+}
+
+/* "-" and "_" are the same in names of options. */
+static char plain(char character) {
+    char lower = character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
+    return lower == '-' ? '_' : lower;
+}
+
+static bool is_same(char left, char right) {
+    return plain(left) == plain(right);
+}
+
+/* How many characters have to be changed, added or left out to get from one word to the other
+ * (Levenshtein). Both words have at most LONGEST_WORD characters. */
+static size_t distance_between(
+    const char *word, size_t word_length, const char *name, size_t name_length) {
+    size_t row[LONGEST_WORD + 1];
+    for (size_t j = 0; j <= name_length; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= word_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= name_length; j++) {
+            size_t above = row[j];
+            row[j] = smallest(
+                above + 1, row[j - 1] + 1, diagonal + (is_same(word[i - 1], name[j - 1]) ? 0 : 1));
+            diagonal = above;
+        }
+    }
+    return row[name_length];
+}
+
+bool option_suggestion_is_better(
+    const char *word, size_t length, const char *candidate, size_t *best) {
+    size_t bound = *best > 0 ? *best : length / CHARACTERS_PER_MISTAKE + 1;
+    size_t candidate_length = strlen(candidate);
+    if (length > LONGEST_WORD || candidate_length > LONGEST_WORD) {
+        return false;
+    }
+    size_t distance = distance_between(word, length, candidate, candidate_length);
+    if (distance >= bound) {
+        return false;
+    }
+    *best = distance > 0 ? distance : 1;
+    return true;
+}
+
+/* "-np", "-np=4", "-n4". */
+static const char *of_other_launchers(const struct option_table *table, const char *argument) {
+    for (const struct option_stranger *stranger = table->strangers;
+         stranger != NULL && stranger->word != NULL; stranger++) {
+        size_t length = strlen(stranger->word);
+        char next = argument[strncmp(argument, stranger->word, length) == 0 ? length : 0];
+        if (next == '=' || (argument[0] == '-' && argument[1] != '-' && text_is_digit(next)) ||
+            text_equals(argument, stranger->word)) {
+            return stranger->name;
+        }
+    }
+    return NULL;
+}
+
+const char *option_suggest(const struct option_table *table, const char *argument) {
+    const char *found = of_other_launchers(table, argument);
+    size_t length = strcspn(argument, "=");
+    size_t best = 0;
+    if (found != NULL || !text_starts_with(argument, "--")) {
+        return found;
+    }
+    for (size_t i = 0; i < table->definition_count; i++) {
+        for (size_t n = 0; n < OPTION_MAXIMUM_NAMES; n++) {
+            const char *name = table->definitions[i].names[n];
+            if (name != NULL && text_starts_with(name, "--") &&
+                option_suggestion_is_better(argument, length, name, &best)) {
+                found = name;
+            }
+        }
+    }
+    return found;
+}
+
+/* Option parser. */
 
 /* The state of one walk over the arguments. */
 struct reading {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The structure of an option table: one entry per option or positional argument. The parser, the
  * usage line, the help and the shell completion all use the same entry. A command has one constant
- * table; that of `muster run` is options/launch_table. Nothing here parses. */
+ * table; that of `muster run` is options/launch/launch_options. Nothing here parses. */
 #ifndef MUSTER_OPTIONS_ARGPARSE_OPTION_TABLE_H
 #define MUSTER_OPTIONS_ARGPARSE_OPTION_TABLE_H
 

@@ -2,15 +2,505 @@
 #include "options/launch/config_builder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/telling/health.h"
+#include "core/workers/log_plan.h"
 #include "options/launch/endpoint.h"
-#include "options/launch/log_options.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
-#include "options/launch/slurm_options.h"
-#include "options/launch/timeout_pairs.h"
+#include "options/slurm/slurm_step.h"
+
+/* The options about the workers' output: log files, redirection, the console's line prefix, and
+ * filters. They are combined as in run.py config_from_args and multiprocessing/api.py
+ * DefaultLogsSpecs. Opens nothing. */
+
+#define PREFIX_TEMPLATE_MAXIMUM 4096
+
+static bool asks_for_files(const struct launch_streams *streams) {
+    bool asks = streams->for_all != 0;
+    for (size_t i = 0; i < streams->rank_count; i++) {
+        asks = asks || streams->by_rank[i] > 0;
+    }
+    return asks;
+}
+
+/* With --log-dir /dev/null there are no files, so options that need files are refused. */
+static enum failure_code check_log_files(
+    struct option_result *options, struct launch_config *config) {
+    if (log_plan_has_directory(config)) {
+        return FAILURE_NONE;
+    }
+    bool filters_stdout = config->duplicate_stdout_filters.count > 0;
+    if (filters_stdout || config->duplicate_stderr_filters.count > 0) {
+        option_result_reject(options,
+            filters_stdout ? "duplicate_stdout_filters" : "duplicate_stderr_filters",
+            "needs a log file, and --log-dir /dev/null asks for none; give another directory");
+        return FAILURE_INVALID;
+    }
+    if (asks_for_files(&config->redirects) || asks_for_files(&config->tee)) {
+        text_list_add(&config->warnings,
+            "--redirects and --tee have no effect: --log-dir /dev/null asks for no log "
+            "files, so workers write to the console");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code apply_streams(
+    struct option_result *options, struct launch_config *config) {
+    struct text reason = {0};
+    enum failure_code code =
+        option_parse_streams(option_result_text(options, "redirects"), &config->redirects, &reason);
+    if (code != FAILURE_NONE) {
+        return option_result_settle(options, "redirects", code, &reason);
+    }
+    code = option_parse_streams(option_result_text(options, "tee"), &config->tee, &reason);
+    return option_result_settle(options, "tee", code, &reason);
+}
+
+static enum failure_code apply_ranks_filter(
+    struct option_result *options, struct launch_config *config) {
+    const char *filter = option_result_text(options, "local_ranks_filter");
+    if (*filter == '\0') {
+        return FAILURE_NONE;
+    }
+    struct text reason = {0};
+    enum failure_code code = option_parse_rank_list(
+        filter, &config->local_ranks_filter, &config->local_ranks_filter_count, &reason);
+    config->has_local_ranks_filter = code == FAILURE_NONE;
+    return option_result_settle(options, "local_ranks_filter", code, &reason);
+}
+
+static enum failure_code apply_files(struct option_result *options, struct launch_config *config) {
+    config->log_dir = option_copy_unless_empty(option_result_text(options, "log_dir"));
+    text_list_add_all(&config->duplicate_stdout_filters,
+        &option_result_value(options, "duplicate_stdout_filters")->list);
+    text_list_add_all(&config->duplicate_stderr_filters,
+        &option_result_value(options, "duplicate_stderr_filters")->list);
+    return check_log_files(options, config);
+}
+
+/* It stands before every line, so a long one is a mistake. */
+static enum failure_code check_prefix(
+    struct option_result *options, const char *template, bool is_option) {
+    size_t length = template == NULL ? 0 : strlen(template);
+    if (length <= PREFIX_TEMPLATE_MAXIMUM) {
+        return FAILURE_NONE;
+    }
+    struct text reason = {0};
+    text_append_format(&reason,
+        "the template has %zu bytes, and %d are the most; it stands before each line", length,
+        PREFIX_TEMPLATE_MAXIMUM);
+    if (is_option) {
+        option_result_reject(options, "log_line_prefix_template", "%s", text_string(&reason));
+    } else {
+        option_result_reject(
+            options, NULL, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE: %s", text_string(&reason));
+    }
+    text_clear(&reason);
+    return FAILURE_INVALID;
+}
+
+static enum failure_code apply_prefix(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    const char *template = option_result_text(options, "log_line_prefix_template");
+    bool is_option = *template != '\0';
+    if (!is_option) {
+        template = text_list_variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    }
+    enum failure_code code = check_prefix(options, template, is_option);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    config->log_line_prefix_template = option_copy_unless_empty(template);
+    struct text_list unknown = {0};
+    log_plan_unknown_names(config, &unknown);
+    for (size_t i = 0; i < unknown.count; i++) {
+        text_list_add_taken(&config->warnings,
+            text_format("log line prefix template: ${%s} is left as it is; the macros are "
+                        "${role_name}, ${local_rank}, ${rank} and ${hostname}",
+                unknown.items[i]));
+    }
+    text_list_clear(&unknown);
+    return FAILURE_NONE;
+}
+
+/* Fills the log part of `config` (log_dir to duplicate_stderr_filters) and adds warnings.
+ * FAILURE_INVALID: `options` has become a mistake. The caller clears `config` in every case. */
+static enum failure_code log_options_apply(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    enum failure_code code = apply_streams(options, config);
+    if (code == FAILURE_NONE) {
+        code = apply_ranks_filter(options, config);
+    }
+    if (code == FAILURE_NONE) {
+        code = apply_files(options, config);
+    }
+    if (code == FAILURE_NONE) {
+        code = apply_prefix(options, environment, config);
+    }
+    return code;
+}
+
+/* Times of a job of changing nodes that cannot work together, though each of them could work with
+ * others. Only times that the user has given are compared: a default gives way. torchrun accepts
+ * all of them, and its job then never begins, or does not survive the loss of a node. */
+
+static bool is_conf(const struct launch_config *config, const char *key) {
+    return text_list_variable(&config->rdzv_conf, key) != NULL;
+}
+
+static bool is_option(const struct option_result *options, const char *destination) {
+    return option_result_value(options, destination)->source != OPTION_SOURCE_DEFAULT;
+}
+
+static bool is_longer(struct duration left, struct duration right) {
+    return left.nanoseconds > right.nanoseconds;
+}
+
+/* Where all nodes are needed there is no last call. */
+static bool check_last_call(struct option_result *options, const struct launch_config *config) {
+    const struct rendezvous_settings *times = &config->dynamic.settings;
+    if (config->minimum_nodes == config->maximum_nodes || !is_conf(config, "last_call_timeout") ||
+        !is_conf(config, "join_timeout") ||
+        !is_longer(times->last_call_timeout, times->join_timeout)) {
+        return true;
+    }
+    option_result_reject(options, "rdzv_conf",
+        "join_timeout=%g is shorter than last_call_timeout=%g: the nodes would give up before they "
+        "have waited for more than %d of them; give a longer join_timeout or a shorter "
+        "last_call_timeout",
+        duration_seconds(times->join_timeout), duration_seconds(times->last_call_timeout),
+        config->minimum_nodes);
+    return false;
+}
+
+static bool check_keep_alive(struct option_result *options, const struct launch_config *config) {
+    const struct rendezvous_settings *times = &config->dynamic.settings;
+    struct duration silence = {
+        times->keep_alive_interval.nanoseconds * times->keep_alive_max_attempt};
+    bool is_given =
+        is_conf(config, "keep_alive_interval") || is_conf(config, "keep_alive_max_attempt");
+    if (!is_given || !is_conf(config, "join_timeout") || !is_longer(silence, times->join_timeout)) {
+        return true;
+    }
+    option_result_reject(options, "rdzv_conf",
+        "keep_alive_interval=%g times keep_alive_max_attempt=%d is longer than join_timeout=%g: "
+        "when a node is lost, the others would give up before they know of it; give shorter signs "
+        "of life or a longer join_timeout",
+        duration_seconds(times->keep_alive_interval), times->keep_alive_max_attempt,
+        duration_seconds(times->join_timeout));
+    return false;
+}
+
+static bool check_host_timeout(struct option_result *options, const struct launch_config *config) {
+    const struct rendezvous_settings *times = &config->dynamic.settings;
+    bool is_by_option = is_option(options, "host_timeout");
+    if (is_by_option && times->host_timeout.nanoseconds == 0) {
+        option_result_reject(options, "host_timeout", "invalid value 0: give seconds, more than 0");
+        return false;
+    }
+    if ((!is_by_option && !is_conf(config, "host_timeout")) || !is_conf(config, "join_timeout") ||
+        !is_longer(times->host_timeout, times->join_timeout)) {
+        return true;
+    }
+    option_result_reject(options, is_by_option ? "host_timeout" : "rdzv_conf",
+        "host_timeout=%g is longer than join_timeout=%g, and no node looks for the store for "
+        "longer "
+        "than that; give a shorter host_timeout or a longer join_timeout",
+        duration_seconds(times->host_timeout), duration_seconds(times->join_timeout));
+    return false;
+}
+
+static bool check_settling(struct option_result *options, const struct launch_config *config) {
+    struct duration join = config->dynamic.settings.join_timeout;
+    if (!is_option(options, "settling_time") || !is_conf(config, "join_timeout") ||
+        is_longer(join, config->settling_time)) {
+        return true;
+    }
+    option_result_reject(options, "settling_time",
+        "%g s are not shorter than join_timeout=%g (--rdzv-conf): nodes that do not settle would "
+        "give up before this node joins them; give a shorter time or a longer join_timeout",
+        duration_seconds(config->settling_time), duration_seconds(join));
+    return false;
+}
+
+/* `config` has all its times. FAILURE_INVALID: the mistake in `options` names both times. */
+static enum failure_code timeout_pairs_check(
+    struct option_result *options, const struct launch_config *config) {
+    bool is_right = config->rendezvous != LAUNCH_RENDEZVOUS_DYNAMIC ||
+                    (check_last_call(options, config) && check_keep_alive(options, config) &&
+                        check_host_timeout(options, config) && check_settling(options, config));
+    return is_right ? FAILURE_NONE : FAILURE_INVALID;
+}
+
+/* What a job takes from Slurm where the command line says nothing about its nodes: how many there
+ * are, where they meet, the job's name, and how many workers each has. `srun muster run train.py`
+ * needs no more. It fills in options that were not given, so all rules for given ones hold for
+ * them, too. Under the name of torchrun nothing is taken, as torchrun takes nothing; a warning says
+ * what to write. */
+
+/* Ports at which nodes meet are drawn from these, by job and step: below those that the kernel
+ * gives to clients, and below torchrun's own 29400 and 29500. */
+#define SLURM_FIRST_PORT 20000
+
+#define SLURM_PORT_COUNT 9391
+
+/* Jobs that follow each other, and the steps of one job, get ports apart from each other. */
+#define PORTS_OF_A_JOB 97
+/* How much of the list of nodes is repeated. */
+#define SHOWN_LENGTH 60
+
+static bool is_given(const struct option_result *options, const char *destination) {
+    return option_result_value(options, destination)->source != OPTION_SOURCE_DEFAULT &&
+           option_result_value(options, destination)->is_set;
+}
+
+/* Whether the command line says where nodes meet, or that there are none to meet. */
+static bool says_where_to_meet(const struct option_result *options) {
+    static const char *const destinations[] = {"rdzv_backend", "rdzv_endpoint", "rdzv_id",
+        "rdzv_conf", "node_rank", "master_addr", "master_port"};
+    for (size_t i = 0; i < sizeof destinations / sizeof *destinations; i++) {
+        if (is_given(options, destinations[i])) {
+            return true;
+        }
+    }
+    return option_result_value(options, "standalone")->flag;
+}
+
+/* Whether the command line asks for one node, or for what is refused later. */
+static bool asks_for_one_node(const struct option_result *options) {
+    int minimum = 0;
+    int maximum = 0;
+    struct text ignored = {0};
+    enum failure_code code = option_parse_node_range(
+        option_result_text(options, "nnodes"), &minimum, &maximum, &ignored);
+    text_clear(&ignored);
+    return is_given(options, "nnodes") && (code != FAILURE_NONE || maximum == 1);
+}
+
+static int port_of(const struct slurm_step *step) {
+    return SLURM_FIRST_PORT + (int)((step->job * PORTS_OF_A_JOB + step->step) % SLURM_PORT_COUNT);
+}
+
+/* "2 nodes (node[1-2])", with a long list cut. The caller frees it. */
+static char *nodes_of(const struct slurm_step *step) {
+    bool is_long = strlen(step->node_list) > SHOWN_LENGTH;
+    return text_format(
+        "%zu nodes (%.*s%s)", step->hosts.count, SHOWN_LENGTH, step->node_list, is_long ? "…" : "");
+}
+
+/* Tells what was taken. One node does, since a job may have thousands. */
+static void tell(const struct option_result *options, const struct slurm_step *step, bool is_first,
+    struct launch_config *config) {
+    char *nodes = nodes_of(step);
+    const char *workers = option_result_text(options, "nproc_per_node");
+    if (is_first) {
+        config->notice = text_format("%s: Slurm's step %lld.%lld has %s; they meet at %s; "
+                                     "workers on this one: %s (--slurm off takes nothing "
+                                     "from Slurm)",
+            options->program, (long long)step->job, (long long)step->step, nodes,
+            option_result_text(options, "rdzv_endpoint"),
+            text_equals(workers, "auto") ? "one for each GPU, or for each CPU where there is none"
+                                         : workers);
+    }
+    free(nodes);
+}
+
+static void supply_taken(struct option_result *options, const char *destination, char *text_taken) {
+    option_result_supply(options, destination, text_taken);
+    free(text_taken);
+}
+
+static void take_from(
+    const struct slurm_step *step, struct option_result *options, struct launch_config *config) {
+    const char *first = step->hosts.items[0];
+    bool is_first = step->node != NULL && text_equals(step->node, first);
+    if (!is_given(options, "nnodes")) {
+        supply_taken(options, "nnodes", text_format("%zu", step->hosts.count));
+    }
+    option_result_supply(options, "rdzv_backend", "c10d");
+    supply_taken(options, "rdzv_endpoint", text_format("%s:%d", first, port_of(step)));
+    supply_taken(
+        options, "rdzv_id", text_format("%lld.%lld", (long long)step->job, (long long)step->step));
+    if (step->node != NULL) { /* surer than what this machine knows about names */
+        option_result_supply(options, "rdzv_conf", is_first ? "is_host=true" : "is_host=false");
+    }
+    if (!is_given(options, "nproc_per_node")) {
+        supply_taken(options, "nproc_per_node",
+            step->gpus > 0 ? text_format("%lld", (long long)step->gpus)
+                           : memory_duplicate_string("auto"));
+    }
+    tell(options, step, is_first, config);
+}
+
+static enum failure_code refuse_tasks(
+    struct option_result *options, const struct slurm_step *step) {
+    option_result_reject(options, NULL,
+        "Slurm starts %lld tasks on a node (step %lld.%lld), and each of them would be an agent "
+        "with workers of its own; write srun --ntasks-per-node=1, and --nproc-per-node %lld for "
+        "as many workers, or --slurm off",
+        (long long)step->tasks_per_node, (long long)step->job, (long long)step->step,
+        (long long)step->tasks_per_node);
+    return FAILURE_INVALID;
+}
+
+static void warn_torchrun(const struct option_result *options, const struct slurm_step *step,
+    struct launch_config *config) {
+    char *nodes = nodes_of(step);
+    text_list_add_taken(&config->warnings,
+        text_format("Slurm's step %lld.%lld has %s, and torchrun takes nothing from Slurm: without "
+                    "a place to meet each of them is a job of its own; write muster run in the "
+                    "place of torchrun, or %s --nnodes %zu --rdzv-backend c10d --rdzv-endpoint "
+                    "%s:%d --rdzv-id %lld.%lld",
+            (long long)step->job, (long long)step->step, nodes, options->program, step->hosts.count,
+            step->hosts.items[0], port_of(step), (long long)step->job, (long long)step->step));
+    free(nodes);
+}
+
+/* A step of several nodes, whose variables can be read. */
+static enum failure_code apply_step(
+    struct option_result *options, const struct slurm_step *step, struct launch_config *config) {
+    if (text_equals(options->program, "torchrun")) {
+        warn_torchrun(options, step, config);
+        return FAILURE_NONE;
+    }
+    if (step->tasks_per_node > 1) {
+        return refuse_tasks(options, step);
+    }
+    take_from(step, options, config);
+    return FAILURE_NONE;
+}
+
+static void warn_of_tasks(const struct slurm_step *step, struct launch_config *config) {
+    text_list_add_taken(&config->warnings,
+        text_format("Slurm starts %lld tasks on a node (step %lld.%lld), and each of them is a job "
+                    "of its own, with a world of its own; write srun --ntasks-per-node=1, and "
+                    "--nproc-per-node %lld for as many workers",
+            (long long)step->tasks_per_node, (long long)step->job, (long long)step->step,
+            (long long)step->tasks_per_node));
+}
+
+/* Where nothing is taken, several tasks are several jobs all the same. */
+static void warn_of_several_jobs(
+    const struct text_list *environment, struct launch_config *config) {
+    struct slurm_step step;
+    struct text ignored = {0};
+    (void)!slurm_step_read(environment, &step, &ignored);
+    if (step.tasks_per_node > 1) {
+        warn_of_tasks(&step, config);
+    }
+    text_clear(&ignored);
+    slurm_step_clear(&step);
+}
+
+/* A step of one node meets nobody, so it only has to be one task. What else its variables say
+ * wrongly does not matter. */
+static enum failure_code apply_one_node(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    struct slurm_step step;
+    struct text ignored = {0};
+    enum failure_code code = FAILURE_NONE;
+    (void)!slurm_step_read(environment, &step, &ignored);
+    if (text_equals(options->program, "torchrun")) {
+        if (step.tasks_per_node > 1) {
+            warn_of_tasks(&step, config);
+        }
+    } else if (step.tasks_per_node > 1) {
+        code = refuse_tasks(options, &step);
+    } else if (step.gpus > 0 && !is_given(options, "nproc_per_node")) {
+        supply_taken(options, "nproc_per_node", text_format("%lld", (long long)step.gpus));
+        config->notice = text_format("%s: Slurm's step %lld.%lld has one node; workers: %lld, one "
+                                     "for each GPU (--slurm off takes nothing from Slurm)",
+            options->program, (long long)step.job, (long long)step.step, (long long)step.gpus);
+    }
+    text_clear(&ignored);
+    slurm_step_clear(&step);
+    return code;
+}
+
+/* In a batch script or on a terminal: this process is the only one, however many nodes there are.
+ */
+static void warn_without_step(const struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    long long nodes = slurm_job_node_count(environment);
+    if (nodes > 1) {
+        text_list_add_taken(&config->warnings,
+            text_format("Slurm's job has %lld nodes, and this process runs on one of them alone; "
+                        "write srun --ntasks-per-node=1 %s, or --standalone if one is meant",
+                nodes, options->program));
+    }
+}
+
+static enum failure_code apply(struct option_result *options, const struct text_list *environment,
+    struct launch_config *config) {
+    struct slurm_step step;
+    struct text reason = {0};
+    if (slurm_job_is_heterogeneous(environment)) {
+        text_list_add(&config->warnings,
+            "Slurm's job has parts of several kinds, of which --slurm auto takes nothing: give "
+            "--nnodes, --rdzv-backend c10d, --rdzv-endpoint and --rdzv-id");
+        return FAILURE_NONE;
+    }
+    enum failure_code code = slurm_step_read(environment, &step, &reason);
+    if (code == FAILURE_NONE) {
+        code = apply_step(options, &step, config);
+    } else if (text_equals(options->program, "torchrun")) {
+        code = FAILURE_NONE;
+    } else {
+        option_result_reject(options, NULL,
+            "what Slurm says about this step cannot be used: %s; give --nnodes, --rdzv-backend "
+            "c10d, --rdzv-endpoint and --rdzv-id, or --slurm off",
+            text_string(&reason));
+    }
+    text_clear(&reason);
+    slurm_step_clear(&step);
+    return code;
+}
+
+/* srun brings together what all tasks of a step write. The prefix that others parse stays. */
+static void name_node(const struct option_result *options, const struct text_list *environment,
+    struct launch_config *config) {
+    const char *node = text_list_variable(environment, "SLURMD_NODENAME");
+    if (node != NULL && *node != '\0' && slurm_step_node_count(environment) > 1 &&
+        !text_equals(options->program, "torchrun")) {
+        config->shown_node = memory_duplicate_string(node);
+    }
+}
+
+/* Fills in what Slurm says, and adds the line that says so, or warnings, to `config`.
+ * FAILURE_INVALID: `options` has become a mistake. */
+static enum failure_code slurm_options_apply(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    bool is_off = text_equals(option_result_text(options, "slurm"), "off");
+    config->is_signalled_by_slurm =
+        !is_off && text_list_variable(environment, "SLURM_JOB_ID") != NULL;
+    /* a worker inherits Slurm's variables, and may start jobs of its own */
+    bool is_worker = text_list_variable(environment, "TORCHELASTIC_RUN_ID") != NULL;
+    if (!is_worker) {
+        name_node(options, environment, config);
+    }
+    if (is_off || is_worker || says_where_to_meet(options)) {
+        return FAILURE_NONE;
+    }
+    if (asks_for_one_node(options)) {
+        warn_of_several_jobs(environment, config);
+        return FAILURE_NONE;
+    }
+    if (slurm_step_node_count(environment) > 1) {
+        return apply(options, environment, config);
+    }
+    if (slurm_step_node_count(environment) == 1) {
+        return apply_one_node(options, environment, config);
+    }
+    if (slurm_step_node_count(environment) == 0) {
+        warn_without_step(options, environment, config);
+    }
+    return FAILURE_NONE;
+}
+
+/* Config builder. */
 
 #define DEFAULT_SHUTDOWN_SECONDS 30
 #define DEFAULT_EXIT_BARRIER_SECONDS 300

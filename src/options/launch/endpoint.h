@@ -38,4 +38,18 @@ bool endpoint_is_loopback(const char *host);
 /* Whether the text is an IPv6 address as in RFC 4291, without a zone. */
 bool endpoint_is_ipv6_address(const char *text);
 
+/* Parses HOST:PORT,HOST:PORT,… of the members of a job's etcd, for the options and for the engine.
+ * Each member may begin with http:// or https://, which is cut off, and may end with a slash.
+ * A member without a port has etcd's own, as in etcd_rendezvous.py _create_etcd_client. */
+
+struct endpoint_list {
+    struct text_list members; /* HOST:PORT, an IPv6 address in brackets */
+    bool is_https;            /* all of them begin with https:// */
+};
+
+/* FAILURE_INVALID with a reason appended when the text is no such list. */
+__attribute__((warn_unused_result)) enum failure_code endpoint_list_parse(
+    const char *text, struct endpoint_list *out_list, struct text *out_reason);
+void endpoint_list_clear(struct endpoint_list *list);
+
 #endif

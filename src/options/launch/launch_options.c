@@ -5,10 +5,380 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "options/argparse/option_help.h"
 #include "options/argparse/option_parser.h"
-#include "options/argparse/option_suggestion.h"
 #include "options/launch/config_builder.h"
-#include "options/launch/launch_table.h"
+
+static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};
+static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core-complex", NULL};
+
+static const struct option_definition definitions[] = {
+    {
+        .destination = "help",
+        .names = {"-h", "--help"},
+        .kind = OPTION_HELP,
+        .help = "Show this page and exit.",
+    },
+    {
+        .destination = "nnodes",
+        .names = {"--nnodes"},
+        .reads_environment = true,
+        .default_text = "1:1",
+        .help = "How many nodes take part: a number, or MIN:MAX. Default: 1.",
+    },
+    {
+        .destination = "nproc_per_node",
+        .names = {"--nproc-per-node", "--nproc_per_node"},
+        .reads_environment = true,
+        .default_text = "1",
+        .help =
+            "How many workers to start on this node: a number, or cpu, gpu, xpu to count what is "
+            "here, or auto for GPUs if there are any and else CPUs. Default: 1.",
+    },
+    {
+        .destination = "rdzv_backend",
+        .names = {"--rdzv-backend", "--rdzv_backend"},
+        .reads_environment = true,
+        .default_text = "static",
+        .help = "How nodes find each other: static (ranks and master are given), c10d (nodes may "
+                "come and go), dir, etcd or k8s (the same, and any node may die). Default: static.",
+    },
+    {
+        .destination = "rdzv_endpoint",
+        .names = {"--rdzv-endpoint", "--rdzv_endpoint"},
+        .reads_environment = true,
+        .default_text = "",
+        .help =
+            "Where nodes meet: HOST:PORT, with an IPv6 address in brackets. With c10d the node "
+            "that "
+            "HOST names hosts the store, port 0 is a free one, and the default is localhost:29400. "
+            "With static it takes the place of --master-addr and --master-port. With dir it is a "
+            "directory that every node sees, with etcd the HOST:PORT,... of its members, with k8s "
+            "the [NAMESPACE/]NAME of a ConfigMap.",
+    },
+    {
+        .destination = "rdzv_id",
+        .names = {"--rdzv-id", "--rdzv_id"},
+        .reads_environment = true,
+        .default_text = "none",
+        .help =
+            "A name for this job, the same on all its nodes. Default: none; with --standalone a "
+            "random one.",
+    },
+    {
+        .destination = "rdzv_conf",
+        .names = {"--rdzv-conf", "--rdzv_conf"},
+        .reads_environment = true,
+        .default_text = "",
+        .help =
+            "Settings of the rendezvous: KEY=VALUE,KEY=VALUE. For static: timeout, the seconds to "
+            "wait for the other nodes (default 900). For c10d: join_timeout, last_call_timeout, "
+            "close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, "
+            "silence_timeout, calm_after, exit_barrier_timeout, read_timeout, is_host, store_type, "
+            "delegation (default true with more than 32 nodes); see muster(1).",
+    },
+    {
+        .destination = "standalone",
+        .names = {"--standalone"},
+        .kind = OPTION_FLAG,
+        .reads_environment = true,
+        .help = "Run on this node alone, on a free port and under a random job name, whatever the "
+                "rendezvous options say.",
+    },
+    {
+        .destination = "max_restarts",
+        .names = {"--max-restarts", "--max_restarts"},
+        .kind = OPTION_INTEGER,
+        .reads_environment = true,
+        .default_text = "0",
+        .help = "How often the workers are started again after one of them failed. Default: 0.",
+    },
+    {
+        .destination = "monitor_interval",
+        .names = {"--monitor-interval", "--monitor_interval"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .default_text = "0.1",
+        .help =
+            "Seconds between looks for workers that hang in the kernel, see "
+            "$TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT. Exits are told at once. Default: 0.1.",
+    },
+    {
+        .destination = "start_method",
+        .names = {"--start-method", "--start_method"},
+        .reads_environment = true,
+        .default_text = "spawn",
+        .choices = start_methods,
+        .help = "How --run-path workers come to be. Accepted for compatibility: every worker is a "
+                "fresh process, as with spawn.",
+    },
+    {
+        .destination = "event_log_handler",
+        .names = {"--event-log-handler", "--event_log_handler"},
+        .reads_environment = true,
+        .default_text = "null",
+        .help =
+            "Where records of what happens to the job go, one JSON object on a line each: null, "
+            "nowhere; console, stderr; or file:PATH, the end of this file. Default: null.",
+    },
+    {
+        .destination = "role",
+        .names = {"--role"},
+        .reads_environment = true,
+        .default_text = "default",
+        .help = "A name for what these workers do; it begins their log lines. Default: default.",
+    },
+    {
+        .destination = "module",
+        .names = {"-m", "--module"},
+        .kind = OPTION_FLAG,
+        .reads_environment = true,
+        .help = "The script is a Python module, run as by python -m.",
+    },
+    {
+        .destination = "no_python",
+        .names = {"--no-python", "--no_python"},
+        .kind = OPTION_FLAG,
+        .reads_environment = true,
+        .help = "The script is a program of any kind, run without Python.",
+    },
+    {
+        .destination = "run_path",
+        .names = {"--run-path", "--run_path"},
+        .kind = OPTION_FLAG,
+        .reads_environment = true,
+        .help = "Run the script by runpy.run_path in a fresh interpreter. Goes before --module and "
+                "--no-python.",
+    },
+    {
+        .destination = "log_dir",
+        .names = {"--log-dir", "--log_dir"},
+        .reads_environment = true,
+        .help = "Directory for log files; each run makes its own below it, named after the job. "
+                "Default: a new one in the temporary directory. /dev/null: no files at all. "
+                "${hostname} becomes the name of this host.",
+    },
+    {
+        .destination = "redirects",
+        .names = {"-r", "--redirects"},
+        .reads_environment = true,
+        .default_text = "0",
+        .help =
+            "Write workers' output to log files instead of the console: 1 for stdout, 2 for "
+            "stderr, 3 for both, 0 for none; or by local rank, RANK:VALUE,RANK:VALUE. Default: 0.",
+    },
+    {
+        .destination = "tee",
+        .names = {"-t", "--tee"},
+        .reads_environment = true,
+        .default_text = "0",
+        .help = "Write workers' output to log files and to the console, given as for --redirects. "
+                "Default: 0.",
+    },
+    {
+        .destination = "log_line_prefix_template",
+        .names = {"--log-line-prefix-template", "--log_line_prefix_template"},
+        .reads_environment = true,
+        .default_text = "",
+        .help =
+            "What stands before each line of --tee on the console; ${role_name}, ${local_rank}, "
+            "${rank}, ${hostname} and ${host} are put in. Default: [${role_name}${local_rank}]:",
+    },
+    {
+        .destination = "local_ranks_filter",
+        .names = {"--local-ranks-filter", "--local_ranks_filter"},
+        .reads_environment = true,
+        .default_text = "",
+        .help =
+            "Local ranks whose output the console shows: RANK,RANK. Log files are not affected. "
+            "Default: all.",
+    },
+    {
+        .destination = "duplicate_stdout_filters",
+        .names = {"--duplicate-stdout-filters", "--duplicate_stdout_filters"},
+        .kind = OPTION_COMMA_LIST,
+        .reads_environment = true,
+        .help =
+            "Texts between commas, two commas for one: lines of stdout that hold one of them also "
+            "go to one file for all ranks. Needs --tee.",
+    },
+    {
+        .destination = "duplicate_stderr_filters",
+        .names = {"--duplicate-stderr-filters", "--duplicate_stderr_filters"},
+        .kind = OPTION_COMMA_LIST,
+        .reads_environment = true,
+        .help = "The same for stderr.",
+    },
+    {
+        .destination = "node_rank",
+        .names = {"--node-rank", "--node_rank"},
+        .kind = OPTION_INTEGER,
+        .reads_environment = true,
+        .default_text = "0",
+        .help =
+            "This node's number among all, from 0. Only with the static rendezvous. Default: 0.",
+    },
+    {
+        .destination = "master_addr",
+        .names = {"--master-addr", "--master_addr"},
+        .reads_environment = true,
+        .default_text = "127.0.0.1",
+        .help = "Host name or address of node 0. Only with the static rendezvous. Default: "
+                "127.0.0.1.",
+    },
+    {
+        .destination = "master_port",
+        .names = {"--master-port", "--master_port"},
+        .kind = OPTION_INTEGER,
+        .reads_environment = true,
+        .help = "Port the job's store listens on at node 0. Only with the static rendezvous. "
+                "Default: 29500; one node alone takes a free port.",
+    },
+    {
+        .destination = "local_addr",
+        .names = {"--local-addr", "--local_addr"},
+        .reads_environment = true,
+        .help = "Address under which other nodes reach this one. Default: its full host name.",
+    },
+    {
+        .destination = "logs_specs",
+        .names = {"--logs-specs", "--logs_specs"},
+        .help =
+            "Name of a Python plug-in for logs: default, which is built in. No other is offered, "
+            "there is no Python here.",
+    },
+    {
+        .destination = "numa_binding",
+        .names = {"--numa-binding", "--numa_binding"},
+        .choices = numa_bindings,
+        .help =
+            "Keep each worker on the CPUs near its GPU: those of the same memory node or socket, "
+            "cores of its own, or those sharing one cache. Without GPUs workers spread over "
+            "the CPUs.",
+    },
+    {
+        .destination = "signals_to_handle",
+        .names = {"--signals-to-handle", "--signals_to_handle"},
+        .reads_environment = true,
+        .default_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+        .help = "Signals that are passed on to the workers and end the job. Default: "
+                "SIGTERM,SIGINT,SIGHUP,SIGQUIT. Batch systems often want SIGUSR1 or SIGUSR2 too.",
+    },
+    {
+        .destination = "shutdown_timeout",
+        .names = {"--shutdown-timeout", "--shutdown_timeout"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .help = "Seconds, also fractions, that workers have between being asked to end and being "
+                "killed. Default: $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30.",
+    },
+    {
+        .destination = "virtual_local_rank",
+        .names = {"--virtual-local-rank", "--virtual_local_rank"},
+        .kind = OPTION_FLAG,
+        .reads_environment = true,
+        .help = "Every worker sees LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, its own GPU only.",
+    },
+/* clang-format off */
+#include "options/launch/launch_additions.def"
+    /* clang-format on */
+    {
+        .destination = "print_completion",
+        .names = {"--print-completion", "--print_completion"},
+        .kind = OPTION_COMPLETION,
+        .choices = option_completion_shells,
+        .help = "Print a completion script for this shell and exit.",
+    },
+    {
+        .destination = "version",
+        .names = {"--version"},
+        .kind = OPTION_VERSION,
+        .is_addition = true,
+        .help = "Print Muster's version and exit.",
+    },
+    {
+        .destination = "training_script",
+        .help = "The script, module or program every worker runs.",
+    },
+    {
+        .destination = "training_script_args",
+        .arity = OPTION_ARITY_REMAINDER,
+        .help = "Its arguments, passed on as they are but for ${local_rank}.",
+    },
+};
+
+/* mpirun and srun, accelerate, DeepSpeed, horovodrun. */
+static const struct option_stranger strangers[] = {
+    {"-n", "--nproc-per-node"},
+    {"-np", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--npernode", "--nproc-per-node"},
+    {"--ntasks-per-node", "--nproc-per-node"},
+    {"--num-processes", "--nproc-per-node"},
+    {"--num_processes", "--nproc-per-node"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--num_gpus", "--nproc-per-node"},
+    {"--gpus", "--nproc-per-node"},
+    {"--gpus-per-node", "--nproc-per-node"},
+    {"-N", "--nnodes"},
+    {"--nodes", "--nnodes"},
+    {"--num-nodes", "--nnodes"},
+    {"--num_nodes", "--nnodes"},
+    {"--num-machines", "--nnodes"},
+    {"--num_machines", "--nnodes"},
+    {"--machine-rank", "--node-rank"},
+    {"--machine_rank", "--node-rank"},
+    {"--main-process-ip", "--master-addr"},
+    {"--main_process_ip", "--master-addr"},
+    {"--main-process-port", "--master-port"},
+    {"--main_process_port", "--master-port"},
+    {NULL, NULL},
+};
+
+#define GROUP(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct option_group groups[] = {
+    {"what torchrun has, too",
+        GROUP("nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf",
+            "standalone", "max_restarts", "monitor_interval", "start_method", "role", "module",
+            "no_python", "run_path", "node_rank", "master_addr", "master_port", "local_addr",
+            "numa_binding", "signals_to_handle", "shutdown_timeout", "virtual_local_rank")},
+    {"logs (torchrun has these, too)",
+        GROUP("log_dir", "redirects", "tee", "log_line_prefix_template", "local_ranks_filter",
+            "duplicate_stdout_filters", "duplicate_stderr_filters", "event_log_handler",
+            "logs_specs")},
+    {"nodes", GROUP("slurm", "on_node_loss", "scale_up", "settling_time", "host_timeout",
+                  "exit_barrier_timeout", "store_memory", "scratch")},
+    {"failures", GROUP("exit_code", "exit_on", "on_timer_expiry", "evidence", "evidence_timeout",
+                     "evidence_signal")},
+    {"standby", GROUP("standby", "standby_after", "standby_timeout", "standby_rest")},
+    {"security", GROUP("token_file", "auth", "worker_store_from")},
+    {"about muster", GROUP("help", "version", "print_completion")},
+    {NULL, NULL},
+};
+
+const struct option_table launch_table = {
+    .description =
+        "Start the workers of a training job on this node, watch them, and start them again when "
+        "one "
+        "dies. Options come before the script. Those that describe the job can be set in the "
+        "environment too: PET_ and the name in capitals, as in PET_MAX_RESTARTS=3.",
+    .environment_prefix = "PET_",
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof *definitions,
+    .strangers = strangers,
+    .groups = groups,
+    .examples =
+        "  muster run --nproc-per-node 4 --max-restarts 3 train.py\n"
+        "      four workers on this machine, started again up to three times\n"
+        "  muster run --nnodes 2:4 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint node0 "
+        "train.py\n"
+        "      the same line on each of two to four machines; the workers go on when one is lost\n",
+};
+
+/* Options. */
 
 static char *upper_name(const struct option_definition *definition) {
     char *name = memory_duplicate_string(definition->destination);

@@ -8,6 +8,13 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "options/argparse/option_result.h"
+#include "options/argparse/option_table.h"
+
+/* Every option of `muster run` and `torchrun`: those of torch/distributed/run.py get_args_parser
+ * (PyTorch 2.14) in its order and spelling, and Muster's own `--on-node-loss`, `--scale-up`,
+ * `--exit-code` and `--version`. */
+
+extern const struct option_table launch_table;
 
 struct launch_options {
     enum option_outcome outcome; /* OPTION_OUTCOME_VALUES: `config` is ready to run */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/store/store_memory.h"
-#include "core/workers/signal_name.h"
 #include "base/python_repr.h"
+#include "core/store/store_limits.h"
+#include "core/workers/signal_name.h"
 
 #define LAST_EXIT_CODE 255
 #define REASON_SIZE 512

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 
 /* Larger files are not read. A traceback has a few KiB. */
 #define ERROR_FILE_JSON_MAXIMUM_SIZE (1024u * 1024)

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "core/launch/launch_config.h"
 #include "wire/json/json_document.h"
-#include "wire/json/json_repair.h"
 
 #define EXIT_CODE_MAXIMUM 255
 #define SIGNAL_MAXIMUM 64

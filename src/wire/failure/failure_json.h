@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a node describes a worker's failure to the other nodes: a core/failure_account as JSON. The
- * format is Muster's own; no other launcher reads it. */
+/* How a node describes a worker's failure to the other nodes: a core/failure/failure_report as
+ * JSON. The format is Muster's own; no other launcher reads it. */
 #ifndef MUSTER_WIRE_FAILURE_FAILURE_JSON_H
 #define MUSTER_WIRE_FAILURE_FAILURE_JSON_H
 
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 
 /* The most bytes of a traceback that are sent. The beginning of a longer one is left out, because
  * the end of a traceback says what happened. */

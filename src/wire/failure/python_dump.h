@@ -12,10 +12,14 @@
 #include "base/bytes.h"
 #include "base/text.h"
 
+/* Reads what `py-spy dump` prints about a process, to find the place where its main thread is. */
+
+/* The innermost frame of the thread `thread`, or of the thread that py-spy calls "MainThread":
+ * "train.py:17 in step". NULL when the dump has no such frame. The caller frees the result. */
+char *py_spy_dump_place(struct slice dump, int64_t thread);
+
 /* A dump of 100 threads with 30 frames each takes a third of this. The rest is not read. */
 #define PYTHON_DUMP_CEILING (1024 * 1024)
-/* CPython shortens names at 500 characters. Longer lines are cut. */
-#define PYTHON_DUMP_MAXIMUM_LINE 4096
 
 /* Describes the dump in the form of a report of evidence. Faulthandler names threads by numbers
  * that only the process itself knows; the kernel's number is known for one of them: `asked_thread`,

@@ -12,7 +12,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/failure.h"
+
+struct python_layout;
+
+/* Reads /proc/<pid>/maps line by line: which file a process has mapped at which address. */
+
+struct memory_mapping {
+    uint64_t start;
+    uint64_t end; /* beyond the last byte; greater than start */
+    bool is_readable;
+    bool is_writable;
+    struct slice path; /* points into the line; empty for memory that is no file */
+};
+
+/* FAILURE_MALFORMED for lines of another form. */
+__attribute__((warn_unused_result)) enum failure_code memory_map_read_line(
+    struct slice line, struct memory_mapping *out_mapping);
+
+/* Whether the file name (the last part of the path) begins with `start`. */
+bool memory_mapping_is_file(const struct memory_mapping *mapping, const char *start);
+
+/* Reads the line table of a CPython code object (co_linetable of Python 3.11 and later). The table
+ * says which source line an instruction belongs to. Compare Objects/locations.md in CPython. */
+
+/* Finds the line of the instruction that is `offset` bytes into a function whose first line is
+ * `first_line`. FAILURE_MISSING when the instruction has no line or lies beyond the table,
+ * FAILURE_MALFORMED when the table is invalid. */
+__attribute__((warn_unused_result)) enum failure_code python_lines_find(
+    struct slice table, int first_line, uint64_t offset, int *out_line);
 
 /* The first bytes of the runtime state, at an address divisible by 8. */
 #define PYTHON_RUNTIME_COOKIE "xdebugpy"
@@ -21,7 +50,6 @@
 #define PYTHON_MAXIMUM_THREADS 512
 #define PYTHON_MAXIMUM_FRAMES 256
 #define PYTHON_MAXIMUM_NAME 1024 /* characters */
-#define PYTHON_MAXIMUM_LINE_TABLE (256 * 1024)
 
 /* Memory of another process. `read` fills all of `buffer` or returns false. */
 struct python_memory {

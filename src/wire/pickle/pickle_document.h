@@ -14,9 +14,28 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "wire/pickle/pickle_class.h"
+
+/* The classes that a pickle may name, for reading and writing. Every other class or function is
+ * refused, because a pickle runs commands by naming functions. */
+
+enum pickle_class {
+    PICKLE_CLASS_RENDEZVOUS_STATE, /* _RendezvousState of PyTorch's dynamic_rendezvous.py */
+    PICKLE_CLASS_NODE,             /* its _NodeDesc class */
+    PICKLE_CLASS_DATETIME,
+    PICKLE_CLASS_TIMEZONE,
+    PICKLE_CLASS_TIMEDELTA,
+    PICKLE_CLASS_SET,    /* protocols 2 and 3 spell a set as an object with a list as argument */
+    PICKLE_CLASS_ENCODE, /* _codecs.encode: protocol 2 spells bytes with it */
+};
+
+/* False for any class or function that is not in the list. */
+bool pickle_class_find(struct slice module, struct slice name, enum pickle_class *out_class);
+/* The module of the class in Python 3. */
+const char *pickle_class_module(enum pickle_class of_class);
+const char *pickle_class_name(enum pickle_class of_class);
 
 /* The maximum depth of nested values. A rendezvous record needs 11. */
 #define PICKLE_MAXIMUM_DEPTH 32
@@ -126,5 +145,24 @@ const struct pickle_value *pickle_document_arguments(
  * Python. */
 const struct pickle_value *pickle_document_attribute(
     const struct pickle_document *document, const struct pickle_value *object, const char *name);
+
+/* Points of time as Python pickles a datetime.datetime: ten bytes (year, month, day, hour, minute,
+ * second, microseconds, most significant first) and an optional time zone. Matches
+ * Lib/_pydatetime.py datetime._getstate and __setstate. The calendar is the proleptic Gregorian
+ * one, without leap seconds. */
+
+#define PICKLE_DATETIME_BYTES 10
+
+/* Reads a datetime object: the ten bytes (also in the spelling of protocol 2) and an optional
+ * datetime.timezone. Without a time zone the time is UTC, because PyTorch up to 2.4 writes UTC
+ * without one. On failure the reason is appended. FAILURE_MALFORMED for any other value and for a
+ * date or time that does not exist; FAILURE_LIMIT for a time that struct wall_time cannot hold
+ * (before 1678, after 2261). */
+__attribute__((warn_unused_result)) enum failure_code pickle_datetime_read(
+    const struct pickle_document *document, const struct pickle_value *value,
+    struct wall_time *out_time, struct text *out_reason);
+
+/* Writes the ten bytes of a time in UTC, rounded down to microseconds. */
+void pickle_datetime_encode(struct wall_time time, uint8_t out_bytes[PICKLE_DATETIME_BYTES]);
 
 #endif

@@ -1,8 +1,87 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/pickle/pickle_writer.h"
 
-#include "base/utf8.h"
+#include <stddef.h>
+
 #include "base/little_endian.h"
+#include "base/utf8.h"
+
+static const char *const names[256] = {
+    [PICKLE_MARK] = "MARK",
+    [PICKLE_EMPTY_TUPLE] = "EMPTY_TUPLE",
+    [PICKLE_STOP] = "STOP",
+    [PICKLE_POP] = "POP",
+    ['1'] = "POP_MARK",
+    ['2'] = "DUP",
+    [PICKLE_BINBYTES] = "BINBYTES",
+    [PICKLE_SHORT_BINBYTES] = "SHORT_BINBYTES",
+    ['F'] = "FLOAT",
+    ['G'] = "BINFLOAT",
+    ['I'] = "INT",
+    [PICKLE_BININT] = "BININT",
+    [PICKLE_BININT1] = "BININT1",
+    ['L'] = "LONG",
+    [PICKLE_BININT2] = "BININT2",
+    [PICKLE_NONE] = "NONE",
+    ['P'] = "PERSID",
+    ['Q'] = "BINPERSID",
+    [PICKLE_REDUCE] = "REDUCE",
+    ['S'] = "STRING",
+    ['T'] = "BINSTRING",
+    ['U'] = "SHORT_BINSTRING",
+    ['V'] = "UNICODE",
+    [PICKLE_BINUNICODE] = "BINUNICODE",
+    [PICKLE_EMPTY_LIST] = "EMPTY_LIST",
+    [PICKLE_APPEND] = "APPEND",
+    [PICKLE_BUILD] = "BUILD",
+    [PICKLE_GLOBAL] = "GLOBAL",
+    ['d'] = "DICT",
+    [PICKLE_APPENDS] = "APPENDS",
+    ['g'] = "GET",
+    [PICKLE_BINGET] = "BINGET",
+    ['i'] = "INST",
+    [PICKLE_LONG_BINGET] = "LONG_BINGET",
+    ['l'] = "LIST",
+    ['o'] = "OBJ",
+    ['p'] = "PUT",
+    [PICKLE_BINPUT] = "BINPUT",
+    [PICKLE_LONG_BINPUT] = "LONG_BINPUT",
+    [PICKLE_SETITEM] = "SETITEM",
+    [PICKLE_TUPLE] = "TUPLE",
+    [PICKLE_SETITEMS] = "SETITEMS",
+    [PICKLE_EMPTY_DICT] = "EMPTY_DICT",
+    [PICKLE_PROTO] = "PROTO",
+    [PICKLE_NEWOBJ] = "NEWOBJ",
+    [0x82] = "EXT1",
+    [0x83] = "EXT2",
+    [0x84] = "EXT4",
+    [PICKLE_TUPLE1] = "TUPLE1",
+    [PICKLE_TUPLE2] = "TUPLE2",
+    [PICKLE_TUPLE3] = "TUPLE3",
+    [PICKLE_NEWTRUE] = "NEWTRUE",
+    [PICKLE_NEWFALSE] = "NEWFALSE",
+    [PICKLE_LONG1] = "LONG1",
+    [0x8b] = "LONG4",
+    [PICKLE_SHORT_BINUNICODE] = "SHORT_BINUNICODE",
+    [0x8d] = "BINUNICODE8",
+    [0x8e] = "BINBYTES8",
+    [PICKLE_EMPTY_SET] = "EMPTY_SET",
+    [PICKLE_ADDITEMS] = "ADDITEMS",
+    [0x91] = "FROZENSET",
+    [0x92] = "NEWOBJ_EX",
+    [PICKLE_STACK_GLOBAL] = "STACK_GLOBAL",
+    [PICKLE_MEMOIZE] = "MEMOIZE",
+    [PICKLE_FRAME] = "FRAME",
+    [0x96] = "BYTEARRAY8",
+    [0x97] = "NEXT_BUFFER",
+    [0x98] = "READONLY_BUFFER",
+};
+
+const char *pickle_opcode_name(uint8_t opcode) {
+    return names[opcode];
+}
+
+/* Writer. */
 
 #define PROTOCOL 4
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/spare_memory.h"
+#include "base/memory.h"
 #include "wire/register/etcd.pb-c.h"
 
 #define FRAME_HEADER 5

@@ -36,8 +36,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/rendezvous/rendezvous_delegates.h"
-#include "core/rendezvous/rendezvous_wish.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
 /* The longest texts that are read. The second is for a standing. */
 #define DELEGATION_WISH_BYTES ((size_t)512)

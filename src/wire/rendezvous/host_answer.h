@@ -10,10 +10,12 @@
 #ifndef MUSTER_WIRE_RENDEZVOUS_HOST_ANSWER_H
 #define MUSTER_WIRE_RENDEZVOUS_HOST_ANSWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/text.h"
-#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/endpoint_match.h"
 
 struct host_answer {
     int64_t term;            /* 0: it knows of no term */
@@ -24,5 +26,19 @@ void host_answer_clear(struct host_answer *answer);
 
 /* Appends the text. */
 void host_answer_write(const struct host_answer *answer, struct text *out);
+
+/* What a host of the store that leaves tells its nodes, in the queue in which it tells those that
+ * delegate how they stand (delegation_text.h). One word each. Where the store is from then on, a
+ * node reads in the job's register. */
+
+enum handover_word {
+    HANDOVER_NAMED, /* "named": this node is to claim the place of its host */
+    HANDOVER_MOVED, /* "moved": another node has claimed it */
+    HANDOVER_WORD_COUNT,
+};
+
+const char *handover_word_text(enum handover_word word);
+/* Returns false, and leaves `out_word` as it is, for every other text. */
+bool handover_word_read(struct slice text, enum handover_word *out_word);
 
 #endif

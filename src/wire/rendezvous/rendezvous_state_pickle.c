@@ -1,17 +1,439 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "wire/rendezvous/base64.h"
-#include "wire/pickle/pickle_datetime.h"
-#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 #include "wire/pickle/pickle_writer.h"
-#include "wire/rendezvous/rendezvous_state_unpickle.h"
+#include "wire/rendezvous/base64.h"
+
+/* Larger round numbers, ranks and counters of Muster are refused. */
+#define RENDEZVOUS_STATE_LARGEST_NUMBER INT32_MAX
+
+struct reader {
+    const struct pickle_document *document;
+    const struct pickle_value *root;
+    struct rendezvous_state state;
+    struct node_table places;
+    struct text *reason;
+};
+
+/* Attributes of an object. */
+
+static enum failure_code refuse_kind(
+    struct reader *reader, const char *name, const struct pickle_value *value, const char *wanted) {
+    text_append_format(
+        reader->reason, "%s is %s, not %s", name, pickle_kind_name(value->kind), wanted);
+    return FAILURE_MALFORMED;
+}
+
+/* Finds the attribute; its value may be of any kind. */
+static enum failure_code find(struct reader *reader, const struct pickle_value *object,
+    const char *name, const struct pickle_value **out_value) {
+    const struct pickle_value *value = pickle_document_attribute(reader->document, object, name);
+    if (value == NULL) {
+        text_append_format(reader->reason, "%s is missing", name);
+        return FAILURE_MALFORMED;
+    }
+    *out_value = value;
+    return FAILURE_NONE;
+}
+
+/* Finds the attribute, whose value must be of that kind. */
+static enum failure_code find_kind(struct reader *reader, const struct pickle_value *object,
+    const char *name, enum pickle_kind kind, const struct pickle_value **out_value) {
+    enum failure_code code = find(reader, object, name, out_value);
+    if (code == FAILURE_NONE && (*out_value)->kind != kind) {
+        return refuse_kind(reader, name, *out_value, pickle_kind_name(kind));
+    }
+    return code;
+}
+
+static enum failure_code check_number(
+    struct reader *reader, const char *name, const struct pickle_value *value) {
+    if (value->kind != PICKLE_VALUE_INTEGER) {
+        return refuse_kind(reader, name, value, pickle_kind_name(PICKLE_VALUE_INTEGER));
+    }
+    if (value->integer < 0 || value->integer > RENDEZVOUS_STATE_LARGEST_NUMBER) {
+        text_append_format(
+            reader->reason, "%s is %" PRId64 ", which is out of range", name, value->integer);
+        return FAILURE_LIMIT;
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_number(struct reader *reader, const char *name, int64_t *out_number) {
+    const struct pickle_value *value;
+    enum failure_code code = find(reader, reader->root, name, &value);
+    if (code == FAILURE_NONE) {
+        code = check_number(reader, name, value);
+    }
+    if (code == FAILURE_NONE) {
+        *out_number = value->integer;
+    }
+    return code;
+}
+
+static enum failure_code read_boolean(struct reader *reader, const char *name, bool *out_boolean) {
+    const struct pickle_value *value;
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_BOOLEAN, &value);
+    if (code == FAILURE_NONE) {
+        *out_boolean = value->boolean;
+    }
+    return code;
+}
+
+static enum failure_code read_time(struct reader *reader, const char *name,
+    const struct pickle_value *value, struct wall_time *out_time) {
+    struct text detail = {0};
+    enum failure_code code = pickle_datetime_read(reader->document, value, out_time, &detail);
+    if (code != FAILURE_NONE) {
+        text_append_format(reader->reason, "%s is %s", name, text_string(&detail));
+    }
+    text_clear(&detail);
+    return code;
+}
+
+/* Nodes. */
+
+static enum failure_code read_address(
+    struct reader *reader, const struct pickle_value *object, struct node_identity *identity) {
+    const struct pickle_value *value;
+    enum failure_code code = find_kind(reader, object, "addr", PICKLE_VALUE_TEXT, &value);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (value->bytes.length >= sizeof identity->address) {
+        text_append_format(reader->reason, "an address of %zu bytes, the limit is %zu",
+            value->bytes.length, sizeof identity->address - 1);
+        return FAILURE_LIMIT;
+    }
+    if (value->bytes.length > 0) {
+        if (memchr(value->bytes.data, 0, value->bytes.length) != NULL) {
+            text_append(reader->reason, "an address with a NUL in it");
+            return FAILURE_MALFORMED;
+        }
+        memcpy(identity->address, value->bytes.data, value->bytes.length);
+    }
+    return FAILURE_NONE;
+}
+
+/* Either half may be absent: torchrun's nodes have none, and without a register nobody has. */
+static enum failure_code read_half(struct reader *reader, const struct pickle_value *object,
+    const char *name, uint64_t *out_half) {
+    const struct pickle_value *value;
+    if (pickle_document_attribute(reader->document, object, name) == NULL) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, object, name, PICKLE_VALUE_INTEGER, &value);
+    if (code == FAILURE_NONE) {
+        *out_half = (uint64_t)value->integer;
+    }
+    return code;
+}
+
+static enum failure_code read_process(
+    struct reader *reader, const struct pickle_value *object, struct node_process *out_process) {
+    enum failure_code code = read_half(reader, object, "muster_high", &out_process->high);
+    return code == FAILURE_NONE ? read_half(reader, object, "muster_low", &out_process->low) : code;
+}
+
+static enum failure_code read_identity(
+    struct reader *reader, const struct pickle_value *object, struct node_identity *out_identity) {
+    if (!pickle_value_is_object(object, PICKLE_CLASS_NODE)) {
+        text_append(reader->reason, "a node is no _NodeDesc");
+        return FAILURE_MALFORMED;
+    }
+    const struct pickle_value *pid;
+    const struct pickle_value *local_id;
+    enum failure_code code = read_address(reader, object, out_identity);
+    if (code == FAILURE_NONE) {
+        code = find_kind(reader, object, "pid", PICKLE_VALUE_INTEGER, &pid);
+    }
+    if (code == FAILURE_NONE) {
+        code = find_kind(reader, object, "local_id", PICKLE_VALUE_INTEGER, &local_id);
+    }
+    if (code == FAILURE_NONE) {
+        out_identity->pid = pid->integer;
+        out_identity->local_id = local_id->integer;
+        code = read_process(reader, object, &out_identity->process);
+    }
+    return code;
+}
+
+/* Returns the record's node that the value names, and adds it if it is new. The pointer is valid
+ * until the next call. */
+static enum failure_code obtain_node(
+    struct reader *reader, const struct pickle_value *value, struct rendezvous_node **out_node) {
+    struct rendezvous_state *state = &reader->state;
+    struct rendezvous_node node = {.rank = 0};
+    enum failure_code code = read_identity(reader, value, &node.identity);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    size_t place = node_table_find(&reader->places, &node.identity);
+    if (place == NODE_TABLE_ABSENT) {
+        if (state->count == RENDEZVOUS_NODES_MAXIMUM) {
+            text_append_format(reader->reason, "more than %d nodes", RENDEZVOUS_NODES_MAXIMUM);
+            return FAILURE_LIMIT;
+        }
+        state->nodes =
+            memory_reserve(state->nodes, &state->capacity, state->count + 1, sizeof *state->nodes);
+        place = state->count++;
+        state->nodes[place] = node;
+        node_table_put(&reader->places, &node.identity, place);
+    }
+    *out_node = &state->nodes[place];
+    return FAILURE_NONE;
+}
+
+static bool has(const struct reader *reader, const char *name) {
+    return pickle_document_attribute(reader->document, reader->root, name) != NULL;
+}
+
+/* Collections of nodes. */
+
+/* Walks over a set's members, in the spelling of protocol 4 or of protocols 2 and 3. */
+static enum failure_code walk_set(
+    struct reader *reader, const char *name, struct pickle_walk *out_walk) {
+    const struct pickle_value *value;
+    enum failure_code code = find(reader, reader->root, name, &value);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (value->kind == PICKLE_VALUE_SET) {
+        *out_walk = pickle_walk_begin(reader->document, value);
+        return FAILURE_NONE;
+    }
+    if (!pickle_value_is_object(value, PICKLE_CLASS_SET)) {
+        return refuse_kind(reader, name, value, pickle_kind_name(PICKLE_VALUE_SET));
+    }
+    struct pickle_walk arguments =
+        pickle_walk_begin(reader->document, pickle_document_arguments(reader->document, value));
+    const struct pickle_value *list = pickle_walk_next(&arguments);
+    if (list == NULL || list->kind != PICKLE_VALUE_LIST) {
+        text_append_format(reader->reason, "%s is a set of no list", name);
+        return FAILURE_MALFORMED;
+    }
+    *out_walk = pickle_walk_begin(reader->document, list);
+    return FAILURE_NONE;
+}
+
+static enum failure_code walk_dict(
+    struct reader *reader, const char *name, struct pickle_walk *out_walk) {
+    const struct pickle_value *value;
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_DICT, &value);
+    if (code == FAILURE_NONE) {
+        *out_walk = pickle_walk_begin(reader->document, value);
+    }
+    return code;
+}
+
+/* Reads the walk's next node; NULL at the end. */
+static enum failure_code next_node(struct reader *reader, const char *name,
+    struct pickle_walk *walk, struct rendezvous_node **out_node) {
+    const struct pickle_value *value = pickle_walk_next(walk);
+    *out_node = NULL;
+    if (value == NULL) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = obtain_node(reader, value, out_node);
+    if (code != FAILURE_NONE) {
+        text_append_format(reader->reason, ", in %s", name);
+    }
+    return code;
+}
+
+static enum failure_code read_participants(struct reader *reader) {
+    static const char name[] = "participants";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    enum failure_code code = walk_dict(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        const struct pickle_value *rank = pickle_walk_next(&walk);
+        code = check_number(reader, "a rank", rank);
+        node->is_participant = true;
+        node->rank = code == FAILURE_NONE ? rank->integer : 0;
+    }
+    return code;
+}
+
+static enum failure_code read_heartbeats(struct reader *reader) {
+    static const char name[] = "last_heartbeats";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    enum failure_code code = walk_dict(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        code = read_time(reader, "a heartbeat", pickle_walk_next(&walk), &node->heartbeat);
+        node->has_heartbeat = true;
+    }
+    return code;
+}
+
+static enum failure_code read_wait_list(struct reader *reader) {
+    static const char name[] = "wait_list";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    enum failure_code code = walk_set(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        node->is_waiting = true;
+    }
+    return code;
+}
+
+static enum failure_code read_redundancy_list(struct reader *reader) {
+    static const char name[] = "redundancy_list";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    enum failure_code code = walk_set(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        node->is_redundant = true;
+    }
+    return code;
+}
+
+/* May be absent. torchrun takes a node out of its own collections alone. */
+static enum failure_code read_done(struct reader *reader) {
+    static const char name[] = "muster_done";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = walk_set(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        node->is_done = node->is_participant;
+    }
+    rendezvous_state_prune(&reader->state); /* nothing looks for a place after this */
+    return code;
+}
+
+/* The rest. */
+
+static enum failure_code read_round(struct reader *reader) {
+    return read_number(reader, "round", &reader->state.round);
+}
+
+static enum failure_code read_complete(struct reader *reader) {
+    return read_boolean(reader, "complete", &reader->state.is_complete);
+}
+
+static enum failure_code read_deadline(struct reader *reader) {
+    const struct pickle_value *value;
+    enum failure_code code = find(reader, reader->root, "deadline", &value);
+    if (code != FAILURE_NONE || value->kind == PICKLE_VALUE_NONE) {
+        return code;
+    }
+    reader->state.has_deadline = true;
+    return read_time(reader, "deadline", value, &reader->state.deadline);
+}
+
+static enum failure_code read_closed(struct reader *reader) {
+    return read_boolean(reader, "closed", &reader->state.is_closed);
+}
+
+/* Copies as much of the text as fits, cut at the end of a character. It will be shown. */
+static void copy_reason(struct slice text, char out_reason[RENDEZVOUS_REASON_SIZE]) {
+    size_t length = 0;
+    while (length < text.length && text.data[length] != 0) {
+        size_t left = text.length - length;
+        size_t character = utf8_character_length(text.data + length, left);
+        if (character == 0 || length + character >= RENDEZVOUS_REASON_SIZE) {
+            break;
+        }
+        length += character;
+    }
+    if (length > 0) {
+        memcpy(out_reason, text.data, length);
+    }
+    out_reason[length] = '\0';
+    utf8_make_line_printable(out_reason);
+}
+
+static enum failure_code check_base(struct reader *reader) {
+    const struct rendezvous_state *state = &reader->state;
+    if (state->base > state->round) {
+        text_append_format(reader->reason,
+            "muster_base is %" PRId64 ", which is above the round %" PRId64, state->base,
+            state->round);
+        return FAILURE_LIMIT;
+    }
+    return FAILURE_NONE;
+}
+
+/* Reads Muster's own attributes. An attribute may be absent. */
+static enum failure_code read_extras(struct reader *reader) {
+    struct rendezvous_state *state = &reader->state;
+    const struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {{"muster_origin", &state->origin}, {"muster_base", &state->base},
+        {"muster_next_base", &state->next_base}, {"muster_restarts", &state->restarts},
+        {"muster_next_restarts", &state->next_restarts}, {"muster_wanted", &state->wanted},
+        {"muster_size", &state->size}, {"muster_ranked", &state->ranked},
+        {"muster_signal", &state->signal}};
+    const struct {
+        const char *name;
+        bool *boolean;
+    } booleans[] = {{"muster_draining", &state->is_draining}, {"muster_frozen", &state->is_frozen},
+        {"muster_charged", &state->is_charged}, {"muster_doubted", &state->is_doubted},
+        {"muster_failed", &state->has_failed}};
+    enum failure_code code = FAILURE_NONE;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && code == FAILURE_NONE; i++) {
+        if (has(reader, numbers[i].name)) {
+            code = read_number(reader, numbers[i].name, numbers[i].number);
+        }
+    }
+    for (size_t i = 0; i < sizeof booleans / sizeof *booleans && code == FAILURE_NONE; i++) {
+        if (has(reader, booleans[i].name)) {
+            code = read_boolean(reader, booleans[i].name, booleans[i].boolean);
+        }
+    }
+    code = code == FAILURE_NONE ? check_base(reader) : code;
+    if (code == FAILURE_NONE && has(reader, "muster_reason")) {
+        const struct pickle_value *value;
+        code = find_kind(reader, reader->root, "muster_reason", PICKLE_VALUE_TEXT, &value);
+        if (code == FAILURE_NONE) {
+            copy_reason(value->bytes, state->reason);
+        }
+    }
+    return code;
+}
+
+enum failure_code rendezvous_state_unpickle(const struct pickle_document *document,
+    struct rendezvous_state *out_state, struct text *out_reason) {
+    static enum failure_code (*const parts[])(struct reader * reader) = {read_round, read_complete,
+        read_deadline, read_closed, read_participants, read_wait_list, read_redundancy_list,
+        read_heartbeats, read_done, read_extras};
+    const struct pickle_value *root = pickle_document_root(document);
+    if (!pickle_value_is_object(root, PICKLE_CLASS_RENDEZVOUS_STATE)) {
+        text_append_format(out_reason, "%s, not a _RendezvousState", pickle_kind_name(root->kind));
+        return FAILURE_MALFORMED;
+    }
+    struct reader reader = {.document = document, .root = root, .reason = out_reason};
+    enum failure_code code = FAILURE_NONE;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && code == FAILURE_NONE; i++) {
+        code = parts[i](&reader);
+    }
+    node_table_clear(&reader.places);
+    if (code == FAILURE_NONE) {
+        *out_state = reader.state;
+    } else {
+        rendezvous_state_clear(&reader.state);
+    }
+    return code;
+}
+
+/* State pickle. */
 
 #define PICKLE_MAXIMUM_BYTES (RENDEZVOUS_STATE_TEXT_MAXIMUM / 4 * 3)
 /* An upper bound: a node that is spelled out twice, classes included, needs less. */

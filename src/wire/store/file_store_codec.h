@@ -3,7 +3,7 @@
  * sequence of records: a 32-bit length and the key, then a 32-bit length and the value. Integers
  * are little endian, as on the machines PyTorch runs on. A '-' in front of a key deletes the key.
  * Keys of users begin with '/'; PyTorch's own keys ("refcount/", "cleanup/") do not. Later records
- * override earlier ones. host/file_store_file reads the file. */
+ * override earlier ones. host/store/file_store reads the file. */
 #ifndef MUSTER_WIRE_STORE_FILE_STORE_CODEC_H
 #define MUSTER_WIRE_STORE_FILE_STORE_CODEC_H
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/little_endian.h"
+#include "base/memory.h"
 
 #define LENGTH_BYTES 8
 #define KEPT_BLOBS 64 /* lists up to this long keep their memory for the next reply */

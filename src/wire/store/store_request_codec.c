@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decoding is two walks over the same bytes. The scan finds the end of the request and checks every
- * announced size; it can stop and continue at any byte. The fill makes the slices, once the request
- * is complete. So an incomplete request needs only a few words of state, however long it is. */
 #include "wire/store/store_request_codec.h"
 
 #include <inttypes.h>
@@ -9,9 +6,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/little_endian.h"
-#include "wire/store/store_grammar.h"
+#include "base/memory.h"
+
+/* The operands of each TCPStore request, in the order in which they are sent. The decoder and the
+ * encoder of requests share this table; other modules do not use it. */
+
+#define STORE_OPERANDS 4 /* the maximum number of operands of a request, plus one for the end */
+
+enum store_operand {
+    STORE_OPERAND_END = 0,
+    STORE_OPERAND_MAGIC,    /* u32 */
+    STORE_OPERAND_NONCE,    /* u32 */
+    STORE_OPERAND_NUMBER,   /* i64 */
+    STORE_OPERAND_KEY,      /* blob */
+    STORE_OPERAND_VALUE,    /* blob */
+    STORE_OPERAND_EXPECTED, /* blob */
+    STORE_OPERAND_COUNT,    /* u64: the number of keys or pairs that follow */
+    STORE_OPERAND_KEYS,     /* `count` blobs */
+    STORE_OPERAND_PAIRS,    /* `count` times a key and a value */
+};
+
+static const uint8_t store_grammar[STORE_OPERATION_COUNT][STORE_OPERANDS] = {
+    [STORE_VALIDATE] = {STORE_OPERAND_MAGIC},
+    [STORE_SET] = {STORE_OPERAND_KEY, STORE_OPERAND_VALUE},
+    [STORE_COMPARE_SET] = {STORE_OPERAND_KEY, STORE_OPERAND_EXPECTED, STORE_OPERAND_VALUE},
+    [STORE_GET] = {STORE_OPERAND_KEY},
+    [STORE_ADD] = {STORE_OPERAND_KEY, STORE_OPERAND_NUMBER},
+    [STORE_CHECK] = {STORE_OPERAND_COUNT, STORE_OPERAND_KEYS},
+    [STORE_WAIT] = {STORE_OPERAND_COUNT, STORE_OPERAND_KEYS},
+    [STORE_COUNT_KEYS] = {STORE_OPERAND_END},
+    [STORE_DELETE] = {STORE_OPERAND_KEY},
+    [STORE_APPEND] = {STORE_OPERAND_KEY, STORE_OPERAND_VALUE},
+    [STORE_MULTI_GET] = {STORE_OPERAND_COUNT, STORE_OPERAND_KEYS},
+    [STORE_MULTI_SET] = {STORE_OPERAND_COUNT, STORE_OPERAND_PAIRS},
+    [STORE_CANCEL_WAIT] = {STORE_OPERAND_END},
+    [STORE_PING] = {STORE_OPERAND_NONCE},
+    [STORE_QUEUE_PUSH] = {STORE_OPERAND_KEY, STORE_OPERAND_VALUE},
+    [STORE_QUEUE_POP] = {STORE_OPERAND_KEY},
+    [STORE_QUEUE_LENGTH] = {STORE_OPERAND_KEY},
+    [STORE_LIST_KEYS] = {STORE_OPERAND_END},
+    [STORE_BARRIER] = {STORE_OPERAND_KEY, STORE_OPERAND_NUMBER},
+};
+
+/* Request codec. */
+
+/* The number in a VALIDATE request (detail::validationMagicNumber in TCPStoreBackend.hpp). */
+#define STORE_VALIDATE_MAGIC 0x3C85F7CEU
 
 #define LENGTH_BYTES 8
 #define KEPT_BLOBS 64 /* lists up to this long keep their memory for the next request */
@@ -425,4 +466,78 @@ enum failure_code store_request_encode(const struct store_request *request, stru
     }
     out->length += size;
     return FAILURE_NONE;
+}
+
+/* Reader. */
+
+void store_reader_init(struct store_reader *reader, const struct store_limits *limits) {
+    *reader = (struct store_reader){0};
+    store_request_decoder_init(&reader->decoder, limits);
+}
+
+void store_reader_clear(struct store_reader *reader) {
+    store_request_decoder_clear(&reader->decoder);
+}
+
+static const char no_proof_of_old_clients[] =
+    "a client of a PyTorch older than 2.1, which cannot prove that it is of this job "
+    "(--auth none on all nodes would let it in)";
+
+static enum failure_code refuse(struct store_reading *out, const char *reason) {
+    (void)snprintf(out->decoded.reason, sizeof out->decoded.reason, "%s", reason);
+    return FAILURE_PROTOCOL;
+}
+
+/* The front of what a client without proof sends. FAILURE_NONE: a part of the proof; or nothing was
+ * consumed, and the request decoder is to look at it. */
+static enum failure_code take_proof(struct store_reader *reader, const struct store_gate *gate,
+    struct slice prefix, struct slice input, struct store_reading *out) {
+    struct store_proof_step step = store_proof_serve(&reader->proof, gate->key, prefix, input);
+    memcpy(out->reply, step.reply, step.reply_length);
+    out->reply_length = step.reply_length;
+    out->decoded.consumed = step.consumed;
+    out->decoded.needed = step.needed;
+    out->presented = step.presented;
+    if (step.outcome == STORE_PROOF_FAILED) {
+        return refuse(out, step.reason);
+    }
+    return step.outcome == STORE_PROOF_INCOMPLETE ? FAILURE_INCOMPLETE : FAILURE_NONE;
+}
+
+static enum failure_code take_request(
+    struct store_reader *reader, struct slice input, struct store_reading *out) {
+    enum failure_code code = store_request_decoder_next(&reader->decoder, input, &out->decoded);
+    out->is_request = code == FAILURE_NONE;
+    return code;
+}
+
+enum failure_code store_reader_next(struct store_reader *reader, const struct store_gate *gate,
+    struct slice input, struct store_reading *out) {
+    out->is_request = false;
+    out->reply_length = 0;
+    out->decoded.consumed = 0;
+    out->decoded.needed = 0;
+    out->presented = (struct slice){0};
+    if (gate->key == NULL || reader->proof.stage == STORE_PROOF_STAGE_PROVEN) {
+        return take_request(reader, input, out);
+    }
+    struct slice prefix = gate->guarded_prefix;
+    enum failure_code code = FAILURE_NONE;
+    if (reader->decoder.is_validated && !reader->decoder.is_old) {
+        code = take_proof(reader, gate, prefix, input, out);
+    }
+    if (code != FAILURE_NONE || out->decoded.consumed > 0) {
+        return code;
+    }
+    code = take_request(reader, input, out);
+    if (reader->decoder.is_old && prefix.length == 0) {
+        return refuse(out, no_proof_of_old_clients);
+    }
+    if (code == FAILURE_NONE) {
+        struct store_request *request = &out->decoded.request;
+        const char *objection = store_proof_objection(request, prefix);
+        request->nonce = store_proof_ping_answer(&reader->proof, gate->key, request->nonce);
+        code = objection == NULL ? FAILURE_NONE : refuse(out, objection);
+    }
+    return code;
 }

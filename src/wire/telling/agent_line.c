@@ -9,7 +9,6 @@
 #include "core/launch/launch_config.h"
 #include "wire/failure/failure_json.h"
 #include "wire/json/json_document.h"
-#include "wire/json/json_repair.h"
 #include "wire/rendezvous/base64.h"
 
 #define EXIT_CODE_MAXIMUM 255

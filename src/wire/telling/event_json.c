@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "wire/json/json_document.h"
-#include "wire/json/json_repair.h"
 
 static void write_text(const char *value, struct text *out) {
     struct text valid = {0};

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "core/telling/event_record.h"
-#include "core/workers/process_exit.h"
+#include "core/workers/worker_group.h"
 
 /* Longer raw errors are left out, because a record is one line that is written at once. */
 #define EVENT_JSON_MAXIMUM_ERROR 65536

@@ -2,7 +2,6 @@
 #include "wire/telling/health_json.h"
 
 #include "wire/json/json_document.h"
-#include "wire/json/json_repair.h"
 
 int health_http_status(const struct health_verdict *verdict) {
     return verdict->is_alive ? 200 : 503;

@@ -7,7 +7,6 @@
 
 #include "base/utf8.h"
 #include "wire/json/json_document.h"
-#include "wire/json/json_repair.h"
 
 #define PORT_MAXIMUM 65535
 /* What a name or an address has, so that a line for a shell can be made of it. */

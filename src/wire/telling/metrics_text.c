@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "wire/json/json_repair.h"
+#include "wire/json/json_document.h"
 
 void metrics_text_begin(
     struct text *out, const char *name, enum metrics_kind kind, const char *help) {

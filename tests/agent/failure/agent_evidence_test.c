@@ -5,8 +5,8 @@
 
 #include "agent/failure/agent_evidence.h"
 #include "agent_fixture.h"
-#include "host/remembered_log.h"
 #include "host/loop/whole_file.h"
+#include "host/remembered_log.h"
 #include "workers_fixture.h"
 
 struct fixture {

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "agent/failure/agent_findings.h"
+#include "agent/failure/agent_report.h"
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "agent/failure/last_words.h"
+#include "agent/failure/agent_report.h"
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 

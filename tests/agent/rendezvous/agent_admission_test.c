@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/rendezvous/agent_admission.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "host/remembered_log.h"
 #include "shared_store_fixture.h"
 

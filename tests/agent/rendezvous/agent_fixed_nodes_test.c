@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "agent/rendezvous/agent_fixed_nodes.h"
 #include "agent/rendezvous/agent_round.h"
 #include "host/store/store_client.h"
 #include "host/store/store_thread.h"

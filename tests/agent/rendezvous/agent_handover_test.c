@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_handover.h"
-#include "agent/rendezvous/agent_hosted_store.h"
-#include "agent/rendezvous/agent_register.h"
+#include "agent/rendezvous/agent_store_host.h"
+#include "agent/rendezvous/agent_succession.h"
 #include "host/raw_client.h"
 #include "site_fixture.h"
 #include "temporary_tree.h"

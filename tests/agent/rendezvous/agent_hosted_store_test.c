@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_hosted_store.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
 #include "site_fixture.h"
-#include "wire/rendezvous/torchrun_refusal.h"
+#include "wire/rendezvous/protocol_version.h"
 #include "wire/store/store_proof.h"
 
 #define HOST_KEY "/torch.rendezvous.job/muster/host"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/rendezvous/agent_learned_list.h"
+#include "agent/rendezvous/agent_record.h"
 #include "base/memory.h"
 #include "shared_store_fixture.h"
 

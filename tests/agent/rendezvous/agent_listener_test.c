@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "agent/rendezvous/agent_listener.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "host/network/tcp_address.h"
 #include "host/store/store_server.h"
 

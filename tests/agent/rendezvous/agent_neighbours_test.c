@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/rendezvous/agent_neighbours.h"
+#include "agent/rendezvous/agent_record.h"
 #include "base/memory.h"
 #include "host/remembered_log.h"
 #include "shared_store_fixture.h"

@@ -3,6 +3,7 @@
 
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent_fixture.h"
+#include "base/random.h"
 
 struct fixture {
     struct agent_fixture agent;

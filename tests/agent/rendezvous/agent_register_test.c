@@ -2,7 +2,7 @@
 /* What is asked of a register and answered is tested with agent_succession, which uses it. */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_register.h"
+#include "agent/rendezvous/agent_succession.h"
 
 static void only_a_record_of_nothing_is_empty(void **state) {
     (void)state;

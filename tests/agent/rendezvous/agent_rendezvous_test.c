@@ -178,7 +178,7 @@ static void the_memberships_timer_is_told_and_can_be_set_again(void **state) {
     site_clear(&site);
 }
 
-/* What is recorded, as by torchrun's rendezvous; see core/rendezvous_diary. */
+/* What is recorded, as by torchrun's rendezvous; see core/rendezvous/rendezvous_transcript. */
 
 static void keep_event(void *context, const struct event_rendezvous *record) {
     text_append_format(context, "%s;", event_node_state_name(record->state));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_store_memory.h"
+#include "agent/rendezvous/agent_store_host.h"
 #include "host/remembered_log.h"
 
 static void what_was_asked_for_holds(void **state) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/rendezvous/agent_unready.h"
+#include "agent/rendezvous/agent_record.h"
 #include "base/memory.h"
 #include "core/round/round_key.h"
 #include "shared_store_fixture.h"

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "agent/rendezvous/agent_worker_store.h"
+#include "agent/rendezvous/agent_round.h"
 #include "host/store/store_client.h"
 
 struct fixture {

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "../standby_fixture.h"
-#include "agent/standby/standby_probe.h"
+#include "agent/standby/agent_standby.h"
 #include "host/standby/memory_file.h"
 #include "wire/standby/standby_record.h"
 

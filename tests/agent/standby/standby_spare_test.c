@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/standby/standby_spare.h"
+#include "agent/standby/agent_standby.h"
 #include "standby_fixture.h"
 #include "temporary_tree.h"
 

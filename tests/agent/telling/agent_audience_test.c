@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent_fixture.h"
 
 /* The first letters of the lines, without those of metrics. */

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "agent/workers/agent_workers_state.h"
+#include "agent/workers/agent_workers.h"
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 

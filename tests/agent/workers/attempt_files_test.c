@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/workers/attempt_files.h"
+#include "agent/workers/attempt_logs.h"
 #include "base/memory.h"
 #include "temporary_tree.h"
 

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/workers/awaited_place.h"
+#include "agent/workers/agent_workers.h"
 
 static void what_is_kept_outlives_what_it_was_copied_from(void **state) {
     (void)state;

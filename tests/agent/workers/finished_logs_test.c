@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/workers/finished_logs.h"
+#include "agent/workers/agent_workers.h"
 #include "temporary_tree.h"
 
 struct fixture {

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "agent/workers/worker_batch.h"
+#include "agent/workers/agent_workers.h"
 #include "agent_fixture.h"
 #include "base/memory.h"
 #include "workers_fixture.h"

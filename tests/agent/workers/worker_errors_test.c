@@ -39,7 +39,7 @@ static const struct duration no_patience = {0};
 
 struct fixture {
     struct event_loop *loop;
-    struct errands *errands;
+    struct blocking_pool *pool;
     struct worker_errors *errors;
     int answer_count;
 };
@@ -50,10 +50,10 @@ static void set_up(struct fixture *fixture) {
     atomic_store(&passed_count, 0);
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
+    assert_int_equal(blocking_pool_new(fixture->loop, &fixture->pool, NULL), FAILURE_NONE);
     struct worker_errors_settings settings = {
         .loop = fixture->loop,
-        .errands = fixture->errands,
+        .pool = fixture->pool,
         .worker_count = 3,
         .read = read_made_up,
     };
@@ -62,7 +62,7 @@ static void set_up(struct fixture *fixture) {
 
 static void tear_down(struct fixture *fixture) {
     worker_errors_free(fixture->errors);
-    errands_free(fixture->errands);
+    blocking_pool_free(fixture->pool);
     assert_true(event_loop_free(fixture->loop));
     close(gate[0]);
     close(gate[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/workers/worker_notes.h"
+#include "agent/workers/agent_workers.h"
 
 #define SIGNAL_NUMBER_KILL 9
 #define SIGNAL_NUMBER_TERMINATE 15

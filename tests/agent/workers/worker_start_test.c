@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-#include "agent/workers/worker_start.h"
+#include "agent/workers/agent_workers.h"
 #include "agent_fixture.h"
 
 static void the_environment_has_the_files_of_the_worker(void **state) {

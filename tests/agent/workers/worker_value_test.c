@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "agent/workers/worker_value.h"
+#include "agent/workers/agent_workers.h"
 #include "base/memory.h"
 #include "core/telling/run_result.h"
 #include "processes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/agent/agent_step.h"
+#include "core/agent/agent_machine.h"
 #include "core/agent/agent_transcript.h"
 
 struct fixture {

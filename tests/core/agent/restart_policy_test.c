@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/agent/restart_policy.h"
+#include "core/agent/agent_machine.h"
 
 static void each_restart_is_used_once(void **state) {
     (void)state;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/failure/failure_account.h"
+#include "core/failure/failure_report.h"
 
 static struct failure_account account_of(struct process_exit exit) {
     return (struct failure_account){

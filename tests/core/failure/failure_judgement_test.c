@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/failure/failure_judgement.h"
+#include "core/failure/failure_report.h"
 
 static void check_message(const char *message, enum failure_judgement expected) {
     struct failure_account account = {

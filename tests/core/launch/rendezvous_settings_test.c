@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/launch/rendezvous_settings.h"
+#include "core/launch/launch_config.h"
 
 static void check(struct duration actual, double seconds) {
     assert_true(duration_seconds(actual) == seconds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/launch/secret_setting.h"
+#include "core/launch/launch_config.h"
 
 static void expect(const char *settings, const char *shown) {
     struct text out = {0};

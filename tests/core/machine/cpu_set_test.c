@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/machine/cpu_set.h"
+#include "core/machine/cpu_plan.h"
 
 static struct cpu_set_bits parsed(const char *list) {
     struct cpu_set_bits set;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/machine/machine_description.h"
+#include "core/machine/cpu_plan.h"
 
 static void cleared_machine_is_empty_and_can_be_cleared_again(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/node/membership_step.h"
+#include "core/node/node_membership.h"
 #include "node_fixture.h"
 
 static void a_node_alone_is_placed_at_once_and_has_all_ranks(void **state) {

@@ -2,7 +2,7 @@
 /* Of nodes that come and go; how they end, and settle after a signal, is in files of their own. */
 #include "unit.h"
 
-#include "core/node/membership_step.h"
+#include "core/node/node_membership.h"
 #include "node_fixture.h"
 
 /* Worlds. */

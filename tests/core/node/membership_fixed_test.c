@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/node/membership_step.h"
+#include "core/node/node_membership.h"
 #include "node_fixture.h"
 
 #define PARTING "linger seconds=9.22337e+09; arm_timer at=0.500"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/node/membership_step.h"
+#include "core/node/node_membership.h"
 #include "node_fixture.h"
 
 /* A step that nothing has been done in yet. */

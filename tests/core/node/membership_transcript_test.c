@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/node/membership_transcript.h"
+#include "core/node/node_event.h"
 #include "node_fixture.h"
 
 static void check_event(struct membership_event event, const char *expected) {

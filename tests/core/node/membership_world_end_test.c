@@ -3,7 +3,7 @@
  * which may be on its way to this node, too. */
 #include "unit.h"
 
-#include "core/node/membership_step.h"
+#include "core/node/node_membership.h"
 #include "node_fixture.h"
 
 #define ROUND_OVER "note joining the job's next round: a node has left; agent: round_over"

@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#include "core/node/membership_transcript.h"
+#include "core/node/node_event.h"
 #include "core/node/node_membership.h"
 
 /* Names in texts: this node, and another one. */

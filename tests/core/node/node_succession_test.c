@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/node/node_succession.h"
+#include "core/node/node_machine.h"
+#include "core/rendezvous/rendezvous_step.h"
 
 static void a_lost_host_is_sought_and_one_that_was_given_up_is_not(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/register/register_name.h"
+#include "core/register/register_entry.h"
 
 static void expect_name(const char *id, const char *name) {
     struct text text = {0};

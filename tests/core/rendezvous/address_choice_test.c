@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/address_choice.h"
+#include "core/rendezvous/endpoint_match.h"
 
 #define IPV4(a, b, c, d)                                                                           \
     {                                                                                              \

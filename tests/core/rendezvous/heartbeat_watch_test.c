@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/rendezvous/heartbeat_watch.h"
+#include "core/rendezvous/rendezvous_losses.h"
 #include "rendezvous_fixture.h"
 
 static const struct duration patience = {INT64_C(10000000000)};

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/endpoint_match.h"
 
 static void what_is_written_is_read(void **state) {
     (void)state;

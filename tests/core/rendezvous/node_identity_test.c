@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 static struct node_identity node(const char *address, int64_t pid, int64_t local_id) {
     struct node_identity identity = {.pid = pid, .local_id = local_id};

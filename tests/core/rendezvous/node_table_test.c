@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/node_table.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "rendezvous_fixture.h"
 
 static void a_node_is_found_by_all_of_its_name(void **state) {

@@ -8,6 +8,7 @@
 #include "rendezvous_fixture.h"
 
 #include "core/rendezvous/rendezvous_machine.h"
+#include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 
 struct bench {

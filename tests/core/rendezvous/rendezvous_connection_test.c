@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "core/rendezvous/rendezvous_connection.h"
+#include "core/rendezvous/rendezvous_machine.h"
 #include "rendezvous_bench.h"
 
 #define ME "me_1_1073741824"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 #include "rendezvous_fixture.h"
 
 static struct rendezvous_delegate *hear(struct rendezvous_delegates *delegates, const char *name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_delegating.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
 static void a_wish_is_said_once_until_it_changes(void **state) {
     (void)state;

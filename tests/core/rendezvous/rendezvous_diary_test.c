@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_diary.h"
+#include "core/rendezvous/rendezvous_step.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "rendezvous_fixture.h"
 
 #define ME "me_1_1073741824"

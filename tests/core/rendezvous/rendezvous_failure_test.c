@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_failure.h"
+#include "core/rendezvous/rendezvous_member.h"
 #include "rendezvous_bench.h"
 
 #define A "a_1_1073741824"

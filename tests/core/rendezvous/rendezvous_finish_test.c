@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_finish.h"
+#include "core/rendezvous/rendezvous_member.h"
 
 static void until_the_store_answers_somebody_is_done(void **state) {
     (void)state;

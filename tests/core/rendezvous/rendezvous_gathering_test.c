@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_gathering.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
 static const struct instant start = {.nanoseconds = 1000000000};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/node_identity.h"
 #include "core/rendezvous/rendezvous_link.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 #define SECOND INT64_C(1000000000)
 

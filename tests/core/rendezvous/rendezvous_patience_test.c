@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_patience.h"
+#include "core/rendezvous/rendezvous_link.h"
 #include "rendezvous_fixture.h"
 
 #define SECOND INT64_C(1000000000)

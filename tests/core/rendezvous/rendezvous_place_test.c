@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_place.h"
+#include "core/rendezvous/rendezvous_member.h"
 #include "rendezvous_fixture.h"
 
 struct fixture {

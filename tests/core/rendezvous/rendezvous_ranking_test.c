@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-#include "core/rendezvous/rendezvous_ranking.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
 static void each_node_of_the_round_has_its_ranks(void **state) {
     (void)state;

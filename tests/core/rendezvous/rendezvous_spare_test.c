@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/rendezvous/rendezvous_spare.h"
+#include "core/rendezvous/rendezvous_waiting.h"
 
 static struct rendezvous_node nodes[2];
 static struct rendezvous_state record = {.nodes = nodes};

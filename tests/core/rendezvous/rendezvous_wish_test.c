@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_wish.h"
+#include "core/rendezvous/rendezvous_delegation.h"
 
 static void a_wish_says_nothing_of_a_round_at_first(void **state) {
     (void)state;

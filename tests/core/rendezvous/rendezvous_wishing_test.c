@@ -2,7 +2,7 @@
 /* The bench is a node that delegates; the test is the host of the store. */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_wishing.h"
+#include "core/rendezvous/rendezvous_machine.h"
 #include "rendezvous_bench.h"
 
 #define ME "me_1_1073741824"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/round/round_admission.h"
+#include "core/round/round_exchange.h"
 
 static struct scene guarded_scene(bool is_uniform) {
     struct round_settings settings = {

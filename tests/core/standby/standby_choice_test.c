@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/standby_choice.h"
+#include "core/standby/standby_plan.h"
 
 static struct launch_config job(enum launch_standby standby) {
     return (struct launch_config){.standby = standby,

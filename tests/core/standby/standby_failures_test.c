@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/standby_failures.h"
+#include "core/standby/standby_plan.h"
 
 static void the_pause_after_a_death_doubles_until_there_were_too_many(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/standby_looking.h"
+#include "core/standby/standby_plan.h"
 
 static struct instant at(double seconds) {
     return (struct instant){(int64_t)(seconds * 1000 + 0.5) * 1000000};

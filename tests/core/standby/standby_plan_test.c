@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "core/standby/standby_choice.h"
-#include "core/standby/standby_looking.h"
+#include "core/standby/standby_plan.h"
 #include "standby_scene.h"
 
 static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **state) {

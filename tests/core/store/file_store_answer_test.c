@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/file_store_answer.h"
+#include "core/store/file_store_contents.h"
 
 struct fixture {
     struct file_store_contents *contents;

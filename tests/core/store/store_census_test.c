@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/text.h"
-#include "core/store/store_census.h"
+#include "core/store/store_step.h"
 
 static void add_key(struct store_entries *entries, const char *key, size_t length) {
     uint8_t *value = calloc(1, length + 1);

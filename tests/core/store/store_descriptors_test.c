@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_descriptors.h"
+#include "core/store/store_limits.h"
 
 static void each_node_needs_a_descriptor_for_each_connection(void **state) {
     (void)state;

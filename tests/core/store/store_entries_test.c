@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_entries.h"
+#include "core/store/store_step.h"
 
 static int setup(void **state) {
     struct store_entries *entries = calloc(1, sizeof *entries);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_waiters.h"
+#include "core/store/store_step.h"
 
 struct line {
     struct store_entries entries;

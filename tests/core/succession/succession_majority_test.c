@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "succession_scene.h"
 
-#include "core/succession/succession_majority.h"
+#include "core/succession/succession_machine.h"
 
 /* Whether most of the committed world are missing, for node a, when these are silent, and then the
  * store has these. */

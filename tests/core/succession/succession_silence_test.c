@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/succession/succession_silence.h"
+#include "core/succession/succession_machine.h"
 
 static struct instant at(double seconds) {
     return (struct instant){(int64_t)(seconds * 1e9 + 0.5)};

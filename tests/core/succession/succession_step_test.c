@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "succession_scene.h"
 
-#include "core/succession/succession_step.h"
+#include "core/succession/succession_machine.h"
 
 /* How many nodes of the world a, b, c, d, whose host was `host`, claim before this one. */
 static int turn_of(const char *me, const char *host) {

@@ -98,7 +98,26 @@ static void a_restart_is_counted_by_its_cause(void **state) {
     assert_restarts(&fixture, 1, 1, 0); /* the next round tells the cause */
     run_workers(&fixture);
     assert_restarts(&fixture, 1, 1, 1);
-    assert_int_equal(fixture.metrics.failed_workers, 3);
+    assert_int_equal(fixture.metrics.failed_workers, 1);
+    assert_int_equal(fixture.metrics.stopped_workers, 2);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_itself(
+    void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    run_workers(&fixture);
+    struct agent_event end = {.kind = AGENT_EVENT_WORKER_ENDING,
+        .worker_exited = {.exit = {.value = 3}, .observed = {1000}}};
+    take(&fixture, end);
+    assert_int_equal(fixture.machine.phase, AGENT_STOPPING);
+    end.kind = AGENT_EVENT_WORKER_EXITED;
+    end.worker_exited.observed.nanoseconds = 2000;
+    take(&fixture, end);
+    assert_int_equal(fixture.metrics.failed_workers, 1);
+    assert_int_equal(fixture.metrics.stopped_workers, 0);
     agent_machine_clear(&fixture.machine);
 }
 
@@ -176,6 +195,7 @@ static void the_watchdogs_kills_are_timed_from_the_deadline(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_activity_is_timed_once),
     cmocka_unit_test(a_restart_is_counted_by_its_cause),
+    cmocka_unit_test(a_worker_known_to_fail_before_the_others_are_stopped_has_failed_by_itself),
     cmocka_unit_test(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure),
     cmocka_unit_test(a_node_that_is_done_and_called_back_has_restarted),
     cmocka_unit_test(a_restart_that_a_signal_prevents_is_none),

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/text.h"
-#include "core/telling/metric_stream.h"
+#include "core/telling/job_metrics.h"
 
 struct fixture {
     struct agent_machine machine;

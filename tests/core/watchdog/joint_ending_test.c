@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/watchdog/joint_ending.h"
+#include "core/watchdog/watchdog_machine.h"
 
 static struct instant at(int64_t milliseconds) {
     return (struct instant){milliseconds * 1000000};

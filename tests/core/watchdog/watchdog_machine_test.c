@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/watchdog_fixture.h"
 
-#include "base/log_throttle.h"
-#include "core/watchdog/known_processes.h"
+#include "base/log.h"
+#include "core/watchdog/watchdog_machine.h"
 
 static const struct watchdog_settings plain = {.maximum_ancestors = 4};
 

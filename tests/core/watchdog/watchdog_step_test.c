@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/watchdog/watchdog_step.h"
+#include "core/watchdog/watchdog_machine.h"
 
 static struct watchdog_machine machine_that_climbs(int maximum_ancestors) {
     return (struct watchdog_machine){.settings = {.maximum_ancestors = maximum_ancestors}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/workers/log_tree.h"
+#include "core/workers/log_plan.h"
 
 static void assert_absolute(const char *path, const char *expected) {
     struct text text = {0};

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_files.h"
+#include "host/failure/hang_evidence.h"
 
 /* The fixture's shell inherits no sockets, so this looks at the test's own process. */
 static void expect_of_this_process(struct hang_fixture *fixture, const char *part) {

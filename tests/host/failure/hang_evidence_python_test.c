@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_python.h"
+#include "host/failure/hang_evidence.h"
 
 #define HANG                                                                                       \
     "import signal\n"                                                                              \

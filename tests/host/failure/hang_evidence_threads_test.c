@@ -5,7 +5,7 @@
 #include <semaphore.h>
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_threads.h"
+#include "host/failure/hang_evidence.h"
 #include "host/loop/clock.h"
 
 /* The process waits a moment after it has printed the line that announces it, so the look is

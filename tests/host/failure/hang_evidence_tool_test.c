@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_tool.h"
+#include "host/failure/hang_evidence.h"
 #include "host/loop/clock.h"
 
 static void install(struct hang_fixture *fixture, const char *name, const char *script) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log_fixture.h"
 
-#include "host/log/console_feed.h"
+#include "host/log/console.h"
 
 /* A feed on a pipe, and one stream's log file. */
 struct scene {

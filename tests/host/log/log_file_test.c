@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log_fixture.h"
 
-#include "host/log/log_file.h"
+#include "host/log/log_stream.h"
 
 static const struct instant start = {.nanoseconds = 1000000000};
 

@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-#include "host/log/log_router.h"
+#include "host/log/log_stream.h"
 
 /* A router between streams and two consoles. */
 struct scene {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "host/log/log_sink.h"
-#include "host/log/status_line.h"
 
 static void check(struct status_line *status, const char *line, int width, const char *expected) {
     struct text out = {0};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/empty_directory.h"
+#include "host/loop/directory_tree.h"
 
 static char *make_directories(void) {
     char *path = text_format("/tmp/empty_directory_XXXXXX");

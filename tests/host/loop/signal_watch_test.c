@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "host/loop/signal_watch.h"
+#include "host/loop/event_loop.h"
 
 struct fixture {
     struct event_loop *loop;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/loop/temporary_directory.h"
+#include "host/loop/directory_tree.h"
 
 static void expect(const struct text_list *environment, const char *const expected[]) {
     size_t i = 0;

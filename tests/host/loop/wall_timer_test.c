@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/loop/wall_timer.h"
+#include "host/loop/event_loop.h"
 
 struct fixture {
     struct event_loop *loop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/machine/gpu_amd.h"
+#include "host/machine/gpu_inventory.h"
 #include "temporary_tree.h"
 
 #define NODES "sys/class/kfd/kfd/topology/nodes/"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/machine/gpu_intel.h"
+#include "host/machine/gpu_inventory.h"
 #include "temporary_tree.h"
 
 static struct gpu_list listed(const struct temporary_tree *tree) {

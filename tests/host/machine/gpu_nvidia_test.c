@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/machine/gpu_nvidia.h"
+#include "host/machine/gpu_inventory.h"
 #include "temporary_tree.h"
 
 #define FAKE_NVML TESTS_BUILD_DIRECTORY "/libfake_nvml.so"

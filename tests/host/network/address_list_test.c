@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/text.h"
-#include "host/network/address_list.h"
+#include "host/network/local_address.h"
 
 /* No name server is asked for this name, because a part of it is longer than allowed. */
 #define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"

@@ -3,8 +3,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/network/address_list.h"
-#include "host/network/endpoint_owner.h"
 #include "host/network/local_address.h"
 
 /* No name server is asked for this name, because a part of it is longer than allowed. */

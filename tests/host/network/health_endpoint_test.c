@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host/network/health_endpoint.h"
 #include "host/http_client.h"
+#include "host/network/health_endpoint.h"
 
 struct fixture {
     struct event_loop *loop;

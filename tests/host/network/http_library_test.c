@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/network/http_library.h"
+#include "host/network/health_endpoint.h"
 
 static void the_installed_library_has_what_is_needed(void **state) {
     (void)state;

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/network/local_listener.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_listener.h"
 

@@ -5,10 +5,9 @@
 #include <sys/resource.h>
 
 #include "host/loop/descriptor_limit.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
-#include "host/network/tcp_acceptor.h"
-#include "host/network/tcp_listener.h"
 
 #define MOST 64
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/process/death_watch.h"
+#include "host/process/death_notice.h"
 #include "host/process/pidfd.h"
 
 #define MAXIMUM 2

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/process/guardian_fence.h"
+#include "host/process/guardian.h"
 
 #define PATIENCE_MILLISECONDS 1600
 

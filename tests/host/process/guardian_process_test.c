@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "host/process/guardian_process.h"
+#include "host/process/guardian.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 

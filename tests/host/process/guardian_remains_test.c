@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/process/guardian_remains.h"
+#include "host/process/guardian.h"
 
 struct fixture {
     char directory[64];

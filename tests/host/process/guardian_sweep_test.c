@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "host/process/guardian_sweep.h"
+#include "host/process/guardian.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 

@@ -5,12 +5,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "host/guardian_play.h"
 #include "host/loop/event_loop.h"
-#include "host/process/guardian_process.h"
+#include "host/process/guardian.h"
 #include "host/process/pidfd.h"
 #include "host/process/process_family.h"
 #include "host/process/process_table.h"
-#include "host/guardian_play.h"
 
 static void play_workers_with_children(int output) {
     struct guardian *guardian = start_guardian(NULL);

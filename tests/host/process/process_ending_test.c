@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/process/process_ending.h"
+#include "host/process/death_notice.h"
 #include "host/process/process_table.h"
 
 static pid_t start(void (*play)(void)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/process/process_name.h"
+#include "host/process/process_table.h"
 #include "processes.h"
 
 static void read_file(pid_t pid, const char *name, char *content, size_t size) {

@@ -94,7 +94,7 @@ static void a_failed_start_with_a_fourth_descriptor_is_told(void **state) {
 
 static atomic_bool is_over;
 
-/* What the agent's errands do. */
+/* What the agent's blocking calls do. */
 static void *look_at_directories(void *context) {
     while (!is_over) {
         int fd = open("/", O_RDONLY | O_CLOEXEC | O_DIRECTORY);

@@ -6,7 +6,7 @@
 
 #include "host/loop/event_loop.h"
 #include "host/process/pidfd.h"
-#include "host/process/process_watch.h"
+#include "host/process/process_family.h"
 #include "processes.h"
 
 #define MOST_EXITS 64

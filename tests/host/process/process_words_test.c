@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "host/process/process_words.h"
+#include "host/process/process_table.h"
 #include "processes.h"
 
 static const char environment[] = "PATH=/bin\0A=12\0AB=3";

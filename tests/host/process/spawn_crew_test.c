@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "host/process/spawn_crew.h"
+#include "host/process/process_spawn.h"
 #include "processes.h"
 
 #define TASKS 6

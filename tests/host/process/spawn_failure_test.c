@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "host/process/spawn_failure.h"
+#include "host/process/process_spawn.h"
 
 /* process_spawn_test causes the errors that it can cause. The words for the other errors are tested
  * here. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/register/curl_library.h"
+#include "host/register/http_client.h"
 
 static void library_that_is_missing_is_named(void **state) {
     (void)state;

@@ -27,7 +27,7 @@ struct fixture {
 };
 
 /* Whether a thread of the register is at work still, or about to end. */
-static bool has_errands(void) {
+static bool has_blocking_calls(void) {
     bool found = false;
     DIR *directory = opendir("/proc/self/task");
     assert_non_null(directory);
@@ -37,7 +37,7 @@ static bool has_errands(void) {
         FILE *file = fopen(path, "r");
         if (file != NULL) {
             found = (fgets(name, sizeof name, file) != NULL &&
-                        text_starts_with(name, "muster-errands")) ||
+                        text_starts_with(name, "muster-blocking")) ||
                     found;
             fclose(file);
         }
@@ -85,7 +85,7 @@ static void set_up(struct fixture *fixture) {
 /* A visit to the directory goes on after the register was freed. */
 static void tear_down(struct fixture *fixture) {
     register_free(fixture->job_register);
-    while (has_errands()) {
+    while (has_blocking_calls()) {
         usleep(1000);
     }
     assert_true(event_loop_free(fixture->loop));

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "host/register/directory_kind.h"
+#include "host/register/dir_register.h"
 
 static void failure_names_the_directory_and_says_what_to_do(void **state) {
     (void)state;

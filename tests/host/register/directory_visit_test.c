@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "host/register/directory_visit.h"
+#include "host/register/dir_register.h"
 #include "temporary_place.h"
 
 struct fixture {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/register/etcd_failure.h"
+#include "host/register/etcd_register.h"
 
 static struct failure failure;
 

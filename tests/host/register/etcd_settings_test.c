@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "host/register/etcd_settings.h"
+#include "host/register/etcd_register.h"
 #include "temporary_place.h"
 
 static struct text_list conf_of(const char *first, const char *second) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/register/kubernetes_client.h"
+#include "host/register/kubernetes_register.h"
 
 #define PATIENCE_SECONDS 3600
 #define OBJECT "{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"7\"}}"

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "host/register/curl_library.h"
+#include "host/register/http_client.h"
 #include "host/register/kubernetes_register.h"
 
 struct fixture {

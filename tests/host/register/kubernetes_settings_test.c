@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "host/register/kubernetes_settings.h"
+#include "host/register/kubernetes_register.h"
 #include "temporary_place.h"
 
 /* A pod's service account in a directory of the test. */

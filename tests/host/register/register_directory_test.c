@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/register/register_directory.h"
+#include "host/register/dir_register.h"
 #include "temporary_place.h"
 
 /* As a network file system may fail: the reply is lost, and the server has made the link or not. */

@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "host/register/register.h"
-#include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"

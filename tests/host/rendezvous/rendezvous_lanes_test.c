@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/rendezvous/rendezvous_lanes.h"
-#include "host/store/store_thread.h"
 #include "host/network/tcp_listener.h"
+#include "host/rendezvous/rendezvous_backend.h"
+#include "host/store/store_thread.h"
 
 struct fixture {
     struct event_loop *loop;

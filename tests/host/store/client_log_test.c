@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "host/remembered_log.h"
-#include "host/store/client_log.h"
+#include "host/store/store_peers.h"
 
 struct fixture {
     struct event_loop *loop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/file_change_watch.h"
+#include "host/store/file_store.h"
 #include "temporary_tree.h"
 
 struct fixture {

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "base/memory.h"
-#include "host/store/file_store_file.h"
 #include "host/loop/whole_file.h"
+#include "host/store/file_store.h"
 #include "temporary_tree.h"
 
 struct fixture {

@@ -5,9 +5,9 @@
 #include <sys/file.h>
 
 #include "base/memory.h"
+#include "host/loop/whole_file.h"
 #include "host/store/file_store.h"
 #include "host/store_answers.h"
-#include "host/loop/whole_file.h"
 #include "temporary_tree.h"
 
 #define SOON duration_from_milliseconds(20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/memory_return.h"
+#include "host/store/store_peers.h"
 
 #define MIB ((size_t)1 << 20)
 

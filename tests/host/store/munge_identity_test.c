@@ -2,14 +2,14 @@
 #include "host/fake_munge.h"
 
 #include "host/loop/event_loop.h"
-#include "host/store/munge_identity.h"
+#include "host/store/munge.h"
 
 #define LONG duration_from_seconds(60)
 
 struct fixture {
     struct temporary_tree tree;
     struct event_loop *loop;
-    struct errands *errands;
+    struct blocking_pool *pool;
     struct store_proof proof;
     enum store_credential_verdict verdict;
     struct bytes credential;
@@ -20,13 +20,13 @@ static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     temporary_tree_init(&fixture->tree);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
+    assert_int_equal(blocking_pool_new(fixture->loop, &fixture->pool, NULL), FAILURE_NONE);
     memset(&fixture->proof.client_nonce, 1, sizeof fixture->proof.client_nonce);
     memset(&fixture->proof.server_nonce, 2, sizeof fixture->proof.server_nonce);
 }
 
 static void tear_down(struct fixture *fixture) {
-    errands_free(fixture->errands);
+    blocking_pool_free(fixture->pool);
     event_loop_free(fixture->loop);
     bytes_clear(&fixture->credential);
     temporary_tree_clear(&fixture->tree);
@@ -64,7 +64,7 @@ static void answered(
 /* The credential that was made before is presented, if there is one. */
 static enum store_credential_verdict ask(struct fixture *fixture,
     const struct munge_identity *identity, enum store_credential_side side, bool makes_own) {
-    struct errand *errand;
+    struct blocking_call *call;
     const struct munge_question question = {
         .key = munge_identity_key(identity),
         .proof = &fixture->proof,
@@ -73,8 +73,7 @@ static enum store_credential_verdict ask(struct fixture *fixture,
         .side = side,
     };
     assert_int_equal(
-        munge_identity_ask(fixture->errands, &question, answered, fixture, &errand, NULL),
-        FAILURE_NONE);
+        munge_identity_ask(fixture->pool, &question, answered, fixture, &call, NULL), FAILURE_NONE);
     event_loop_run(fixture->loop);
     return fixture->verdict;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/fake_munge.h"
 
-#include "host/store/munge_library.h"
+#include "host/store/munge.h"
 
 #define NOWHERE "/nowhere/munge.socket"
 static const char payload[] = "what is said";

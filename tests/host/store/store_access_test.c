@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_access.h"
-#include "host/store_answers.h"
-#include "host/store/store_server.h"
 #include "host/network/tcp_listener.h"
+#include "host/store/store_access.h"
+#include "host/store/store_server.h"
+#include "host/store_answers.h"
 #include "temporary_tree.h"
 
 #define LONG duration_from_milliseconds(60000)

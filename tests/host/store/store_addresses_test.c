@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "host/store/store_addresses.h"
+#include "host/store/store_client.h"
 
 /* No name server is asked for this name, because a part of it is longer than allowed. */
 #define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_call.h"
+#include "host/store/store_client.h"
 
 static struct store_call *make(const struct store_client_call *call) {
     return store_call_new(call, (struct instant){1000});

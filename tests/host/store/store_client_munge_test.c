@@ -3,7 +3,7 @@
 #include "host/fake_munge.h"
 
 #include "host/remembered_log.h"
-#include "host/store/munge_identity.h"
+#include "host/store/munge.h"
 #include "host/store_client_fixture.h"
 #include "wire/store_proof_key.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_debtors.h"
+#include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
 static void unfinished_requests_share_the_memory_limit(void **state) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_link.h"
 #include "host/store/store_server.h"
-#include "host/network/tcp_listener.h"
 
 struct fixture {
     struct event_loop *loop;

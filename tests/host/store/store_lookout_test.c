@@ -5,7 +5,7 @@
 
 #include "host/network/tcp_listener.h"
 #include "host/network/tcp_silence.h"
-#include "host/store/store_lookout.h"
+#include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
 #define SILENCE 2 /* seconds */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_mail.h"
+#include "host/store/store_thread.h"
 
 static int setup(void **state) {
     struct store_mail *mail = calloc(1, sizeof *mail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_peer.h"
+#include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
 static void presence_ends_with_its_connection(void **state) {

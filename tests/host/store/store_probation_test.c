@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_probation.h"
+#include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 #include "wire/store_proof_key.h"
 

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "core/store_fixture.h"
-#include "host/store/store_room.h"
+#include "host/store/store_peers.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/store/store_seeds.h"
+#include "host/store/store_server.h"
 
 static void keys_and_values_are_copied(void **state) {
     (void)state;

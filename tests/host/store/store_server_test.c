@@ -3,11 +3,11 @@
 
 #include <netinet/tcp.h>
 
+#include "host/network/tcp_address.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_server.h"
-#include "host/network/tcp_address.h"
-#include "host/network/tcp_listener.h"
 
 struct fixture {
     struct event_loop *loop;

@@ -3,7 +3,7 @@
 
 #include "core/store/store_presence.h"
 #include "host/network/tcp_listener.h"
-#include "host/store/store_service.h"
+#include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
 static void presence_beyond_its_limits_costs_the_connection(void **state) {

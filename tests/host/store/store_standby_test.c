@@ -2,10 +2,10 @@
 /* A store that stands by, is served, and stands by again. */
 #include "unit.h"
 
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_thread.h"
-#include "host/network/tcp_listener.h"
 
 #define HOST_KEY "/job/host"
 

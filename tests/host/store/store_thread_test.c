@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_thread.h"
-#include "host/network/tcp_listener.h"
 
 struct fixture {
     struct event_loop *loop;

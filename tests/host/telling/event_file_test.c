@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/telling/event_file.h"
 #include "host/loop/whole_file.h"
+#include "host/telling/event_thread.h"
 
 static enum failure_code append(struct event_file *file, const char *record) {
     struct failure failure;

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "host/telling/event_thread.h"
-#include "host/remembered_log.h"
 #include "host/loop/whole_file.h"
+#include "host/remembered_log.h"
+#include "host/telling/event_thread.h"
 
 #define LONG duration_from_seconds(60)
 #define SOON duration_from_milliseconds(20)

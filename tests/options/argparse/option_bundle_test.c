@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_bundle.h"
+#include "options/argparse/option_parser.h"
 #include "sample_table.h"
 
 static struct text_list words;

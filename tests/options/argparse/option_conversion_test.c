@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_conversion.h"
+#include "options/argparse/option_result.h"
 #include "sample_table.h"
 
 static const struct option_definition *entry(const char *destination) {

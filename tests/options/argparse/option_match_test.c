@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_match.h"
+#include "options/argparse/option_parser.h"
 #include "sample_table.h"
 
 static void options_are_told_from_other_arguments(void **state) {

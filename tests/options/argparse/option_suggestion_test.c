@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_suggestion.h"
-#include "options/launch/launch_table.h"
+#include "options/argparse/option_parser.h"
+#include "options/launch/launch_options.h"
 
 static void expect(const char *argument, const char *name) {
     const char *found = option_suggest(&launch_table, argument);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/positional_match.h"
+#include "options/argparse/option_parser.h"
 
 #define ONE OPTION_ARITY_ONE
 #define OPTIONAL OPTION_ARITY_OPTIONAL

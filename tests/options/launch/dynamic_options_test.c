@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "launch_line.h"
-#include "options/launch/dynamic_options.h"
+#include "options/launch/rendezvous_options.h"
 
 #define JOB "--rdzv-backend c10d --nnodes 1:4 --rdzv-id job "
 

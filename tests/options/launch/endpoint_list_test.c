@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/launch/endpoint_list.h"
+#include "options/launch/endpoint.h"
 
 static void expect_members(const char *text, bool is_https, const char *members) {
     struct endpoint_list list = {0};

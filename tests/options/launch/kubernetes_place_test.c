@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/launch/kubernetes_place.h"
+#include "options/launch/rendezvous_options.h"
 
 static void expect_place(const char *text, const char *space, const char *name) {
     struct kubernetes_place place = {0};

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "launch_line.h"
-#include "options/launch/launch_table.h"
+#include "options/launch/launch_options.h"
 
 static void a_good_line_is_ready_to_run(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/launch/launch_table.h"
 #include "options/argparse/option_parser.h"
+#include "options/launch/launch_options.h"
 
 static void every_entry_is_explained(void **state) {
     (void)state;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "launch_line.h"
-#include "options/launch/log_options.h"
+#include "options/launch/config_builder.h"
 
 static void broken_values_are_mistakes(void **state) {
     (void)state;

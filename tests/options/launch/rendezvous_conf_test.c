@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/launch/rendezvous_conf.h"
+#include "options/launch/rendezvous_options.h"
 
 static void settings_are_trimmed_and_the_last_wins(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "options/launch/config_builder.h"
 #include "options/launch/launch_options.h"
-#include "options/launch/slurm_options.h"
 
 static struct launch_options launch;
 static struct text_list environment;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "launch_line.h"
-#include "options/launch/timeout_pairs.h"
+#include "options/launch/config_builder.h"
 
 #define JOB "--rdzv-backend c10d --nnodes 1:4 --rdzv-id job --rdzv-endpoint n:1 "
 #define CONF "--rdzv-conf/--rdzv_conf: "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/slurm/hostlist.h"
+#include "options/slurm/slurm_step.h"
 
 #include "base/memory.h"
 

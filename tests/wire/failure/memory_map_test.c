@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/failure/memory_map.h"
+#include "wire/failure/python_stack.h"
 
 static void a_mapping_of_a_file_is_read(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/failure/python_lines.h"
+#include "wire/failure/python_stack.h"
 
 /* Line 10: 2 instructions (short form); line 12: 1 (one-line form); line 9: 1 (line only, -3);
  * none: 1; line 109: 8 (long form, +100). */

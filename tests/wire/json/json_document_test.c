@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/spare_memory.h"
+#include "base/memory.h"
 #include "taken_memory.h"
 #include "wire/json/json_document.h"
 

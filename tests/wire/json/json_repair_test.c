@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/json/json_repair.h"
+#include "wire/json/json_document.h"
 
 static void check(const char *input, const char *expected) {
     struct text text = {0};

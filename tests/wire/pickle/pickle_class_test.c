@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/pickle/pickle_class.h"
+#include "wire/pickle/pickle_document.h"
 
 static bool is_known(const char *module, const char *name) {
     enum pickle_class of_class;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "pickle_fixture.h"
-#include "wire/pickle/pickle_datetime.h"
+#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 
 /* Opcodes, each of which leaves one value. */

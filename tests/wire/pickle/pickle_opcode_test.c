@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/pickle/pickle_opcode.h"
+#include "wire/pickle/pickle_writer.h"
 
 static void opcodes_are_called_as_python_calls_them(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/pickle/pickle_stack.h"
+#include "wire/pickle/pickle_reader.h"
 
 struct fixture {
     struct pickle_document document;

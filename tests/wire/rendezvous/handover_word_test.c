@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/rendezvous/handover_word.h"
+#include "wire/rendezvous/host_answer.h"
 
 static void each_word_is_read_as_itself(void **state) {
     (void)state;

@@ -2,7 +2,7 @@
 /* Values that other programs wrote, and stores that answer wrongly. */
 #include "record_fixture.h"
 
-#include "wire/rendezvous/record_answer.h"
+#include "wire/rendezvous/rendezvous_record_store.h"
 
 static void expect_broken(struct lone_node *node, const char *part) {
     (void)lone_next(node, RECORD_EFFECT_DROP);

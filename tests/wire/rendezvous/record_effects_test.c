@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "wire/rendezvous/record_effects.h"
+#include "wire/rendezvous/rendezvous_record_store.h"
 
 static void what_is_told_is_the_lists_own(void **state) {
     (void)state;

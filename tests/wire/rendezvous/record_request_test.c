@@ -3,7 +3,7 @@
 
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/store/store_presence.h"
-#include "wire/rendezvous/record_request.h"
+#include "wire/rendezvous/rendezvous_record_store.h"
 
 #define RECORD "/torch.rendezvous.a job/1"
 

@@ -3,7 +3,7 @@
 
 #include "pickle_fixture.h"
 #include "wire/pickle/pickle_reader.h"
-#include "wire/rendezvous/rendezvous_state_unpickle.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* Opcodes, each of which leaves one value. Memo 0 is the module, 1 _NodeDesc. */
 #define NODE(address, pid, local_id)                                                               \

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "wire/rendezvous/base64.h"
+#include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/rendezvous/torchrun_refusal.h"
 
 static void it_is_a_pickle_that_names_one_module_without_packages(void **state) {
     (void)state;

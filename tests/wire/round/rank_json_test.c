@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/round/rank_json.h"
+#include "wire/round/round_exchange_store.h"
 
 static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/store/store_credential.h"
+#include "wire/store/store_proof.h"
 #include "wire/store_proof_key.h"
 
 static const struct slice everything = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/store/store_reader.h"
+#include "wire/store/store_request_codec.h"
 #include "wire/store_proof_key.h"
 
 struct fixture {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/memory.h"
 #include "base/little_endian.h"
+#include "base/memory.h"
 #include "wire/store/store_request_codec.h"
 #include "wire/store_vectors.h"
 
