@@ -32,7 +32,7 @@ peers: ## install what the interop tests and the bench compare with: PyTorch, Sl
 	@tools/install-dependencies peers
 	@tools/install-peers
 
-check: ## the source checks: formatting, floors, symbols, sizes
+check: ## the source checks: formatting, floors, symbols, sizes, and the budget of the house
 	@tools/install-dependencies build tests checks
 	@tools/build $(BUILD)
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --only checks,format,sizes

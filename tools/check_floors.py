@@ -157,6 +157,53 @@ def circle_in(graph):
     return None
 
 
+def module_of(name):
+    """A source and its header are one."""
+    return name.rpartition(".")[0]
+
+
+def arrows_of(graph):
+    """{module: the other modules that its source or its header includes}"""
+    arrows = {module_of(name): set() for name in graph}
+    for name, includes in graph.items():
+        arrows[module_of(name)] |= {module_of(included) for included in includes} & arrows.keys() - {module_of(name)}
+    return arrows
+
+
+def circles_in(arrows):
+    """Sets of modules each of which leads to all others of its set, by headers or by sources."""
+    reached = {}
+    for start in arrows:
+        seen, waiting = set(), list(arrows[start])
+        while waiting:
+            module = waiting.pop()
+            if module not in seen:
+                seen.add(module)
+                waiting += arrows[module]
+        reached[start] = seen
+    circles = {frozenset(other for other in seen if start in reached[other]) for start, seen in reached.items() if start in seen}
+    return sorted(sorted(circle) for circle in circles)
+
+
+def graph_of(source):
+    """{file: the quoted includes in it}, by paths below src."""
+    paths = sorted(source.rglob("*.[ch]"))
+    return {
+        path.relative_to(source).as_posix(): [included for bracket, included in includes_of(path) if bracket == '"']
+        for path in paths
+    }
+
+
+def say_arrows(graph):
+    arrows = arrows_of(graph)
+    pairs = [(module, other) for module, others in arrows.items() for other in others]
+    within = sum(room_of(module) == room_of(other) for module, other in pairs)
+    rooms = {(room_of(module), room_of(other)) for module, other in pairs if room_of(module) != room_of(other)}
+    print(f"arrows: {len(pairs)} between files ({within} of them within a room), {len(rooms)} between rooms")
+    for circle in circles_in(arrows):
+        print("circle: " + ", ".join(circle))
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     source = root / "src"
@@ -174,6 +221,7 @@ def main():
         complaints.append(f"no sources under {source}")
     for complaint in complaints:
         print(complaint)
+    say_arrows(graph)
     print(f"floors: {count} files, {len(complaints)} complaints")
     return 1 if complaints else 0
 

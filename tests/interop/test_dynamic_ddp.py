@@ -35,13 +35,15 @@ def final_loss(said):
 
 
 class Training(MixedJob):
-    """Nodes of one worker each, which pause at one step until they are let go."""
+    """Nodes of one worker each, which pause at one step until they are let go. Muster's workers have torch when they begin: else
+    the imports would be most of what a test takes."""
 
     def __init__(self, muster, peer, pause=PAUSE, **settings):
         self.pause = pause
         super().__init__(
-            muster, peer, worker=training_command(muster.scratch), env={"PAUSES": pause}, **settings
-        )
+            muster, peer, worker=training_command(muster.scratch), env={"PAUSES": pause},
+            **{"python": peer.forks.worker_python(), **settings}
+        )  # fmt: skip
 
     def start_all(self, kinds, hosts=None, env=None):
         """Starts the nodes, the first of which hosts the store; returns their world."""
@@ -85,9 +87,10 @@ def undisturbed(binary, peer):
     return run
 
 
-@pytest.mark.parametrize("size, victim", [(2, 0), (3, 2)])
-def test_a_killed_worker_costs_one_restart_and_no_precision(make_training, undisturbed, size, victim):
-    training = make_training(nodes=size, options=["--max-restarts", 1])
+@pytest.mark.parametrize("size, victim, is_imported", [(2, 0, False), (3, 2, True)])
+def test_a_killed_worker_costs_one_restart_and_no_precision(make_training, peer, undisturbed, size, victim, is_imported):
+    python = {} if is_imported else {"python": peer.python}
+    training = make_training(nodes=size, options=["--max-restarts", 1], **python)
     world = training.start_all(["muster"] * size)
     os.kill(world.pid[victim], signal.SIGKILL)
     world = training.wait_for_world({number: 1 for number in range(1, size + 1)}, after=world)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of the peer's Python that begin with torch imported (support.fork_server). What they say of themselves in /proc is that
-server's: its command line and its environment."""
+server's: its command line and its environment. Workers that are started by ForkServer.worker_python() begin so, too."""
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -55,10 +56,14 @@ class ForkServer:
         self.directory = tempfile.mkdtemp(prefix="muster-forks-", dir="/tmp")
         script = shutil.copy(ROOT / "tests/support/fork_server.py", self.directory)
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(f"{self.directory}/server")
+        listener.listen(100)
+        with other, listener:
+            descriptors = [other.fileno(), listener.fileno()]
             self.process = subprocess.Popen(
-                [self.python, script, str(other.fileno())], env=clean_environment(), cwd=self.directory,
-                stdin=subprocess.DEVNULL, pass_fds=[other.fileno()],
+                [self.python, script, *map(str, descriptors)], env=clean_environment(OMP_NUM_THREADS=1), cwd=self.directory,
+                stdin=subprocess.DEVNULL, pass_fds=descriptors,
             )  # fmt: skip
 
     def end(self):
@@ -66,6 +71,16 @@ class ForkServer:
             self.channel.close()
             self.process.wait()
             shutil.rmtree(self.directory)
+
+    def worker_python(self):
+        """What PYTHON_EXEC may name: workers that are started by it have torch, and each is a child of a process that stands for it."""
+        if self.process is None:
+            self.begin()
+        path = pathlib.Path(self.directory) / "python3"
+        if not path.exists():
+            shutil.copy(ROOT / "tests/support/forked_worker", path)
+            (path.parent / "alone").symlink_to(self.python)
+        return path
 
     def ask(self, request, descriptors=()):
         if self.process is None:

@@ -83,9 +83,11 @@ class MixedJob:
     """Nodes are numbered from 1; on loopback the number is the end of the address, so it orders the ranks."""
 
     def __init__(
-        self, muster, peer, nodes="2", options=(), backend="c10d", endpoint=None, conf=None, env=None, worker=None
-    ):
+        self, muster, peer, nodes="2", options=(), backend="c10d", endpoint=None, conf=None, env=None, worker=None,
+        python=None,
+    ):  # fmt: skip
         self.muster, self.peer, self.scratch = muster, peer, muster.scratch
+        self.python = python or peer.python  # of muster's workers
         self.endpoint = endpoint or f"127.0.0.1:{free_port()}"
         self.options = ["--nnodes", nodes, "--rdzv-id", "job", "--rdzv-backend", backend, *options]
         self.conf, self.env, self.nodes = {**CONF, **(conf or {})}, env or {}, []
@@ -106,7 +108,7 @@ class MixedJob:
         ]  # fmt: skip
         env = {"OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO", **self.env, **(env or {})}
         if kind == "muster":
-            running = self.muster.start(["run", *words], env={"PYTHON_EXEC": self.peer.python, **env}, on=on)
+            running = self.muster.start(["run", *words], env={"PYTHON_EXEC": self.python, **env}, on=on)
         else:
             spawn = subprocess.Popen if on else self.peer.spawn
             running = self.muster.start(words, program=self.peer.torchrun, env=env, on=on, spawn=spawn)
