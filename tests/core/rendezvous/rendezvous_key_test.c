@@ -32,6 +32,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/settings");
     rendezvous_key_write_program("job", &key);
     check(&key, "/torch.rendezvous.job/muster/program");
+    rendezvous_key_write_said("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/said");
     rendezvous_key_write_admission("job", &key);
     check(&key, "/torch.rendezvous.job/muster/admission");
     rendezvous_key_write_host("job", &key);
