@@ -54,6 +54,19 @@ def test_where_nothing_is_skipped_nothing_is_said_of_it(run_tests):
     assert (str(counts), counts.skips()) == ("7 passed, 0 failed, 0 skipped", [])
 
 
+@pytest.mark.parametrize("stage", ["interop", "interop:core"])
+def test_skipped_interop_tests_fail_where_the_peers_must_be(run_tests, monkeypatch, stage):
+    made = lambda *_, **__: run_tests.Counts(3, 1, 2, ["no peer", "no peer"])  # noqa: E731
+    monkeypatch.setattr(run_tests, "run_pytest", made)
+    monkeypatch.setattr(run_tests, "run_core", made)
+    for is_ci, expected in (("true", "3 passed, 3 failed, 0 skipped"), ("false", "3 passed, 1 failed, 2 skipped")):
+        monkeypatch.setenv("CI", is_ci)
+        counts = run_tests.run_stage(stage, None)
+        assert str(counts) == expected and counts.skips() == ["skipped:   2: no peer"]
+    monkeypatch.setenv("CI", "true")
+    assert run_tests.run_stage("command", None).skipped == 2
+
+
 FAILURES = """
 <testsuite tests="4" failures="3" errors="1" skipped="0">
   <testcase classname="tests.command.test_a" name="test_good"/>
