@@ -8,10 +8,10 @@ from muster.rendezvous_api import (
     RendezvousStateError, RendezvousStoreInfo, RendezvousTimeoutError,
 )  # fmt: skip
 from muster.rendezvous_backend import RendezvousBackend
-from muster.rendezvous_node import Rendezvous, RendezvousInfo
+from muster.rendezvous_node import NodeState, RdzvEvent, Rendezvous, RendezvousInfo
 
 __all__ = [
-    "C10dRendezvousBackend", "DynamicRendezvousHandler", "Rendezvous", "RendezvousBackend", "RendezvousClosedError",
+    "C10dRendezvousBackend", "DynamicRendezvousHandler", "NodeState", "RdzvEvent", "Rendezvous", "RendezvousBackend", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousError", "RendezvousGracefulExitError", "RendezvousInfo", "RendezvousParameters",
     "RendezvousSettings", "RendezvousStateError", "RendezvousStoreInfo", "RendezvousTimeout", "RendezvousTimeoutError",
     "create_backend", "create_handler",

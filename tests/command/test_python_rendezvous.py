@@ -125,6 +125,26 @@ def test_the_store_of_a_round_and_of_its_workers():
         assert 0 < infos[0].bootstrap_store_info.master_port < 65536
 
 
+def test_the_steps_of_a_node_are_events():
+    told = []
+
+    def take(event):
+        told.append(event)
+        raise ValueError("who is told is wrong, which is its own business")
+
+    handler = rendezvous.DynamicRendezvousHandler.from_backend("job", None, Backend(SharedRecord()), 1, 1, "here", SOON, on_event=take)
+    with ended([handler]):
+        handler.next_rendezvous()
+        handler.shutdown()
+    assert {(event.run_id, event.hostname, event.pid, event.master_endpoint) for event in told} == {("job", "here", os.getpid(), "")}
+    joined = next(event for event in told if event.rank is not None)
+    assert joined.message.endswith("has joined round 0 of the rendezvous 'job' as rank 0 in a world of size 1.")
+    assert (joined.name, joined.node_state) == ("dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous", "RUNNING")
+    assert isinstance(joined.local_id, int)
+    assert told[-1].node_state is rendezvous.NodeState.SUCCEEDED
+    assert '"node_state": "SUCCEEDED"' in told[-1].serialize()
+
+
 def test_the_first_node_serves_the_store_of_the_workers():
     keys = store.TCPStore("127.0.0.1", 0, is_master=True)
     shared = SharedRecord()

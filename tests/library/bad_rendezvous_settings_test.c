@@ -154,6 +154,8 @@ static void places_of_settings(void **state) {
         WITH(round_over, NULL) == MUSTER_OK);
     ALLOWED(muster_rendezvous_settings, log, IS_NULL, "it need not be told",
         WITH(log, NULL) == MUSTER_OK);
+    ALLOWED(muster_rendezvous_settings, event, IS_NULL, "it need not be told",
+        WITH(event, NULL) == MUSTER_OK);
     free(text);
     end();
 }
