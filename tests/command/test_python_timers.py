@@ -84,6 +84,30 @@ def test_an_expired_timer_ends_its_process_alone(make_server, scratch):
     assert watched.next() == ("watchdog stopped", None)
 
 
+def test_a_program_registers_timers_itself(make_server, caplog):
+    watched = make_server(may_ask=lambda pid: pid == os.getpid())
+    watched.server.start()
+    far = time.time() + 3600
+    requests = [timer.FileTimerRequest(os.getpid(), scope, moment) for scope, moment in (("late", far + 1), ("soon", far))]
+    watched.server.register_timers([*requests, timer.FileTimerRequest(os.getpid(), "never", float("inf"))])
+    assert watched.server.timer_count() == 2
+    expired = watched.server.get_expired_timers(far)
+    assert [(pid, [timer.scope_id for timer in timers]) for pid, timers in expired.items()] == [(os.getpid(), ["soon"])]
+    watched.server.register_timers([timer.FileTimerRequest(os.getpid(), "soon", -1)])
+    assert watched.server.get_expired_timers(far) == {}
+    with caplog.at_level("DEBUG"):
+        watched.server.register_timers([timer.FileTimerRequest(os.getppid(), "mine", far)])
+    assert watched.server.timer_count() == 1
+    assert "run_id=run: watchdog: process" in caplog.text
+
+
+def test_a_process_that_runs_is_told_from_one_that_does_not():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    is_running = timer_server.FileTimerServer.is_process_running
+    assert (is_running(os.getpid()), is_running(child.pid), is_running(0), is_running(-1)) == (True, False, False, False)
+
+
 def test_progress_is_now_while_nothing_is_overdue(make_server):
     watched = make_server()
     before = int(time.time())

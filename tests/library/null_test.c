@@ -179,6 +179,9 @@ static void timer_servers(void **state) {
     ASSERT_INVALID(muster_timer_server_clear(NULL, 1, failure));
     ASSERT_INVALID(muster_timer_server_last_progress_time(NULL, NULL, failure));
     ASSERT_INVALID(muster_timer_server_count(NULL, NULL, failure));
+    ASSERT_INVALID(muster_timer_server_register(NULL, 1, "scope", 1, 9, failure));
+    ASSERT_INVALID(muster_timer_server_each_expired(NULL, 1, NULL, NULL, failure));
+    assert_int_equal(muster_timer_is_process_running(0), 0);
     ASSERT_INVALID(muster_timer_server_list(NULL, NULL, NULL, failure));
     assert_int_equal(muster_timer_server_fd(NULL), -1);
     muster_timer_server_free(NULL);

@@ -186,6 +186,57 @@ static void timer_without_a_signal_is_only_told(void **state) {
     tear_down(&fixture);
 }
 
+static void list_scope(void *context, const struct muster_timer_request *timer) {
+    char *scopes = context;
+    assert_int_equal(timer->pid, getpid());
+    strcat(scopes, timer->scope);
+    strcat(scopes, " ");
+}
+
+/* register_timers and get_expired_timers. */
+static void program_registers_timers_itself(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char scopes[64] = "";
+    set_up(&fixture);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        MUSTER_ERROR_STATE);
+    start(&fixture);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        MUSTER_OK);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "soon", FAR_SECONDS - 9, 0, NULL),
+        MUSTER_OK);
+    assert_int_equal(muster_timer_server_each_expired(
+                         fixture.server, FAR_SECONDS - 9, list_scope, scopes, NULL),
+        MUSTER_OK);
+    assert_string_equal(scopes, "soon ");
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", -1, 0, NULL), MUSTER_OK);
+    assert_int_equal(count(&fixture), 1);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "batch", 1, SIGTERM, NULL),
+        MUSTER_OK);
+    while (fixture.signalled == 0) {
+        turn(&fixture);
+    }
+    assert_string_equal(fixture.scopes, "batch ");
+    tear_down(&fixture);
+}
+
+static void process_that_runs_is_told_from_one_that_does_not(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(muster_timer_is_process_running(getpid()), 1);
+    assert_int_equal(muster_timer_is_process_running(child), 0);
+}
+
 static void who_may_not_ask_gets_no_timer(void **state) {
     (void)state;
     struct fixture fixture;
@@ -470,7 +521,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(expired_timer_calls_the_programs_own_kill),
     cmocka_unit_test(process_that_cannot_be_ended_is_tried_again),
     cmocka_unit_test(timer_without_a_signal_is_only_told),
-    cmocka_unit_test(who_may_not_ask_gets_no_timer),
+    cmocka_unit_test(program_registers_timers_itself),
+        cmocka_unit_test(process_that_runs_is_told_from_one_that_does_not),
+        cmocka_unit_test(who_may_not_ask_gets_no_timer),
     cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
     cmocka_unit_test(two_servers_have_timers_of_their_own),
     cmocka_unit_test(a_reader_that_goes_raises_no_signal),
