@@ -121,8 +121,8 @@ enum muster_rendezvous_node_state {
 };
 
 /* A step of this node: RdzvEvent in torch/distributed/elastic/events/api.py, with the names and
- * messages of its handler. Borrowed for the callback; texts are UTF-8, and never NULL. Fields may be
- * added at the end. */
+ * messages of its handler. Borrowed for the callback; texts are UTF-8, and never NULL. Fields may
+ * be added at the end. */
 struct muster_rendezvous_event {
     const char *name; /* "dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous" */
     const char *run_id;

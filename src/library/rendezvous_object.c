@@ -173,7 +173,8 @@ static void close_if_connected(struct rendezvous_member *node) {
 
 /* A glance. Until the node asks for a round its machine is told of nothing. */
 
-static void end_glance(struct rendezvous_member *node, enum muster_error error, const char *reason) {
+static void end_glance(
+    struct rendezvous_member *node, enum muster_error error, const char *reason) {
     struct rendezvous_glance *glance = &node->glance;
     if (glance->phase == RENDEZVOUS_GLANCE_NONE) {
         return;
@@ -189,8 +190,8 @@ static void take_glance(struct rendezvous_member *node, const struct rendezvous_
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED &&
         glance->phase == RENDEZVOUS_GLANCE_CONNECTING) {
         glance->phase = RENDEZVOUS_GLANCE_READING;
-        node->observer.perform(node->observer.context,
-            &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH});
+        node->observer.perform(
+            node->observer.context, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH});
     } else if (event->kind == RENDEZVOUS_EVENT_RECORD) {
         glance->is_closed = event->state != NULL && event->state->is_closed;
         glance->waiting = event->state == NULL ? 0 : rendezvous_state_waiting(event->state);
@@ -890,16 +891,14 @@ static void join_next(struct muster_rendezvous *rendezvous) {
 /* Of a node that has not asked for a round. */
 static void glance(struct muster_rendezvous *rendezvous) {
     struct rendezvous_glance *glance = &rendezvous->node->glance;
-    struct instant deadline =
-        instant_after(clock_now(), rendezvous->config.dynamic.read_timeout);
+    struct instant deadline = instant_after(clock_now(), rendezvous->config.dynamic.read_timeout);
     *glance = (struct rendezvous_glance){.phase = RENDEZVOUS_GLANCE_READING};
     if (rendezvous->endpoint == NULL) {
         rendezvous_own_backend_glance(rendezvous->own);
     } else {
         glance->phase = RENDEZVOUS_GLANCE_CONNECTING;
         rendezvous_endpoint_perform(rendezvous->endpoint,
-            &(struct rendezvous_effect){
-                .kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+            &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
     }
 }
 

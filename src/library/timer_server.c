@@ -84,7 +84,7 @@ struct muster_timer_server {
     struct log log;
     struct timer_server *server;
     bool serves; /* started, and not stopped */
-    int busy; /* functions that call back */
+    int busy;    /* functions that call back */
     bool is_freed;
 };
 
@@ -344,8 +344,8 @@ enum muster_error muster_timer_server_clear(
 /* About the year 2262; struct wall_time cannot hold later times. */
 #define NEVER_SECONDS 9.2e9
 
-static enum muster_error check_timer(long pid, const char *scope, double expiration, int signal,
-    struct muster_failure *failure) {
+static enum muster_error check_timer(
+    long pid, const char *scope, double expiration, int signal, struct muster_failure *failure) {
     if (pid < 1 || pid > INT32_MAX) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "%ld is no process", pid);
     }
@@ -364,8 +364,7 @@ static enum muster_error check_timer(long pid, const char *scope, double expirat
         return library_fail(failure, MUSTER_ERROR_INVALID,
             "%d is no signal; 1 to %d are, and 0 stands for none", signal, SIGRTMAX);
     }
-    return *scope == '\0' ? MUSTER_OK
-                          : library_utf8_check("scope", scope, SCOPE_MAXIMUM, failure);
+    return *scope == '\0' ? MUSTER_OK : library_utf8_check("scope", scope, SCOPE_MAXIMUM, failure);
 }
 
 enum muster_error muster_timer_server_register(struct muster_timer_server *server, long pid,

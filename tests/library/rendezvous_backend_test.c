@@ -150,8 +150,8 @@ static void look_at_a_backend_that_fails_is_its_error_at_once(void **state) {
     assert_int_equal(is_closed, 9);
     fixture.memory.trouble = MUSTER_ERROR_PROTOCOL;
     fixture.memory.troubles = 1;
-    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure),
-        MUSTER_ERROR_PROTOCOL);
+    assert_int_equal(
+        muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure), MUSTER_ERROR_PROTOCOL);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
     tear_down(&fixture);
 }
@@ -284,9 +284,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(backend_that_is_away_is_tried_again),
     cmocka_unit_test(backend_that_stays_away_is_a_connection_error),
     cmocka_unit_test(node_reads_the_record_of_its_backend_before_its_first_round),
-        cmocka_unit_test(look_at_a_backend_that_fails_is_its_error_at_once),
-        cmocka_unit_test(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer),
-        cmocka_unit_test(damaged_record_is_a_state_error),
+    cmocka_unit_test(look_at_a_backend_that_fails_is_its_error_at_once),
+    cmocka_unit_test(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer),
+    cmocka_unit_test(damaged_record_is_a_state_error),
     cmocka_unit_test(watch_of_a_backend_is_read_by_the_program),
     cmocka_unit_test(backend_of_a_freed_rendezvous_is_asked_no_more),
 };

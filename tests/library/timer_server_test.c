@@ -209,8 +209,8 @@ static void program_registers_timers_itself(void **state) {
     assert_int_equal(
         muster_timer_server_register(fixture.server, getpid(), "soon", FAR_SECONDS - 9, 0, NULL),
         MUSTER_OK);
-    assert_int_equal(muster_timer_server_each_expired(
-                         fixture.server, FAR_SECONDS - 9, list_scope, scopes, NULL),
+    assert_int_equal(
+        muster_timer_server_each_expired(fixture.server, FAR_SECONDS - 9, list_scope, scopes, NULL),
         MUSTER_OK);
     assert_string_equal(scopes, "soon ");
     assert_int_equal(
@@ -522,8 +522,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(process_that_cannot_be_ended_is_tried_again),
     cmocka_unit_test(timer_without_a_signal_is_only_told),
     cmocka_unit_test(program_registers_timers_itself),
-        cmocka_unit_test(process_that_runs_is_told_from_one_that_does_not),
-        cmocka_unit_test(who_may_not_ask_gets_no_timer),
+    cmocka_unit_test(process_that_runs_is_told_from_one_that_does_not),
+    cmocka_unit_test(who_may_not_ask_gets_no_timer),
     cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
     cmocka_unit_test(two_servers_have_timers_of_their_own),
     cmocka_unit_test(a_reader_that_goes_raises_no_signal),
