@@ -14,7 +14,7 @@ import os
 from datetime import timedelta
 
 from muster import store as muster_store
-from muster.rendezvous_api import RendezvousStoreInfo
+from muster.rendezvous_api import RendezvousHandler, RendezvousStoreInfo
 from muster.rendezvous_node import Rendezvous
 
 SAID_WITHIN = timedelta(seconds=5)
@@ -85,7 +85,7 @@ def _is_said(store):
         return False
 
 
-class DynamicRendezvousHandler:
+class DynamicRendezvousHandler(RendezvousHandler):
     """One node. `store` is the program's, Muster's or PyTorch's; None: the rounds have none. `on_event` is called with an
     RdzvEvent for each step of the node, which TorchElastic's handler records (events.record_rdzv_event)."""
 
