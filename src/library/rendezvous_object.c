@@ -14,6 +14,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_step.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
@@ -61,6 +62,7 @@ struct queued {
 struct rendezvous_member {
     struct rendezvous_machine *machine;
     struct rendezvous_member_observer observer;
+    struct rendezvous_diary diary;
     struct queued *first;
     struct queued **end;
     bool is_taking;
@@ -101,6 +103,7 @@ static void rendezvous_member_free(struct rendezvous_member *node) {
         drop_first(node);
     }
     rendezvous_machine_free(node->machine);
+    rendezvous_diary_clear(&node->diary);
     free(node);
 }
 
@@ -150,8 +153,10 @@ static void tell(struct rendezvous_member *node, const struct rendezvous_effect 
 
 static void step(struct rendezvous_member *node, const struct rendezvous_event *event) {
     struct rendezvous_effects effects;
+    rendezvous_diary_take(&node->diary, node->machine, event);
     rendezvous_machine_step(node->machine, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
+        rendezvous_diary_follow(&node->diary, node->machine, &effects.items[i]);
         tell(node, &effects.items[i], event->kind);
     }
 }
@@ -832,6 +837,32 @@ static void write_log(
     }
 }
 
+static void write_event(void *context, const struct event_rendezvous *record) {
+    static const enum muster_rendezvous_node_state states[] = {
+        [EVENT_NODE_INIT] = MUSTER_RENDEZVOUS_NODE_INIT,
+        [EVENT_NODE_RUNNING] = MUSTER_RENDEZVOUS_NODE_RUNNING,
+        [EVENT_NODE_SUCCEEDED] = MUSTER_RENDEZVOUS_NODE_SUCCEEDED,
+        [EVENT_NODE_FAILED] = MUSTER_RENDEZVOUS_NODE_FAILED,
+    };
+    const struct muster_rendezvous *rendezvous = context;
+    const struct muster_rendezvous_event event = {
+        .name = record->name,
+        .run_id = record->run_id,
+        .message = record->message,
+        .hostname = record->host_name,
+        .pid = record->pid,
+        .node_state = states[record->state],
+        .master_endpoint = "",
+        .rank = record->has_rank ? record->rank : -1,
+        .has_local_id = record->has_local_id,
+        .local_id = record->has_local_id ? record->local_id : 0,
+        .error_trace = record->trouble,
+    };
+    if (!rendezvous->is_freed) {
+        rendezvous->settings.event(rendezvous->settings.context, &event);
+    }
+}
+
 /* Joining. */
 
 static void join(struct muster_rendezvous *rendezvous) {
@@ -1077,6 +1108,10 @@ static void ended(
 
 static void hosting(void *context, int port) {
     struct muster_rendezvous *rendezvous = context;
+    struct rendezvous_member *node = rendezvous->node;
+    if (rendezvous->hosted_port == 0) {
+        rendezvous_diary_host(&node->diary, rendezvous_machine_identity(node->machine));
+    }
     rendezvous->hosted_port = port;
 }
 
@@ -1159,6 +1194,11 @@ enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
         .node = rendezvous->node = rendezvous_member_new(machine, &observer),
     };
     rendezvous->log = (struct log){LOG_LEVEL_DEBUG, write_log, rendezvous};
+    rendezvous->node->diary = (struct rendezvous_diary){
+        .run_id = rendezvous->config.run_id,
+        .record = rendezvous->settings.event != NULL ? write_event : NULL,
+        .context = rendezvous,
+    };
     rendezvous->alarm = event_timer_new(loop, take_alarm, rendezvous);
     rendezvous->soon = event_timer_new(loop, do_soon, rendezvous);
     if (backend != NULL) {
