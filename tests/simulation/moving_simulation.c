@@ -391,6 +391,8 @@ static void a_job_ends_whose_host_is_cut_off_just_then(void **state) {
     (void)state;
     struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, cut_at_the_end);
     assert_true(outcome.told > 0);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_NONE_DELEGATES, cut_at_the_end);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, cut_at_the_end);
 }
 
 static void all_leave_with_one_host(void **state) {

@@ -89,6 +89,18 @@ static void doubts_and_finished_workers_are_marked(void **state) {
     assert_true(bench->record.is_draining);
 }
 
+static void the_record_is_not_closed_for_a_node_that_was_done_in_an_earlier_round(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish close = rendezvous_wish_of(RENDEZVOUS_WISH_CLOSE);
+    close.finished_round = 0;
+    wish(bench, "a", close);
+    assert_false(bench->record.is_closed);
+    close.finished_round = 1;
+    wish(bench, "b", close);
+    assert_true(bench->record.is_closed);
+}
+
 static void the_record_is_closed_for_a_node(void **state) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
@@ -412,6 +424,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(who_leaves_is_taken_out_and_told),
     ON_BENCH(a_failure_is_charged_once_for_several_nodes),
     ON_BENCH(doubts_and_finished_workers_are_marked),
+    ON_BENCH(the_record_is_not_closed_for_a_node_that_was_done_in_an_earlier_round),
     ON_BENCH(the_record_is_closed_for_a_node),
     ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves),
     ON_BENCH(who_wants_to_write_itself_is_let_go),
