@@ -149,6 +149,25 @@ static void a_new_name_is_of_the_same_kind(void **state) {
     assert_int_equal(fixture->view.me.local_id, 9);
 }
 
+static void a_node_finds_itself_in_what_it_has_seen_written_or_been_told_last(void **state) {
+    struct fixture *fixture = *state;
+    struct rendezvous_view *view = &fixture->view;
+    rendezvous_view_see(view, &fixture->record, false);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    (void)rendezvous_state_take_out(
+        rendezvous_view_begin_draft(view), &fixture->record.nodes[0].identity, 1);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    rendezvous_view_adopt_draft(view);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[0]);
+    rendezvous_view_be_told(view, &fixture->record);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    assert_true(rendezvous_view_is_participant(view));
+    (void)rendezvous_state_take_out(rendezvous_view_begin_draft(view), &view->me, 1);
+    rendezvous_view_adopt_draft(view);
+    assert_null(rendezvous_view_self(view));
+    assert_false(rendezvous_view_is_participant(view));
+}
+
 static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
     struct fixture *fixture = *state;
     rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
@@ -175,6 +194,7 @@ static const struct CMUnitTest tests[] = {
     WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
     WITH_VIEW(a_new_name_is_in_no_list),
     WITH_VIEW(a_new_name_is_of_the_same_kind),
+    WITH_VIEW(a_node_finds_itself_in_what_it_has_seen_written_or_been_told_last),
     WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),
 };
 
