@@ -239,6 +239,46 @@ static void a_heartbeat_is_sent_when_it_is_due_and_in_time(void **state) {
     check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
 }
 
+/* The last call, where no participant has begun it. */
+
+static bool call_last(struct scene *scene) {
+    return rendezvous_call_last(
+        &scene->record, scene->context.settings, (struct wall_time){1000000000});
+}
+
+static void nobody_calls_last_in_a_round_with_too_few_or_too_many(void **state) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    assert_false(call_last(scene));
+    place_participant(&scene->record, "a");
+    place_participant(&scene->record, "b");
+    place_participant(&scene->record, "c");
+    assert_false(call_last(scene));
+    assert_false(scene->record.is_complete || scene->record.has_deadline);
+}
+
+static void a_round_with_enough_nodes_has_its_last_call_once(void **state) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    assert_true(call_last(scene));
+    assert_true(scene->record.has_deadline);
+    assert_false(scene->record.is_complete);
+    assert_false(call_last(scene));
+    scene->record.has_deadline = false;
+    scene->record.wanted = 3;
+    assert_false(call_last(scene));
+}
+
+static void a_full_round_needs_no_last_call(void **state) {
+    struct scene *scene = set_scene(state, 2, 2);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    assert_true(call_last(scene));
+    assert_true(scene->record.is_complete);
+    assert_false(call_last(scene));
+}
+
 static const struct CMUnitTest tests[] = {
     SCENE_TEST(a_node_outside_the_round_has_exited_already),
     SCENE_TEST(a_participant_exits_by_leaving),
@@ -265,6 +305,9 @@ static const struct CMUnitTest tests[] = {
     SCENE_TEST(what_is_closed_need_not_be_closed_again),
     SCENE_TEST(any_node_may_close_in_time),
     SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time),
+    SCENE_TEST(nobody_calls_last_in_a_round_with_too_few_or_too_many),
+    SCENE_TEST(a_round_with_enough_nodes_has_its_last_call_once),
+    SCENE_TEST(a_full_round_needs_no_last_call),
 };
 
 UNIT_TESTS(tests)
