@@ -307,7 +307,9 @@ static bool rendezvous_join(struct rendezvous_step *step) {
     context.is_too_late = rendezvous_patience_is_too_late(patience, now);
     struct rendezvous_state *draft = rendezvous_draft_begin(step);
     if (rendezvous_view_is_participant(&machine->view) &&
-        rendezvous_regroup_settle(draft, settings, context.is_late)) {
+        (rendezvous_regroup_settle(draft, settings, context.is_late) ||
+            (!rendezvous_state_has_foreign_participant(draft) &&
+                rendezvous_call_last(draft, settings, step->event->wall_now)))) {
         return rendezvous_draft_write(step, false);
     }
     return take_action(step, rendezvous_decide_join(&context), context.is_late);
