@@ -100,6 +100,8 @@ struct store_limits agent_store_memory_limits(
 struct agent_hosted_store {
     struct event_loop *loop;
     struct agent_hosted_store_settings settings;
+    bool is_local;  /* only this machine reaches it */
+    bool is_warned; /* that everybody does */
     struct store_thread *thread;
     bool is_serving; /* clients; what is told before is of a store that is served no longer */
     bool is_to_serve;
@@ -473,8 +475,19 @@ static void add_own_seeds(const struct agent_hosted_store *store, struct store_s
     text_clear(&value);
 }
 
+/* A store that stands by lets nobody in, and is one of as many as there are nodes. */
+static void warn_if_open(struct agent_hosted_store *store) {
+    struct store_server_settings server = {.is_local = store->is_local, .key = store->settings.key};
+    if (!store->is_warned) {
+        store->is_warned = true;
+        agent_listener_warn(
+            store->settings.config, &server, store_thread_port(store->thread), store->settings.log);
+    }
+}
+
 void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_seeds *seeds_taken,
     void (*done)(void *context), void *context) {
+    warn_if_open(store);
     add_own_seeds(store, seeds_taken);
     begin_change(store, true, done, context);
     store_thread_serve(store->thread, seeds_taken, change_done, store);
@@ -500,8 +513,10 @@ static enum failure_code hosted_store_open_port(struct agent_hosted_store *store
         code = store_thread_start(store->loop, fd, server, &store->thread, failure);
     }
     if (code == FAILURE_NONE) {
-        agent_listener_warn(
-            settings->config, server, store_thread_port(store->thread), settings->log);
+        store->is_local = server->is_local;
+        if (!settings->stands_by) {
+            warn_if_open(store);
+        }
         agent_listener_warn_of_limit(settings->config,
             rendezvous_backend_connections_needed(settings->config->dynamic.settings.delegates),
             settings->log);
