@@ -112,6 +112,31 @@ struct muster_rendezvous_backend {
 #define MUSTER_RENDEZVOUS_BACKEND                                                                  \
     { sizeof(struct muster_rendezvous_backend), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
+/* NodeState. */
+enum muster_rendezvous_node_state {
+    MUSTER_RENDEZVOUS_NODE_INIT = 0,
+    MUSTER_RENDEZVOUS_NODE_RUNNING = 1,
+    MUSTER_RENDEZVOUS_NODE_SUCCEEDED = 2,
+    MUSTER_RENDEZVOUS_NODE_FAILED = 3
+};
+
+/* A step of this node: RdzvEvent in torch/distributed/elastic/events/api.py, with the names and
+ * messages of its handler. Borrowed for the callback; texts are UTF-8, and never NULL. Fields may
+ * be added at the end. */
+struct muster_rendezvous_event {
+    const char *name; /* "dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous" */
+    const char *run_id;
+    const char *message;
+    const char *hostname; /* the address of this node */
+    int64_t pid;
+    enum muster_rendezvous_node_state node_state;
+    const char *master_endpoint; /* "": TorchElastic's nodes never fill it in */
+    int rank;                    /* of this node; -1: it has none yet */
+    int has_local_id;
+    int64_t local_id;        /* of this node */
+    const char *error_trace; /* why it has failed, or "" */
+};
+
 /* Begin with MUSTER_RENDEZVOUS_SETTINGS; zero and NULL stand for the default. */
 struct muster_rendezvous_settings {
     size_t size;          /* of this struct */
@@ -152,11 +177,13 @@ struct muster_rendezvous_settings {
      * TORCH_DISABLE_SHARE_RDZV_TCP_STORE is 1: use_agent_store. Workers are then to be told
      * TORCHELASTIC_USE_AGENT_STORE=True. */
     int use_agent_store;
+    /* Since 0.3: what this node does in the rendezvous, step by step. May be NULL. */
+    void (*event)(void *context, const struct muster_rendezvous_event *event);
 };
 #define MUSTER_RENDEZVOUS_SETTINGS                                                                 \
     {                                                                                              \
         sizeof(struct muster_rendezvous_settings), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0                                                                          \
+            0, 0, 0, 0, 0, 0                                                                       \
     }
 
 /* Where this node is in its round: RendezvousInfo. It belongs to the rendezvous, and is good until

@@ -198,6 +198,26 @@ enum muster_error muster_store_queue_pop(struct muster_store *store, const char 
 enum muster_error muster_store_queue_len(struct muster_store *store, const char *key,
     int64_t *out_length, struct muster_failure *failure);
 
+/* Since 0.3: several processes with one store, of `world_size` and at most
+ * MUSTER_STORE_KEYS_MAXIMUM: torch/distributed/elastic/utils/store.py, under its keys, so that its
+ * programs may take part. Each prefix is of use once. `timeout` as in muster_store_wait. */
+
+/* barrier: waits until `world_size` processes have called it. */
+enum muster_error muster_store_barrier(struct muster_store *store, int world_size,
+    const char *key_prefix, double timeout, struct muster_failure *failure);
+
+/* get_all: waits for the keys `prefix`0, `prefix`1 and so on. `out_values` has room for
+ * `world_size`; the caller clears each. The process of rank 0 also waits until all others have
+ * done the same, since it may be the one that serves. */
+enum muster_error muster_store_get_all(struct muster_store *store, int rank, const char *prefix,
+    int world_size, double timeout, struct muster_bytes *out_values,
+    struct muster_failure *failure);
+
+/* synchronize: the same, and sets this process's value first. */
+enum muster_error muster_store_synchronize(struct muster_store *store, const void *data,
+    size_t length, int rank, int world_size, const char *key_prefix, double timeout,
+    struct muster_bytes *out_values, struct muster_failure *failure);
+
 /* Requests that are not waited for. */
 
 /* The fields that a request uses; the others are zero. */

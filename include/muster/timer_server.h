@@ -104,15 +104,6 @@ enum muster_error muster_timer_server_process(
 enum muster_error muster_timer_server_clear(
     struct muster_timer_server *server, long pid, struct muster_failure *failure);
 
-/* When nothing was overdue last: get_last_progress_time. It is now as long as the server is
- * processed in time; it stands still while a process cannot be ended. */
-enum muster_error muster_timer_server_last_progress_time(
-    const struct muster_timer_server *server, double *out_time, struct muster_failure *failure);
-
-/* How many timers are held. */
-enum muster_error muster_timer_server_count(
-    const struct muster_timer_server *server, size_t *out_count, struct muster_failure *failure);
-
 /* A timer that is held: FileTimerRequest. Borrowed for the callback. Fields may be added at the
  * end. */
 struct muster_timer_request {
@@ -122,6 +113,35 @@ struct muster_timer_request {
     int signal;       /* 0: the process gets none */
     const char *json; /* the line that would acquire it, without its newline: to_json */
 };
+
+/* Since 0.3. Takes a timer as if its process had asked for it: register_timers. An expiration below
+ * 0 releases it. `signal` 0: the process gets none. What the server would refuse to the process is
+ * refused here, with a line in the log: no error. The server has to serve: else MUSTER_ERROR_STATE.
+ * MUSTER_ERROR_INVALID for a process that cannot be, an expiration that is no number, and a signal
+ * that is none; MUSTER_ERROR_LIMIT for a scope of more than 4096 bytes, and for an expiration after
+ * the year 2262. */
+enum muster_error muster_timer_server_register(struct muster_timer_server *server, long pid,
+    const char *scope, double expiration, int signal, struct muster_failure *failure);
+
+/* Since 0.3. Calls `visit` for each timer that the server holds and whose expiration is not after
+ * `deadline`: get_expired_timers. Those that are due are ended by muster_timer_server_process and
+ * not here. Those of a server that is freed by the callback are called no more. */
+enum muster_error muster_timer_server_each_expired(struct muster_timer_server *server,
+    double deadline, void (*visit)(void *context, const struct muster_timer_request *timer),
+    void *context, struct muster_failure *failure);
+
+/* Since 0.3. 1 when there is such a process, which may have ended without having been waited for,
+ * else 0, and for what is no process: is_process_running. */
+int muster_timer_is_process_running(long pid);
+
+/* When nothing was overdue last: get_last_progress_time. It is now as long as the server is
+ * processed in time; it stands still while a process cannot be ended. */
+enum muster_error muster_timer_server_last_progress_time(
+    const struct muster_timer_server *server, double *out_time, struct muster_failure *failure);
+
+/* How many timers are held. */
+enum muster_error muster_timer_server_count(
+    const struct muster_timer_server *server, size_t *out_count, struct muster_failure *failure);
 
 /* Calls `visit` for each timer that the server of the FIFO `path` holds: that of an agent, of
  * `muster timer serve`, or of another program of this user. Waits for the server, at most ten

@@ -14,7 +14,7 @@ import os
 from datetime import timedelta
 
 from muster import store as muster_store
-from muster.rendezvous_api import RendezvousStoreInfo
+from muster.rendezvous_api import RendezvousHandler, RendezvousStoreInfo
 from muster.rendezvous_node import Rendezvous
 
 SAID_WITHIN = timedelta(seconds=5)
@@ -85,15 +85,16 @@ def _is_said(store):
         return False
 
 
-class DynamicRendezvousHandler:
-    """One node. `store` is the program's, Muster's or PyTorch's; None: the rounds have none."""
+class DynamicRendezvousHandler(RendezvousHandler):
+    """One node. `store` is the program's, Muster's or PyTorch's; None: the rounds have none. `on_event` is called with an
+    RdzvEvent for each step of the node, which TorchElastic's handler records (events.record_rdzv_event)."""
 
-    def __init__(self, settings, backend, store, local_addr=None):
+    def __init__(self, settings, backend, store, local_addr=None, on_event=None):
         self._settings, self._backend, self._store, self._local_addr = settings, backend, store, local_addr
         self._server = self._bootstrap = None
         timeout = settings.timeout
         self._node = Rendezvous(
-            settings.run_id, None, settings.min_nodes, settings.max_nodes, local_addr=local_addr, backend=backend,
+            settings.run_id, None, settings.min_nodes, settings.max_nodes, local_addr=local_addr, backend=backend, on_event=on_event,
             join_timeout=timeout.join.total_seconds(), last_call_timeout=timeout.last_call.total_seconds(),
             close_timeout=timeout.close.total_seconds(),
             keep_alive_interval=settings.keep_alive_interval.total_seconds(),
@@ -101,10 +102,10 @@ class DynamicRendezvousHandler:
 
     @classmethod
     def from_backend(cls, run_id, store, backend, min_nodes, max_nodes, local_addr=None, timeout=None, keep_alive_interval=5,
-                     keep_alive_max_attempt=3):
+                     keep_alive_max_attempt=3, on_event=None):
         settings = RendezvousSettings(run_id, min_nodes, max_nodes, timeout or RendezvousTimeout(),
                                       timedelta(seconds=keep_alive_interval), keep_alive_max_attempt)
-        return cls(settings, backend, store, local_addr)
+        return cls(settings, backend, store, local_addr, on_event)
 
     @property
     def settings(self):

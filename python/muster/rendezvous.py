@@ -4,15 +4,18 @@
 from muster.c10d_rendezvous_backend import C10dRendezvousBackend, create_backend
 from muster.dynamic_rendezvous import DynamicRendezvousHandler, RendezvousSettings, RendezvousTimeout, create_handler
 from muster.rendezvous_api import (
-    RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError, RendezvousParameters,
-    RendezvousStateError, RendezvousStoreInfo, RendezvousTimeoutError,
+    RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError, RendezvousHandler,
+    RendezvousHandlerRegistry, RendezvousParameters, RendezvousStateError, RendezvousStoreInfo, RendezvousTimeoutError,
+    rendezvous_handler_registry,
 )  # fmt: skip
 from muster.rendezvous_backend import RendezvousBackend
-from muster.rendezvous_node import Rendezvous, RendezvousInfo
+from muster.rendezvous_node import NodeState, RdzvEvent, Rendezvous, RendezvousInfo
+from muster.rendezvous_registry import StaticTCPRendezvous, get_rendezvous_handler
 
 __all__ = [
-    "C10dRendezvousBackend", "DynamicRendezvousHandler", "Rendezvous", "RendezvousBackend", "RendezvousClosedError",
-    "RendezvousConnectionError", "RendezvousError", "RendezvousGracefulExitError", "RendezvousInfo", "RendezvousParameters",
+    "C10dRendezvousBackend", "DynamicRendezvousHandler", "NodeState", "RdzvEvent", "Rendezvous", "RendezvousBackend", "RendezvousClosedError",
+    "RendezvousConnectionError", "RendezvousError", "RendezvousGracefulExitError", "RendezvousHandler",
+    "RendezvousHandlerRegistry", "RendezvousInfo", "RendezvousParameters",
     "RendezvousSettings", "RendezvousStateError", "RendezvousStoreInfo", "RendezvousTimeout", "RendezvousTimeoutError",
-    "create_backend", "create_handler",
+    "StaticTCPRendezvous", "create_backend", "create_handler", "get_rendezvous_handler", "rendezvous_handler_registry",
 ]  # fmt: skip

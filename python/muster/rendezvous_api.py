@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all that takes part in a rendezvous shares: torch/distributed/elastic/rendezvous/api.py, without PyTorch."""
 
+import abc
 import collections
 import socket
 
@@ -85,3 +86,69 @@ class RendezvousParameters:
         except ValueError as wrong:
             raise ValueError(
                 f"The rendezvous configuration option '{key}' does not represent a valid integer value.") from wrong
+
+
+class RendezvousHandler(abc.ABC):
+    """A node's part in a rendezvous. What takes part may be of any class that has these."""
+
+    @abc.abstractmethod
+    def get_backend(self):
+        """The name of the backend."""
+
+    @property
+    def use_agent_store(self):
+        """Whether there is a store for the workers at the place of `bootstrap_store_info`, as long as the handler lives."""
+        return False
+
+    @abc.abstractmethod
+    def next_rendezvous(self):
+        """Waits for a round with this node, and returns its RendezvousInfo. Raises a RendezvousError."""
+
+    @abc.abstractmethod
+    def is_closed(self):
+        """Whether no round will follow, as far as is known."""
+
+    @abc.abstractmethod
+    def set_closed(self):
+        """No round is to follow."""
+
+    @abc.abstractmethod
+    def num_nodes_waiting(self):
+        """How many nodes wait for the next round."""
+
+    @abc.abstractmethod
+    def get_run_id(self):
+        """The name of the job."""
+
+    @abc.abstractmethod
+    def shutdown(self):
+        """Lets go of all that the rendezvous has. Whether that went well."""
+
+
+class RendezvousHandlerRegistry:
+    """How a handler is made for the name of a backend."""
+
+    def __init__(self):
+        self._registry = {}
+
+    def register(self, backend, creator):
+        """`creator` makes a handler of RendezvousParameters."""
+        if not backend:
+            raise ValueError("The rendezvous backend name must be a non-empty string.")
+        known = self._registry.setdefault(backend, creator)
+        if known != creator:
+            raise ValueError(f"The rendezvous backend '{backend}' cannot be registered with '{creator}' as it is already registered "
+                             f"with '{known}'.")
+
+    def create_handler(self, params):
+        if params.backend not in self._registry:
+            raise ValueError(f"The rendezvous backend '{params.backend}' is not registered. Did you forget to call `register`?")
+        handler = self._registry[params.backend](params)
+        if handler.get_backend() != params.backend:
+            raise RuntimeError(f"The rendezvous backend '{handler.get_backend()}' does not match the requested backend "
+                               f"'{params.backend}'.")
+        return handler
+
+
+# That of muster.rendezvous_registry.get_rendezvous_handler.
+rendezvous_handler_registry = RendezvousHandlerRegistry()

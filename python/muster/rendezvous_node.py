@@ -10,10 +10,14 @@ A thread keeps the node alive, and learns at once when another one has come or g
 
 import collections
 import ctypes
+import dataclasses
+import enum
+import json
 import logging
 import os
 import select
 import threading
+from typing import Optional
 
 from muster import library as muster_library
 from muster.library import Failure, error_of, raising, text_of
@@ -55,6 +59,54 @@ _LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ct
 _DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Info))
 
 
+class _Event(ctypes.Structure):
+    """struct muster_rendezvous_event."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("run_id", ctypes.c_char_p), ("message", ctypes.c_char_p), ("hostname", ctypes.c_char_p),
+        ("pid", ctypes.c_int64), ("node_state", ctypes.c_int), ("master_endpoint", ctypes.c_char_p), ("rank", ctypes.c_int),
+        ("has_local_id", ctypes.c_int), ("local_id", ctypes.c_int64), ("error_trace", ctypes.c_char_p),
+    ]  # fmt: skip
+
+
+_EVENT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Event))
+
+
+class NodeState(str, enum.Enum):
+    """In which state a node was when it has recorded an event."""
+
+    INIT = "INIT"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+
+@dataclasses.dataclass
+class RdzvEvent:
+    """A step of a node, with the members of TorchElastic's class of this name."""
+
+    name: str
+    run_id: str
+    message: str
+    hostname: str
+    pid: int
+    node_state: NodeState
+    master_endpoint: str = ""
+    rank: Optional[int] = None
+    local_id: Optional[int] = None
+    error_trace: str = ""
+
+    def serialize(self):
+        return json.dumps(dataclasses.asdict(self))
+
+
+def _event_of(event):
+    return RdzvEvent(
+        _text(event.name), _text(event.run_id), _text(event.message), _text(event.hostname), event.pid,
+        list(NodeState)[event.node_state], _text(event.master_endpoint), event.rank if event.rank >= 0 else None,
+        event.local_id if event.has_local_id else None, _text(event.error_trace))
+
+
 class _Settings(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t), ("run_id", ctypes.c_char_p), ("endpoint", ctypes.c_char_p),
@@ -64,7 +116,7 @@ class _Settings(ctypes.Structure):
         ("keep_alive_max_attempt", ctypes.c_int), ("is_host", ctypes.c_int), ("token_file", ctypes.c_char_p),
         ("linger_timeout", ctypes.c_double), ("is_torchrun", ctypes.c_int), ("master_addr", ctypes.c_char_p),
         ("master_port", ctypes.c_int), ("round_over", _ROUND_OVER), ("log", _LOG), ("context", ctypes.c_void_p),
-        ("use_agent_store", ctypes.c_int),
+        ("use_agent_store", ctypes.c_int), ("event", _EVENT),
     ]  # fmt: skip
 
 
@@ -93,10 +145,11 @@ def _text(bytes_or_none):
 
 
 class Rendezvous:
-    """The settings are those of struct muster_rendezvous_settings, where they say what they mean."""
+    """The settings are those of struct muster_rendezvous_settings, where they say what they mean. `on_event` is called with an
+    RdzvEvent for each step of the node; it must not call the rendezvous."""
 
     def __init__(self, run_id, endpoint=None, min_nodes=1, max_nodes=0, local_addr=None, is_host=None, token_file=None,
-                 is_torchrun=False, linger_timeout=0.0, backend=None, use_agent_store=False, **timeouts):
+                 is_torchrun=False, linger_timeout=0.0, backend=None, use_agent_store=False, on_event=None, **timeouts):
         self._library, self._handle, self._thread = _library(), _HANDLE(), None
         self._lock, self._process, self._is_ending = threading.Lock(), os.getpid(), False
         self._callbacks = [_LOG(_log)]  # the library calls them as long as it lives
@@ -111,6 +164,10 @@ class Rendezvous:
             is_host=0 if is_host is None else 1 if is_host else -1, log=self._callbacks[0],
             local_addr=text_of("local_addr", local_addr) if local_addr else None,
             token_file=text_of("token_file", os.fspath(token_file)) if token_file else None, **timeouts)
+        if on_event is not None:
+            self._on_event = on_event
+            self._callbacks.append(_EVENT(self._take_event))
+            settings.event = self._callbacks[1]
         failure = Failure()
         self._check(self._library.muster_rendezvous_new(settings, self._handle, failure), failure)
 
@@ -118,6 +175,12 @@ class Rendezvous:
     def _check(code, failure):
         if code != muster_library.OK:
             raise error_of(code, failure.text(), _KINDS)
+
+    def _take_event(self, _context, pointer):
+        try:
+            self._on_event(_event_of(pointer.contents))
+        except Exception:
+            logger.exception("what is called with the rendezvous's events has failed")
 
     def _call(self, function, *arguments):
         failure = Failure()
@@ -138,7 +201,7 @@ class Rendezvous:
             ended.set()
 
         callback = _DONE(done)
-        self._callbacks[1:] = [callback]
+        self._asked = callback
         self._call(self._library.muster_rendezvous_submit_next, callback, None)
         self._keep_alive()
         ended.wait()

@@ -8,6 +8,7 @@ FileTimerServer, or muster.timer_server.
 
 Nothing here needs libmuster."""
 
+import abc
 import contextlib
 import json
 import os
@@ -23,6 +24,18 @@ OPENING_SECONDS = 1.0
 OPENING_PAUSE_SECONDS = 0.01
 # How long a request waits for room in a FIFO that is full.
 ROOM_SECONDS = 5.0
+
+
+class TimerClient(abc.ABC):
+    """Asks for timers of this process. What expires() is given may be of any class that has these."""
+
+    @abc.abstractmethod
+    def acquire(self, scope_id, expiration_time):
+        """Asks for a timer of this scope, which expires at this time (as time.time())."""
+
+    @abc.abstractmethod
+    def release(self, scope_id):
+        """The timer of this scope is over."""
 
 
 class FileTimerRequest:
@@ -53,7 +66,7 @@ class FileTimerRequest:
                            "expiration_time": self.expiration_time, "signal": self.signal})  # fmt: skip
 
 
-class FileTimerClient:
+class FileTimerClient(TimerClient):
     """Asks the server at this FIFO. `signal` is what ends this process; zero or less: nothing."""
 
     def __init__(self, file_path, signal=signal.SIGKILL):

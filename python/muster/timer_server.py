@@ -45,6 +45,16 @@ class _Settings(ctypes.Structure):
     ]  # fmt: skip
 
 
+class _Request(ctypes.Structure):
+    """struct muster_timer_request."""
+
+    _fields_ = [
+        ("pid", ctypes.c_long), ("scope", ctypes.c_char_p), ("expiration", ctypes.c_double), ("signal", ctypes.c_int),
+        ("json", ctypes.c_char_p),
+    ]  # fmt: skip
+
+
+_VISIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Request))
 _HANDLE = ctypes.c_void_p
 _FAILURE = ctypes.POINTER(Failure)
 
@@ -57,25 +67,30 @@ def _library():
         "muster_timer_server_process": [_HANDLE, _FAILURE],
         "muster_timer_server_clear": [_HANDLE, ctypes.c_long, _FAILURE],
         "muster_timer_server_last_progress_time": [_HANDLE, ctypes.POINTER(ctypes.c_double), _FAILURE],
+        "muster_timer_server_register": [_HANDLE, ctypes.c_long, ctypes.c_char_p, ctypes.c_double, ctypes.c_int, _FAILURE],
+        "muster_timer_server_each_expired": [_HANDLE, ctypes.c_double, _VISIT, ctypes.c_void_p, _FAILURE],
         "muster_timer_server_count": [_HANDLE, ctypes.POINTER(ctypes.c_size_t), _FAILURE],
     }
     declared = {name: (ctypes.c_int, arguments) for name, arguments in with_server.items()}
     declared["muster_timer_server_free"] = (None, [_HANDLE])
     declared["muster_timer_server_fd"] = (ctypes.c_int, [_HANDLE])
+    declared["muster_timer_is_process_running"] = (ctypes.c_int, [ctypes.c_long])
     return muster_library.functions(declared)
 
 
 class FileTimerServer:
     """`log_event(name, request)` is called with "watchdog started", "timer expired", "kill worker process" and "watchdog
-    stopped"; the request is None of the first and the last. `max_interval` is there for PyTorch's programs, and says
-    nothing: there is no interval. `may_ask(pid)` says whether a process may have timers (default: those of this user but
-    this one). `kill(pid, signal)` ends a process and says whether that was done (default: sends the signal to it).
+    stopped"; the request is None of the first and the last. The lines of the log name `run_id`. `max_interval` is there for
+    PyTorch's programs, and says nothing: there is no interval. `may_ask(pid)` says whether a process may have timers (default:
+    those of this user but this one). `kill(pid, signal)` ends a process and says whether that was done (default: sends the
+    signal to it).
 
     Callbacks come from the server's thread, and from start() and stop()."""
 
     def __init__(self, file_path, run_id="", max_interval=10, daemon=True, log_event=None, may_ask=None, kill=None):
         self._library, self._handle, self._failure = _library(), _HANDLE(), Failure()
         self._file_path, self._daemon = os.fspath(file_path), daemon
+        self._prefix = f"run_id={run_id}: " if run_id else ""
         self._log_event, self._may_ask, self._kill = log_event, may_ask, kill
         self._lock = threading.RLock()  # in C, one thread at a time
         self._thread, self._last_progress_time = None, time.time()
@@ -122,6 +137,32 @@ class FileTimerServer:
         with self._lock:
             for pid in worker_pids:
                 self._call("clear", pid)
+
+    def register_timers(self, timer_requests):
+        """Takes these FileTimerRequests as if their processes had asked. A negative expiration releases the timer. A process
+        that would get none gets none here."""
+        with self._lock:
+            for request in timer_requests:
+                expiration = request.expiration_time if request.expiration_time < float("inf") else -1.0  # it never comes
+                self._call("register", request.worker_pid, text_of("the scope", request.scope_id), expiration,
+                           max(0, request.signal))
+
+    def get_expired_timers(self, deadline):
+        """{pid: [FileTimerRequest]} of the timers held that have expired by this time, in seconds since 1970."""
+        found = {}
+
+        def visit(_context, pointer):
+            timer = pointer.contents
+            request = FileTimerRequest(timer.pid, timer.scope.decode("utf-8", "replace"), timer.expiration, timer.signal)
+            found.setdefault(timer.pid, []).append(request)
+
+        with self._lock:
+            self._call("each_expired", deadline, _VISIT(visit), None)
+        return found
+
+    @staticmethod
+    def is_process_running(pid):
+        return bool(_library().muster_timer_is_process_running(pid))
 
     def timer_count(self):
         """How many timers are held."""
@@ -192,7 +233,7 @@ class FileTimerServer:
         return 1 if self._safely(self._kill, pid, number) else 0
 
     def _take_log(self, _context, level, _origin, message):
-        self._safely(logger.log, level, "%s", message.decode("utf-8", "replace"))
+        self._safely(logger.log, level, "%s%s", self._prefix, message.decode("utf-8", "replace"))
 
     def _take_event(self, _context, pointer):
         event = pointer.contents

@@ -431,10 +431,13 @@ static bool ask_who_is_unready(void *context) {
     return agent_rendezvous_look_for_unready(agent->rendezvous);
 }
 
-/* The name of a job that has a world is right, and its spare nodes wait for nobody. */
+/* The name of a job that has a world is right, and its spare nodes wait for nobody. Fixed nodes
+ * have no record, and no neighbours there. */
 static void has_waited(void *context) {
-    const struct agent *agent = context;
-    if (!seen_record(context)->is_complete) {
+    struct agent *agent = context;
+    agent_voice_wait(&agent->voice);
+    if (agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
+        !seen_record(context)->is_complete) {
         agent_rendezvous_look_for_neighbours(agent->rendezvous);
     }
 }
@@ -457,9 +460,9 @@ static void tell_while_joining(struct agent *agent) {
         .in_round = is_in_round,
         .context = agent,
         .obstacle = write_obstacle,
+        .waited = has_waited,
     };
-    if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
-        settings.waited = has_waited;
+    if (kind == MEMBERSHIP_CHANGING) {
         settings.ask_before = ask_who_is_unready;
         settings.admission = describe_admission;
         settings.ended = waits_no_longer;
@@ -503,7 +506,25 @@ static bool warm_standby(void *context, struct slice list_text) {
     return agent_standby_invite(agent->standby, list_text);
 }
 
+static void hear_words(void *context, struct slice words) {
+    struct agent *agent = context;
+    agent_voice_hear(&agent->voice, words);
+}
+
+static void say_for_all(struct agent *agent) {
+    struct text name = {0};
+    if (agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED) {
+        text_append_format(&name, "%d", agent->config->node_rank); /* its one name there */
+    } else {
+        node_identity_write(&agent->node_settings.node.rendezvous.identity, &name);
+    }
+    agent->said = (struct agent_said){
+        agent_voice_write_words(&agent->voice, text_string(&name)), hear_words, agent};
+    text_clear(&name);
+}
+
 static enum failure_code open_rendezvous(struct agent *agent, struct failure *failure) {
+    say_for_all(agent);
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
@@ -521,6 +542,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .recorded_context = agent,
         .warm = warm_standby,
         .warm_context = agent,
+        .said = agent->said.text != NULL ? &agent->said : NULL,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
@@ -627,12 +649,6 @@ static void warn_about_files(const struct agent *agent) {
     }
 }
 
-static void warn_of_misfits(const struct agent *agent) {
-    for (size_t i = 0; i < agent->preparation.warnings.count; i++) {
-        log_warning(agent->log, "%s", agent->preparation.warnings.items[i]);
-    }
-}
-
 static void tell_of_disk(void *context, const char *what) {
     const struct agent *agent = context;
     log_warning(agent->log, "waiting for %s: its disk does not answer", what);
@@ -721,9 +737,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = make_node(agent, failure);
     }
     if (code == FAILURE_NONE) {
-        warn_of_misfits(agent);
         warn_about_files(agent);
-        agent_voice_count(&agent->voice, agent->preparation.worker_count);
+        agent_voice_count(
+            &agent->voice, agent->preparation.worker_count, &agent->preparation.warnings);
         tell_while_joining(agent);
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
@@ -825,6 +841,7 @@ static void tear_down(struct agent *agent) {
     node_machine_free(agent->node);
     agent_node_settings_clear(&agent->node_settings);
     agent_preparation_clear(&agent->preparation);
+    agent_voice_clear(&agent->voice);
     free(agent->trouble);
 }
 

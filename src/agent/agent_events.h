@@ -91,6 +91,7 @@ struct agent {
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct last_words *last_words;
     struct agent_voice voice;
+    struct agent_said said; /* by it */
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */

@@ -14,6 +14,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_step.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
@@ -61,6 +62,7 @@ struct queued {
 struct rendezvous_member {
     struct rendezvous_machine *machine;
     struct rendezvous_member_observer observer;
+    struct rendezvous_diary diary;
     struct queued *first;
     struct queued **end;
     bool is_taking;
@@ -101,6 +103,7 @@ static void rendezvous_member_free(struct rendezvous_member *node) {
         drop_first(node);
     }
     rendezvous_machine_free(node->machine);
+    rendezvous_diary_clear(&node->diary);
     free(node);
 }
 
@@ -150,8 +153,10 @@ static void tell(struct rendezvous_member *node, const struct rendezvous_effect 
 
 static void step(struct rendezvous_member *node, const struct rendezvous_event *event) {
     struct rendezvous_effects effects;
+    rendezvous_diary_take(&node->diary, node->machine, event);
     rendezvous_machine_step(node->machine, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
+        rendezvous_diary_follow(&node->diary, node->machine, &effects.items[i]);
         tell(node, &effects.items[i], event->kind);
     }
 }
@@ -168,7 +173,8 @@ static void close_if_connected(struct rendezvous_member *node) {
 
 /* A glance. Until the node asks for a round its machine is told of nothing. */
 
-static void end_glance(struct rendezvous_member *node, enum muster_error error, const char *reason) {
+static void end_glance(
+    struct rendezvous_member *node, enum muster_error error, const char *reason) {
     struct rendezvous_glance *glance = &node->glance;
     if (glance->phase == RENDEZVOUS_GLANCE_NONE) {
         return;
@@ -184,8 +190,8 @@ static void take_glance(struct rendezvous_member *node, const struct rendezvous_
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED &&
         glance->phase == RENDEZVOUS_GLANCE_CONNECTING) {
         glance->phase = RENDEZVOUS_GLANCE_READING;
-        node->observer.perform(node->observer.context,
-            &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH});
+        node->observer.perform(
+            node->observer.context, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FETCH});
     } else if (event->kind == RENDEZVOUS_EVENT_RECORD) {
         glance->is_closed = event->state != NULL && event->state->is_closed;
         glance->waiting = event->state == NULL ? 0 : rendezvous_state_waiting(event->state);
@@ -831,6 +837,32 @@ static void write_log(
     }
 }
 
+static void write_event(void *context, const struct event_rendezvous *record) {
+    static const enum muster_rendezvous_node_state states[] = {
+        [EVENT_NODE_INIT] = MUSTER_RENDEZVOUS_NODE_INIT,
+        [EVENT_NODE_RUNNING] = MUSTER_RENDEZVOUS_NODE_RUNNING,
+        [EVENT_NODE_SUCCEEDED] = MUSTER_RENDEZVOUS_NODE_SUCCEEDED,
+        [EVENT_NODE_FAILED] = MUSTER_RENDEZVOUS_NODE_FAILED,
+    };
+    const struct muster_rendezvous *rendezvous = context;
+    const struct muster_rendezvous_event event = {
+        .name = record->name,
+        .run_id = record->run_id,
+        .message = record->message,
+        .hostname = record->host_name,
+        .pid = record->pid,
+        .node_state = states[record->state],
+        .master_endpoint = "",
+        .rank = record->has_rank ? record->rank : -1,
+        .has_local_id = record->has_local_id,
+        .local_id = record->has_local_id ? record->local_id : 0,
+        .error_trace = record->trouble,
+    };
+    if (!rendezvous->is_freed) {
+        rendezvous->settings.event(rendezvous->settings.context, &event);
+    }
+}
+
 /* Joining. */
 
 static void join(struct muster_rendezvous *rendezvous) {
@@ -859,16 +891,14 @@ static void join_next(struct muster_rendezvous *rendezvous) {
 /* Of a node that has not asked for a round. */
 static void glance(struct muster_rendezvous *rendezvous) {
     struct rendezvous_glance *glance = &rendezvous->node->glance;
-    struct instant deadline =
-        instant_after(clock_now(), rendezvous->config.dynamic.read_timeout);
+    struct instant deadline = instant_after(clock_now(), rendezvous->config.dynamic.read_timeout);
     *glance = (struct rendezvous_glance){.phase = RENDEZVOUS_GLANCE_READING};
     if (rendezvous->endpoint == NULL) {
         rendezvous_own_backend_glance(rendezvous->own);
     } else {
         glance->phase = RENDEZVOUS_GLANCE_CONNECTING;
         rendezvous_endpoint_perform(rendezvous->endpoint,
-            &(struct rendezvous_effect){
-                .kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+            &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
     }
 }
 
@@ -1078,6 +1108,10 @@ static void ended(
 
 static void hosting(void *context, int port) {
     struct muster_rendezvous *rendezvous = context;
+    struct rendezvous_member *node = rendezvous->node;
+    if (rendezvous->hosted_port == 0) {
+        rendezvous_diary_host(&node->diary, rendezvous_machine_identity(node->machine));
+    }
     rendezvous->hosted_port = port;
 }
 
@@ -1160,6 +1194,11 @@ enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
         .node = rendezvous->node = rendezvous_member_new(machine, &observer),
     };
     rendezvous->log = (struct log){LOG_LEVEL_DEBUG, write_log, rendezvous};
+    rendezvous->node->diary = (struct rendezvous_diary){
+        .run_id = rendezvous->config.run_id,
+        .record = rendezvous->settings.event != NULL ? write_event : NULL,
+        .context = rendezvous,
+    };
     rendezvous->alarm = event_timer_new(loop, take_alarm, rendezvous);
     rendezvous->soon = event_timer_new(loop, do_soon, rendezvous);
     if (backend != NULL) {

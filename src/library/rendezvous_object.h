@@ -63,16 +63,16 @@ struct muster_rendezvous {
     struct muster_rendezvous_info info;
     struct text node_name;
     struct text prefix;
-    char *met_at;        /* info.master_addr */
+    char *met_at;                              /* info.master_addr */
     struct muster_store_server *workers_store; /* which this node serves, or NULL */
-    bool is_next_asked;  /* by the program: done soon */
-    bool is_close_asked; /* the same */
-    bool is_joining;     /* the machine was asked for a round */
-    bool has_world;      /* the node is in the round of `info`, … */
-    bool is_met;         /* which is complete, … */
-    bool is_told;        /* and the program knows it */
-    bool is_round_over;  /* and the next one was not asked for */
-    bool is_over;        /* its part; `end` says how */
+    bool is_next_asked;                        /* by the program: done soon */
+    bool is_close_asked;                       /* the same */
+    bool is_joining;                           /* the machine was asked for a round */
+    bool has_world;                            /* the node is in the round of `info`, … */
+    bool is_met;                               /* which is complete, … */
+    bool is_told;                              /* and the program knows it */
+    bool is_round_over;                        /* and the next one was not asked for */
+    bool is_over;                              /* its part; `end` says how */
     struct muster_failure end;
     bool has_left;
     bool is_shut_down;

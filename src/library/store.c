@@ -879,3 +879,112 @@ enum muster_error muster_store_process(struct muster_store *store, struct muster
     }
     return error;
 }
+
+/* Several processes with one store. */
+
+/* What nobody reads. */
+#define SOME_VALUE "<val_ignored>"
+
+static enum muster_error check_meeting(int rank, int world_size, const char *prefix,
+    double timeout, struct muster_failure *failure) {
+    if (prefix == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no prefix of the keys");
+    }
+    if (strnlen(prefix, MUSTER_STORE_KEY_MAXIMUM + 1) > MUSTER_STORE_KEY_MAXIMUM) {
+        return library_fail(failure, MUSTER_ERROR_LIMIT, "the prefix is longer than %d bytes",
+            MUSTER_STORE_KEY_MAXIMUM);
+    }
+    if (world_size < 1 || world_size > MUSTER_STORE_KEYS_MAXIMUM) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "world_size is %d; 1 to %d processes are possible", world_size,
+            MUSTER_STORE_KEYS_MAXIMUM);
+    }
+    if (rank < 0 || rank >= world_size) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "rank is %d; with a world_size of %d there are 0 to %d", rank, world_size,
+            world_size - 1);
+    }
+    return isnan(timeout)
+               ? library_fail(failure, MUSTER_ERROR_INVALID, "the time limit is no number")
+               : MUSTER_OK;
+}
+
+/* Comes to the barrier, and waits there if it is to. */
+static enum muster_error meet(struct muster_store *store, int world_size, const char *prefix,
+    bool waits, double timeout, struct muster_failure *failure) {
+    int64_t count = 0;
+    char *members = text_format("%s/num_members", prefix);
+    char *last = text_format("%s/last_member", prefix);
+    const char *const keys[] = {last};
+    enum muster_error error = muster_store_add(store, members, 1, &count, failure);
+    if (error == MUSTER_OK && count == world_size) {
+        error = muster_store_set(store, last, SOME_VALUE, strlen(SOME_VALUE), failure);
+    }
+    if (error == MUSTER_OK && waits) {
+        error = muster_store_wait(store, keys, 1, timeout, failure);
+    }
+    free(members);
+    free(last);
+    return error;
+}
+
+enum muster_error muster_store_barrier(struct muster_store *store, int world_size,
+    const char *key_prefix, double timeout, struct muster_failure *failure) {
+    enum muster_error error = check_meeting(0, world_size, key_prefix, timeout, failure);
+    return error != MUSTER_OK ? error : meet(store, world_size, key_prefix, true, timeout, failure);
+}
+
+static enum muster_error get_each(struct muster_store *store, const char *prefix, int count,
+    double timeout, struct muster_bytes *out_values, struct muster_failure *failure) {
+    struct text_list keys = {0};
+    struct wanted wanted = {.values = out_values, .count = (size_t)count};
+    for (int i = 0; i < count; i++) {
+        text_list_add_taken(&keys, text_format("%s%d", prefix, i));
+    }
+    struct muster_store_request request =
+        about_all(MUSTER_STORE_MULTI_GET, (const char *const *)keys.items, keys.count);
+    request.timeout = timeout;
+    enum muster_error error = ask(store, &request, &wanted, failure);
+    text_list_clear(&keys);
+    return error;
+}
+
+enum muster_error muster_store_get_all(struct muster_store *store, int rank, const char *prefix,
+    int world_size, double timeout, struct muster_bytes *out_values,
+    struct muster_failure *failure) {
+    enum muster_error error = check_meeting(rank, world_size, prefix, timeout, failure);
+    if (error == MUSTER_OK && out_values == NULL) {
+        error = no_place(failure);
+    }
+    if (error == MUSTER_OK) {
+        error = get_each(store, prefix, world_size, timeout, out_values, failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    char *finished = text_format("%s/finished", prefix);
+    error = meet(store, world_size, finished, rank == 0, timeout, failure);
+    free(finished);
+    for (int i = 0; i < world_size && error != MUSTER_OK; i++) {
+        muster_bytes_clear(&out_values[i]);
+    }
+    return error;
+}
+
+enum muster_error muster_store_synchronize(struct muster_store *store, const void *data,
+    size_t length, int rank, int world_size, const char *key_prefix, double timeout,
+    struct muster_bytes *out_values, struct muster_failure *failure) {
+    enum muster_error error = check_meeting(rank, world_size, key_prefix, timeout, failure);
+    if (error == MUSTER_OK && out_values == NULL) {
+        error = no_place(failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    char *key = text_format("%s%d", key_prefix, rank);
+    error = muster_store_set(store, key, data, length, failure);
+    free(key);
+    return error != MUSTER_OK ? error
+                              : muster_store_get_all(store, rank, key_prefix, world_size, timeout,
+                                    out_values, failure);
+}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
 #include <muster/timer_server.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,8 +83,8 @@ struct muster_timer_server {
     struct embedded_loop *embedded;
     struct log log;
     struct timer_server *server;
-    bool serves;
-    int busy; /* functions that call back */
+    bool serves; /* started, and not stopped */
+    int busy;    /* functions that call back */
     bool is_freed;
 };
 
@@ -146,7 +149,7 @@ static void tell_of_expiry(const struct muster_timer_server *server,
 
 static void take_notice(void *context, const struct watchdog_notice *notice) {
     const struct muster_timer_server *server = context;
-    if (server->settings.event == NULL || server->is_freed) {
+    if (server->settings.event == NULL) {
         return;
     }
     if (notice->kind == WATCHDOG_NOTICE_STARTED || notice->kind == WATCHDOG_NOTICE_STOPPED) {
@@ -332,6 +335,118 @@ enum muster_error muster_timer_server_clear(
     timer_server_forget(server->server, (pid_t)pid);
     leave(server);
     return MUSTER_OK;
+}
+
+/* Timers of the program. */
+
+/* The longest that a line of a client may have. */
+#define SCOPE_MAXIMUM 4096
+/* About the year 2262; struct wall_time cannot hold later times. */
+#define NEVER_SECONDS 9.2e9
+
+static enum muster_error check_timer(
+    long pid, const char *scope, double expiration, int signal, struct muster_failure *failure) {
+    if (pid < 1 || pid > INT32_MAX) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "%ld is no process", pid);
+    }
+    if (scope == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no scope");
+    }
+    if (isnan(expiration)) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "the expiration is no number");
+    }
+    if (expiration > NEVER_SECONDS) {
+        return library_fail(failure, MUSTER_ERROR_LIMIT,
+            "the expiration %g is later than %g, which is as late as there can be one", expiration,
+            NEVER_SECONDS);
+    }
+    if (signal < 0 || signal > SIGRTMAX) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "%d is no signal; 1 to %d are, and 0 stands for none", signal, SIGRTMAX);
+    }
+    return *scope == '\0' ? MUSTER_OK : library_utf8_check("scope", scope, SCOPE_MAXIMUM, failure);
+}
+
+enum muster_error muster_timer_server_register(struct muster_timer_server *server, long pid,
+    const char *scope, double expiration, int signal, struct muster_failure *failure) {
+    enum muster_error error = check_able(server, failure);
+    if (error == MUSTER_OK) {
+        error = check_timer(pid, scope, expiration, signal, failure);
+    }
+    if (error == MUSTER_OK && (server->busy > 0 || !server->serves)) {
+        error = library_fail(failure, MUSTER_ERROR_STATE,
+            server->busy > 0 ? "not from inside a callback" : "the server has not been started");
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    struct watchdog_request request = {
+        .kind = expiration < 0 ? WATCHDOG_RELEASE : WATCHDOG_ACQUIRE,
+        .pid = pid,
+        .scope = memory_duplicate_string(scope),
+        .signal = signal,
+    };
+    if (expiration >= 0) {
+        request.expiration.nanoseconds = (int64_t)(expiration * NANOSECONDS_PER_SECOND);
+    }
+    server->busy++;
+    timer_server_take(server->server, &request);
+    watchdog_request_clear(&request);
+    leave(server);
+    return MUSTER_OK;
+}
+
+struct expired {
+    struct wall_time deadline;
+    struct watchdog_request *requests; /* copies: who is told may change what is held */
+    size_t capacity;
+    size_t count;
+};
+
+static void note_expired(void *context, const struct watchdog_request *timer) {
+    struct expired *expired = context;
+    if (timer->expiration.nanoseconds > expired->deadline.nanoseconds) {
+        return;
+    }
+    expired->requests = memory_reserve(
+        expired->requests, &expired->capacity, expired->count + 1, sizeof *expired->requests);
+    expired->requests[expired->count] = *timer;
+    expired->requests[expired->count++].scope = memory_duplicate_string(timer->scope);
+}
+
+enum muster_error muster_timer_server_each_expired(struct muster_timer_server *server,
+    double deadline, void (*visit)(void *context, const struct muster_timer_request *timer),
+    void *context, struct muster_failure *failure) {
+    const double last = deadline > NEVER_SECONDS ? NEVER_SECONDS : deadline;
+    struct listing listing = {visit, context};
+    struct expired expired = {.requests = NULL};
+    enum muster_error error = check_able(server, failure);
+    if (error == MUSTER_OK && visit == NULL) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID, "there is no function to call");
+    }
+    if (error == MUSTER_OK && isnan(deadline)) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID, "the deadline is no number");
+    }
+    if (error != MUSTER_OK || deadline < 0) {
+        return error;
+    }
+    expired.deadline.nanoseconds = (int64_t)(last * NANOSECONDS_PER_SECOND);
+    watchdog_each(
+        watchdog_machine_timers(timer_server_machine(server->server)), note_expired, &expired);
+    server->busy++;
+    for (size_t i = 0; i < expired.count; i++) {
+        if (!server->is_freed) {
+            show(&listing, &expired.requests[i]);
+        }
+        watchdog_request_clear(&expired.requests[i]);
+    }
+    free(expired.requests);
+    leave(server);
+    return MUSTER_OK;
+}
+
+int muster_timer_is_process_running(long pid) {
+    return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
 enum muster_error muster_timer_server_last_progress_time(

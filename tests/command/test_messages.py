@@ -246,6 +246,26 @@ def test_of_many_nodes_one_speaks_of_what_concerns_all(muster):
         assert errors.count(line) == 1, errors
 
 
+@pytest.mark.parametrize("kind", ["nodes that come and go", "fixed nodes"])
+def test_what_is_odd_about_the_options_of_all_nodes_is_said_once(muster, kind):
+    port = free_port()
+    muster.script("train.py", "")
+    nodes = []
+    for i in (0, 1, 2):
+        meeting = (["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-conf", f"is_host={int(i == 0)}",
+                    "--local-addr", f"node{i}"] if kind == "nodes that come and go" else  # fmt: skip
+                   ["--node-rank", i, "--master-addr", "127.0.0.1", "--master-port", port])
+        variables = {"PET_NNODE": 3, **({"PET_NODE_RANKS": 3} if i == 2 else {})}
+        nodes.append(muster.start(["run", "--nnodes", 3, *meeting, "train.py"], env=variables))
+        nodes[0].wait_until(lambda: "PET_NNODE is no option" in nodes[0].err(), "the first word", 100)
+    ends = [running.finish() for running in nodes]
+    assert [end.status for end in ends] == [0, 0, 0], ends
+    assert nodes[0].err().count("PET_NNODE is no option") == 1, ends
+    assert ends[2].err.count("PET_NODE_RANKS is no option") == 1, ends
+    for end in ends[1:]:  # one that was kept waiting speaks for itself
+        assert "PET_NNODE is no option" not in end.err or "waiting for" in end.err, ends
+
+
 def test_under_srun_a_line_and_a_directory_name_the_node(muster, scratch):
     variables, port = slurm_step(2)
     meeting = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}",

@@ -2,6 +2,7 @@
 """The Python package's rendezvous with a backend of the program's own, several nodes in one process."""
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -123,6 +124,26 @@ def test_the_store_of_a_round_and_of_its_workers():
         assert keys.get(infos[0].store_prefix + "/said") == b"here"
         assert infos[0].bootstrap_store_info == infos[1].bootstrap_store_info
         assert 0 < infos[0].bootstrap_store_info.master_port < 65536
+
+
+def test_the_steps_of_a_node_are_events():
+    told = []
+
+    def take(event):
+        told.append(event)
+        raise ValueError("who is told is wrong, which is its own business")
+
+    handler = rendezvous.DynamicRendezvousHandler.from_backend("job", None, Backend(SharedRecord()), 1, 1, "here", SOON, on_event=take)
+    with ended([handler]):
+        handler.next_rendezvous()
+        handler.shutdown()
+    assert {(event.run_id, event.hostname, event.pid, event.master_endpoint) for event in told} == {("job", "here", os.getpid(), "")}
+    joined = next(event for event in told if event.rank is not None)
+    assert joined.message.endswith("has joined round 0 of the rendezvous 'job' as rank 0 in a world of size 1.")
+    assert (joined.name, joined.node_state) == ("dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous", "RUNNING")
+    assert isinstance(joined.local_id, int)
+    assert told[-1].node_state is rendezvous.NodeState.SUCCEEDED
+    assert '"node_state": "SUCCEEDED"' in told[-1].serialize()
 
 
 def test_the_first_node_serves_the_store_of_the_workers():
@@ -266,6 +287,83 @@ def test_an_endpoint_that_is_none(endpoint, text):
         rendezvous.create_backend(rendezvous.RendezvousParameters("c10d", endpoint, "job", 1, 1))
 
 
+class OwnHandler(rendezvous.RendezvousHandler):
+    """One node, alone."""
+
+    def __init__(self, params):
+        self.params, self.is_over = params, False
+
+    def get_backend(self):
+        return "mine"
+
+    def next_rendezvous(self):
+        return (0, 1)
+
+    def is_closed(self):
+        return self.is_over
+
+    def set_closed(self):
+        self.is_over = True
+
+    def num_nodes_waiting(self):
+        return 0
+
+    def get_run_id(self):
+        return self.params.run_id
+
+    def shutdown(self):
+        return True
+
+
+def test_a_program_registers_a_handler_by_name():
+    registry = rendezvous.RendezvousHandlerRegistry()
+    params = rendezvous.RendezvousParameters("mine", "", "job", 1, 1)
+    with pytest.raises(ValueError, match="'mine' is not registered"):
+        registry.create_handler(params)
+    registry.register("mine", OwnHandler)
+    registry.register("mine", OwnHandler)
+    with pytest.raises(ValueError, match="already registered"):
+        registry.register("mine", lambda params: None)
+    with pytest.raises(ValueError, match="non-empty"):
+        registry.register("", OwnHandler)
+    handler = registry.create_handler(params)
+    assert (handler.get_run_id(), handler.use_agent_store) == ("job", False)
+    registry.register("yours", OwnHandler)
+    with pytest.raises(RuntimeError, match="'mine' does not match the requested backend 'yours'"):
+        registry.create_handler(rendezvous.RendezvousParameters("yours", "", "job", 1, 1))
+
+
+def test_what_lacks_a_method_is_no_handler():
+    with pytest.raises(TypeError, match="abstract"):
+        type("Half", (rendezvous.RendezvousHandler,), {})()
+    assert issubclass(rendezvous.DynamicRendezvousHandler, rendezvous.RendezvousHandler)
+
+
+def test_c10d_by_name():
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    params = rendezvous.RendezvousParameters("c10d", f"127.0.0.1:{keys.port}", "job", 1, 1, "127.0.0.1", is_host=False)
+    with ended([rendezvous.get_rendezvous_handler(params)]) as (handler,):
+        assert handler.get_backend() == "c10d"
+        assert handler.next_rendezvous().world_size == 1
+
+
+def test_static_by_name():
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True, multi_tenant=True)  # whose server is that of rank 0
+    endpoint = f"127.0.0.1:{keys.port}"
+    handlers = [rendezvous.get_rendezvous_handler(rendezvous.RendezvousParameters("static", endpoint, "job", 2, 2, rank=rank))
+                for rank in range(2)]
+    infos = all_next(handlers)
+    assert [(info.rank, info.world_size) for info in infos] == [(0, 2), (1, 2)]
+    infos[0].store.set("said", b"here")
+    assert infos[1].store.get("said") == b"here"
+    assert infos[0].bootstrap_store_info == infos[1].bootstrap_store_info
+    for words in ({}, {"rank": 0}):
+        with pytest.raises(ValueError, match="rank|port"):
+            rendezvous.get_rendezvous_handler(rendezvous.RendezvousParameters("static", "host", "job", 1, 1, **words))
+    with pytest.raises(ValueError, match="not registered"):
+        rendezvous.get_rendezvous_handler(rendezvous.RendezvousParameters("nobody's", "", "job", 1, 1))
+
+
 def test_nodes_that_come_and_go_leave_no_descriptor():
     def play():
         shared = SharedRecord()
@@ -273,6 +371,7 @@ def test_nodes_that_come_and_go_leave_no_descriptor():
             all_next(handlers)
 
     play()
+    gc.collect()  # what other tests have left
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(30):
         play()

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,6 +19,7 @@ from support.own_library import environment, import_module
 
 pytestmark = pytest.mark.plain_build
 store = import_module("muster.store")
+store_utils = import_module("muster.store_utils")
 
 LONG = datetime.timedelta(seconds=60)
 SHORT = datetime.timedelta(milliseconds=20)
@@ -113,6 +115,31 @@ def test_master_waits_for_its_workers():
 def test_a_worker_that_stays_away_is_noticed():
     with pytest.raises(store.DistTimeoutError, match="1 of 2 clients"):
         store.TCPStore("127.0.0.1", 0, 2, True, SHORT)
+
+
+def test_processes_hand_each_other_what_they_have(any_store, master, scratch):
+    others = store.FileStore(scratch / "file", timeout=LONG) if isinstance(any_store, store.FileStore) else any_store.clone()
+    with ThreadPoolExecutor(1) as pool:
+        far = pool.submit(store_utils.synchronize, others, b"right", 1, 2, "values", 60)
+        assert store_utils.synchronize(any_store, b"left", 0, 2, "values", 60) == [b"left", b"right"]
+        assert far.result(60) == [b"left", b"right"]
+        far = pool.submit(store_utils.barrier, others, 2, "both", 60)
+        store_utils.barrier(any_store, 2, "both", 60)
+        far.result(60)
+    assert any_store.timeout == LONG
+
+
+def test_a_barrier_says_who_has_not_come(master):
+    with pytest.raises(store.DistStoreError, match=r"on rank 0, .*missing_ranks=\[host1, host2\]"):
+        store_utils.barrier(master, 3, "three", 0.05, rank=0, rank_tracing_decoder="host{}".format, trace_timeout=0.05)
+    with pytest.raises(store.DistStoreError, match=r"missing_ranks=\[<check rank 0 \(0\)"):
+        store_utils.barrier(master, 4, "three", 0.05, rank=1)
+    with pytest.raises(store.DistStoreError) as late:
+        store_utils.barrier(master, 2, "two", 0.05)
+    assert "missing" not in str(late.value)
+    with pytest.raises(AssertionError):
+        store_utils.barrier(master, 2, "two", 0.05, rank_tracing_decoder=str)
+    assert master.timeout == LONG
 
 
 def test_errors_are_named():

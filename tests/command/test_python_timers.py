@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """muster.timer and muster.timer_server, with each other and with an agent."""
 
+import multiprocessing
 import os
 import queue
 import signal
@@ -15,6 +16,7 @@ from support.own_library import environment, import_module
 pytestmark = pytest.mark.plain_build
 timer = import_module("muster.timer")
 timer_server = import_module("muster.timer_server")
+local_timer = import_module("muster.local_timer")
 
 LONG_SECONDS = 60
 
@@ -82,6 +84,30 @@ def test_an_expired_timer_ends_its_process_alone(make_server, scratch):
     patient.wait()
     watched.server.stop()
     assert watched.next() == ("watchdog stopped", None)
+
+
+def test_a_program_registers_timers_itself(make_server, caplog):
+    watched = make_server(may_ask=lambda pid: pid == os.getpid())
+    watched.server.start()
+    far = time.time() + 3600
+    requests = [timer.FileTimerRequest(os.getpid(), scope, moment) for scope, moment in (("late", far + 1), ("soon", far))]
+    watched.server.register_timers([*requests, timer.FileTimerRequest(os.getpid(), "never", float("inf"))])
+    assert watched.server.timer_count() == 2
+    expired = watched.server.get_expired_timers(far)
+    assert [(pid, [timer.scope_id for timer in timers]) for pid, timers in expired.items()] == [(os.getpid(), ["soon"])]
+    watched.server.register_timers([timer.FileTimerRequest(os.getpid(), "soon", -1)])
+    assert watched.server.get_expired_timers(far) == {}
+    with caplog.at_level("DEBUG"):
+        watched.server.register_timers([timer.FileTimerRequest(os.getppid(), "mine", far)])
+    assert watched.server.timer_count() == 1
+    assert "run_id=run: watchdog: process" in caplog.text
+
+
+def test_a_process_that_runs_is_told_from_one_that_does_not():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    is_running = timer_server.FileTimerServer.is_process_running
+    assert (is_running(os.getpid()), is_running(child.pid), is_running(0), is_running(-1)) == (True, False, False, False)
 
 
 def test_progress_is_now_while_nothing_is_overdue(make_server):
@@ -204,3 +230,78 @@ with expires(after=0.1, scope="the step that hangs"):
                      env={**environment(), "PYTHON_EXEC": sys.executable, "TORCHELASTIC_ENABLE_FILE_TIMER": "1"})
     assert end.status == 1, end
     assert "with SIGKILL, its timers expired: 'the step that hangs'" in end.err, end
+
+
+def hang(requests, seconds):
+    timer.configure(local_timer.LocalTimerClient(requests))
+    with timer.expires(after=seconds, scope="hangs"):
+        signal.pause()
+
+
+def finish(requests):
+    with timer.expires(after=3600, scope="ends", client=local_timer.LocalTimerClient(requests)):
+        pass
+
+
+def test_a_child_whose_local_timer_expires_is_ended():
+    context = multiprocessing.get_context("fork")
+    requests = context.Queue()
+    server = local_timer.LocalTimerServer(requests, 0.5)
+    server.start()
+    hanging, finishing = (context.Process(target=target, args=arguments) for target, arguments in (
+        (hang, (requests, 0.05)), (finish, (requests,))))
+    for child in (hanging, finishing):
+        child.start()
+    for child in (hanging, finishing):
+        child.join(LONG_SECONDS)
+    assert (hanging.exitcode, finishing.exitcode) == (-signal.SIGKILL, 0)
+    server.stop()
+
+
+def test_a_local_timer_server_leaves_itself_and_later_processes_alone(caplog):
+    server = local_timer.LocalTimerServer(multiprocessing.get_context("fork").Queue(), 0)
+    child = subprocess.Popen(["sleep", "60"])
+    server.register_timers([local_timer.TimerRequest(os.getpid(), "mine", 1), local_timer.TimerRequest(child.pid, "batch", 1),
+                            local_timer.TimerRequest(0, "nobody", 1), local_timer.TimerRequest(child.pid, "late", 9e9)])
+    server._started[child.pid] = b"1"  # as if its number had been that of another
+    assert sorted(server.get_expired_timers(2)) == [0, *sorted([os.getpid(), child.pid])]
+    server._run_watchdog()
+    assert child.poll() is None and server._timers == {}
+    server.register_timers([local_timer.TimerRequest(child.pid, "batch", 1)])
+    server._run_watchdog()
+    assert child.wait(LONG_SECONDS) == -signal.SIGKILL
+
+
+class OwnServer(local_timer.TimerServer):
+    """Ends nobody, and says whom it would."""
+
+    def __init__(self, requests):
+        super().__init__(requests, 1)
+        self.held, self.cleared, self.results = [], [], {1: True, 2: False}
+
+    def register_timers(self, timer_requests):
+        self.held += timer_requests
+
+    def clear_timers(self, worker_ids):
+        self.cleared.append(worker_ids)
+
+    def get_expired_timers(self, deadline):
+        return {each.worker_id: [each] for each in self.held}
+
+    def _reap_worker(self, worker_id):
+        return self.results[worker_id]
+
+
+class OwnQueue(local_timer.RequestQueue):
+    def size(self):
+        return 3
+
+    def get(self, size, timeout):
+        return [local_timer.TimerRequest(worker, "scope", 0) for worker in range(1, size + 1)]
+
+
+def test_a_program_extends_server_and_queue():
+    server = OwnServer(OwnQueue())
+    server._run_watchdog()
+    assert len(server.held) == 3
+    assert server.cleared == [{1, 3}]  # 2 was not ended; 3 has raised KeyError, and counts as ended

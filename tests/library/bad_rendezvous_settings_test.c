@@ -154,6 +154,8 @@ TEST(places_of_settings) {
         WITH(round_over, NULL) == MUSTER_OK);
     ALLOWED(muster_rendezvous_settings, log, IS_NULL, "it need not be told",
         WITH(log, NULL) == MUSTER_OK);
+    ALLOWED(muster_rendezvous_settings, event, IS_NULL, "it need not be told",
+        WITH(event, NULL) == MUSTER_OK);
     free(text);
     end();
 }

@@ -238,6 +238,103 @@ TEST_WITH(multi_get, begin, end) {
         muster_store_multi_get(store, one, 1, NULL, failure));
 }
 
+TEST_WITH(meetings, begin, end) {
+    REFUSED(muster_store_barrier, key_prefix, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_barrier(store, 1, NULL, 5, failure));
+    REFUSED(muster_store_barrier, key_prefix, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_store_barrier(store, 1, long_key, 5, failure));
+    REFUSED(muster_store_barrier, world_size, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_barrier(store, 0, "all", 5, failure));
+    REFUSED(muster_store_barrier, world_size, ABOVE, MUSTER_ERROR_INVALID,
+        muster_store_barrier(store, INT_MAX, "all", 5, failure));
+    REFUSED(muster_store_barrier, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_store_barrier(store, 1, "all", NAN, failure));
+    REFUSED(muster_store_get_all, prefix, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 0, NULL, 1, 5, values, failure));
+    REFUSED(muster_store_get_all, prefix, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_store_get_all(store, 0, long_key, 1, 5, values, failure));
+    REFUSED(muster_store_get_all, world_size, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 0, "all", 0, 5, values, failure));
+    REFUSED(muster_store_get_all, world_size, ABOVE, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 0, "all", INT_MAX, 5, values, failure));
+    REFUSED(muster_store_get_all, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 0, "all", 1, NAN, values, failure));
+    REFUSED(muster_store_get_all, rank, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, -1, "all", 1, 5, values, failure));
+    REFUSED(muster_store_get_all, rank, ABOVE, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 1, "all", 1, 5, values, failure));
+    REFUSED(muster_store_get_all, out_values, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_get_all(store, 0, "all", 1, 5, NULL, failure));
+    REFUSED(muster_store_synchronize, key_prefix, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 0, 1, NULL, 5, values, failure));
+    REFUSED(muster_store_synchronize, key_prefix, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_store_synchronize(store, "1", 1, 0, 1, long_key, 5, values, failure));
+    REFUSED(muster_store_synchronize, world_size, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 0, 0, "all", 5, values, failure));
+    REFUSED(muster_store_synchronize, world_size, ABOVE, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 0, INT_MAX, "all", 5, values, failure));
+    REFUSED(muster_store_synchronize, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 0, 1, "all", NAN, values, failure));
+    REFUSED(muster_store_synchronize, rank, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, -1, 1, "all", 5, values, failure));
+    REFUSED(muster_store_synchronize, rank, ABOVE, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 1, 1, "all", 5, values, failure));
+    REFUSED(muster_store_synchronize, out_values, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, "1", 1, 0, 1, "all", 5, NULL, failure));
+    REFUSED(muster_store_synchronize, data, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_synchronize(store, NULL, 1, 0, 1, "all", 5, values, failure));
+    REFUSED(muster_store_synchronize, length, ABOVE, MUSTER_ERROR_LIMIT,
+        muster_store_synchronize(store, "1", SIZE_MAX, 0, 1, "all", 5, values, failure));
+}
+
+static void forget_meeting(const char *prefix) {
+    static const char *const parts[] = {
+        "0", "/num_members", "/last_member", "/finished/num_members", "/finished/last_member"};
+    char key[64];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(key, sizeof key, "%s%s", prefix, parts[i]);
+        assert_int_equal(muster_store_delete_key(store, key, NULL, NULL), MUSTER_OK);
+    }
+}
+
+TEST_WITH(meetings_that_are_well, begin, end) {
+    ALLOWED(muster_store_barrier, key_prefix, EMPTY, "a key of PyTorch may be empty",
+        is_well(muster_store_barrier(store, 1, "", 5, failure)));
+    ALLOWED(muster_store_barrier, key_prefix, NOT_UTF8, "a key of PyTorch is any bytes",
+        is_well(muster_store_barrier(store, 1, NO_UTF8, 5, failure)));
+    ALLOWED(muster_store_barrier, timeout, BELOW, "negative is for ever",
+        is_well(muster_store_barrier(store, 1, "below", -1, failure)));
+    ALLOWED(muster_store_barrier, timeout, ABOVE, "so long is for ever",
+        is_well(muster_store_barrier(store, 1, "above", INFINITY, failure)));
+    assert_int_equal(muster_store_set(store, "0", "1", 1, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_set(store, NO_UTF8 "0", "1", 1, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_set(store, "below0", "1", 1, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_set(store, "above0", "1", 1, NULL), MUSTER_OK);
+    ALLOWED(muster_store_get_all, prefix, EMPTY, "a key of PyTorch may be empty",
+        is_well(muster_store_get_all(store, 0, "", 1, 5, values, failure)));
+    ALLOWED(muster_store_get_all, prefix, NOT_UTF8, "a key of PyTorch is any bytes",
+        is_well(muster_store_get_all(store, 0, NO_UTF8, 1, 5, values, failure)));
+    ALLOWED(muster_store_get_all, timeout, BELOW, "negative is for ever",
+        is_well(muster_store_get_all(store, 0, "below", 1, -1, values, failure)));
+    ALLOWED(muster_store_get_all, timeout, ABOVE, "so long is for ever",
+        is_well(muster_store_get_all(store, 0, "above", 1, INFINITY, values, failure)));
+    ALLOWED(muster_store_synchronize, key_prefix, EMPTY, "a key of PyTorch may be empty",
+        is_well(muster_store_synchronize(store, "1", 1, 0, 1, "", 5, values, failure)));
+    ALLOWED(muster_store_synchronize, key_prefix, NOT_UTF8, "a key of PyTorch is any bytes",
+        is_well(muster_store_synchronize(store, "1", 1, 0, 1, NO_UTF8, 5, values, failure)));
+    ALLOWED(muster_store_synchronize, timeout, BELOW, "negative is for ever",
+        is_well(muster_store_synchronize(store, "1", 1, 0, 1, "below", -1, values, failure)));
+    ALLOWED(muster_store_synchronize, timeout, ABOVE, "so long is for ever",
+        is_well(muster_store_synchronize(store, "1", 1, 0, 1, "above", INFINITY, values, failure)));
+    ALLOWED(muster_store_synchronize, length, BELOW, "a value may be empty",
+        is_well(muster_store_synchronize(store, NULL, 0, 0, 1, "empty", 5, values, failure)));
+    forget_meeting("");
+    forget_meeting(NO_UTF8);
+    forget_meeting("below");
+    forget_meeting("above");
+    forget_meeting("empty");
+}
+
 TEST_WITH(multi_set, begin, end) {
     REFUSED(muster_store_multi_set, keys, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_multi_set(store, NULL, odd_values, 1, failure));

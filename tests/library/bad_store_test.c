@@ -96,6 +96,17 @@ static void play_waiting(enum situation now) {
     IN_EACH(muster_store_multi_get, dropped(muster_store_multi_get(store, keys, 1, &value, NULL)),
         MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
         MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_barrier, dropped(muster_store_barrier(store, 1, "barrier", 0, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_synchronize,
+        dropped(muster_store_synchronize(store, "1", 1, 0, 1, "all", 0, &value, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_get_all,
+        dropped(muster_store_get_all(store, 0, "all", 1, 0, &value, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_ERROR_DISCONNECTED);
     IN_EACH(muster_store_multi_set,
         dropped(muster_store_multi_set(store, keys, one_value, 1, NULL)), MUSTER_ERROR_INVALID,
         MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK,

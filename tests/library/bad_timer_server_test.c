@@ -77,6 +77,11 @@ static int dropped(enum muster_error error) {
     return error == MUSTER_OK || is_untouched ? (int)error : -1;
 }
 
+static void visit(void *context, const struct muster_timer_request *timer) {
+    (void)context;
+    (void)timer;
+}
+
 static void play(enum situation now) {
     IN_EACH(muster_timer_server_stop, dropped(muster_timer_server_stop(server, NULL)),
         MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE,
@@ -91,6 +96,14 @@ static void play(enum situation now) {
         MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
         MUSTER_OK);
     IN_EACH(muster_timer_server_count, dropped(muster_timer_server_count(server, &count, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_OK);
+    IN_EACH(muster_timer_server_register,
+        dropped(muster_timer_server_register(server, getpid(), "scope", -1, 0, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_ERROR_STATE, MUSTER_OK); /* it was started again */
+    IN_EACH(muster_timer_server_each_expired,
+        dropped(muster_timer_server_each_expired(server, 1, visit, NULL, NULL)),
         MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
         MUSTER_OK);
     IN_EACH(muster_timer_server_last_progress_time,
@@ -182,11 +195,6 @@ TEST(settings) {
     end();
 }
 
-static void visit(void *context, const struct muster_timer_request *timer) {
-    (void)context;
-    (void)timer;
-}
-
 TEST(arguments) {
     char *text = bad_input_text(4096);
     struct muster_timer_server *made = NULL;
@@ -217,6 +225,49 @@ TEST(arguments) {
         muster_timer_server_list(odd_path, visit, NULL, failure)); /* nobody serves there */
     REFUSED(muster_timer_server_list, visit, IS_NULL, MUSTER_ERROR_INVALID,
         muster_timer_server_list(path, NULL, NULL, failure));
+    free(text);
+    end();
+}
+
+TEST(arguments_of_a_timer) {
+    char *text = bad_input_text(4097);
+    (void)state;
+    begin();
+    assert_int_equal(muster_timer_server_start(server, NULL), MUSTER_OK);
+    REFUSED(muster_timer_server_register, pid, BELOW, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 0, "scope", 1e9, 0, failure));
+    REFUSED(muster_timer_server_register, pid, ABOVE, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, LONG_MAX, "scope", 1e9, 0, failure));
+    REFUSED(muster_timer_server_register, scope, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 1, NULL, 1e9, 0, failure));
+    ALLOWED(muster_timer_server_register, scope, EMPTY, "a scope is any text",
+        muster_timer_server_register(server, getpid(), "", -1, 0, failure) == MUSTER_OK);
+    REFUSED(muster_timer_server_register, scope, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_timer_server_register(server, 1, text, 1e9, 0, failure));
+    REFUSED(muster_timer_server_register, scope, NOT_UTF8, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 1, NO_UTF8, 1e9, 0, failure));
+    ALLOWED(muster_timer_server_register, expiration, BELOW, "it releases the timer",
+        muster_timer_server_register(server, 1, "scope", -INFINITY, 0, failure) == MUSTER_OK);
+    REFUSED(muster_timer_server_register, expiration, ABOVE, MUSTER_ERROR_LIMIT,
+        muster_timer_server_register(server, 1, "scope", INFINITY, 0, failure));
+    REFUSED(muster_timer_server_register, expiration, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 1, "scope", NAN, 0, failure));
+    REFUSED(muster_timer_server_register, signal, BELOW, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 1, "scope", 1e9, -1, failure));
+    REFUSED(muster_timer_server_register, signal, ABOVE, MUSTER_ERROR_INVALID,
+        muster_timer_server_register(server, 1, "scope", 1e9, SIGRTMAX + 1, failure));
+    ALLOWED(muster_timer_server_each_expired, deadline, BELOW, "nothing expires so early",
+        muster_timer_server_each_expired(server, -INFINITY, visit, NULL, failure) == MUSTER_OK);
+    ALLOWED(muster_timer_server_each_expired, deadline, ABOVE, "all expire some day",
+        muster_timer_server_each_expired(server, INFINITY, visit, NULL, failure) == MUSTER_OK);
+    REFUSED(muster_timer_server_each_expired, deadline, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_timer_server_each_expired(server, NAN, visit, NULL, failure));
+    REFUSED(muster_timer_server_each_expired, visit, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_timer_server_each_expired(server, 1, NULL, NULL, failure));
+    ALLOWED(muster_timer_is_process_running, pid, BELOW, "what is no process does not run",
+        muster_timer_is_process_running(LONG_MIN) == 0);
+    ALLOWED(muster_timer_is_process_running, pid, ABOVE, "what is no process does not run",
+        muster_timer_is_process_running(LONG_MAX) == 0);
     free(text);
     end();
 }

@@ -145,6 +145,10 @@ TEST(requests_of_no_store) {
     ASSERT_INVALID(muster_store_wait(NULL, NULL, 0, 1, failure));
     ASSERT_INVALID(muster_store_delete_key(NULL, NULL, NULL, failure));
     ASSERT_INVALID(muster_store_num_keys(NULL, NULL, failure));
+    ASSERT_INVALID(muster_store_barrier(NULL, 1, "k", 1, failure));
+    ASSERT_INVALID(muster_store_get_all(NULL, 0, "k", 1, 1, &(struct muster_bytes){0}, failure));
+    ASSERT_INVALID(muster_store_synchronize(
+        NULL, "1", 1, 0, 1, "k", 1, &(struct muster_bytes){0}, failure));
     ASSERT_INVALID(muster_store_multi_get(NULL, NULL, 0, NULL, failure));
     ASSERT_INVALID(muster_store_multi_set(NULL, NULL, NULL, 0, failure));
     ASSERT_INVALID(muster_store_queue_push(NULL, NULL, NULL, 0, failure));
@@ -168,6 +172,9 @@ TEST(timer_servers) {
     ASSERT_INVALID(muster_timer_server_clear(NULL, 1, failure));
     ASSERT_INVALID(muster_timer_server_last_progress_time(NULL, NULL, failure));
     ASSERT_INVALID(muster_timer_server_count(NULL, NULL, failure));
+    ASSERT_INVALID(muster_timer_server_register(NULL, 1, "scope", 1, 9, failure));
+    ASSERT_INVALID(muster_timer_server_each_expired(NULL, 1, NULL, NULL, failure));
+    assert_int_equal(muster_timer_is_process_running(0), 0);
     ASSERT_INVALID(muster_timer_server_list(NULL, NULL, NULL, failure));
     assert_int_equal(muster_timer_server_fd(NULL), -1);
     muster_timer_server_free(NULL);

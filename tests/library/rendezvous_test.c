@@ -54,6 +54,69 @@ TEST(first_node_serves_the_store_of_the_workers_where_it_is_to) {
     tear_down(&fixture);
 }
 
+struct steps {
+    char text[4096];
+    int count;
+};
+
+static void take_step(void *context, const struct muster_rendezvous_event *event) {
+    struct steps *steps = context;
+    const char *method = strrchr(event->name, '.');
+    size_t length = strlen(steps->text);
+    assert_string_equal(event->run_id, "job");
+    assert_string_equal(event->hostname, "127.0.0.1");
+    assert_string_equal(event->master_endpoint, "");
+    assert_int_equal(event->pid, getpid());
+    assert_non_null(method);
+    if (strcmp(method, "._keep_alive") != 0) { /* of which there are as many as there is time */
+        steps->count++;
+        snprintf(steps->text + length, sizeof steps->text - length, "%s:%d:%d ", method + 1,
+            (int)event->node_state, event->rank);
+    }
+}
+
+TEST(steps_of_a_node_are_told_as_torchelastics_handler_records_them) {
+    struct fixture fixture;
+    struct steps steps = {0};
+    const struct muster_rendezvous_info *info = NULL;
+    set_up(&fixture);
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    settings.event = take_step;
+    settings.keep_alive_interval = 3600;
+    settings.context = &steps;
+    settings.round_over = NULL;
+    struct seen *one = add_node(&fixture, &settings);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_shutdown(one->rendezvous, NULL), MUSTER_OK);
+    assert_string_equal(steps.text,
+        "next_rendezvous:1:-1 _add_to_participants:1:-1 _mark_rendezvous_complete:2:-1 run:1:-1 "
+        "next_rendezvous:1:0 _mark_rendezvous_closed:2:-1 run:1:-1 _close:2:-1 ");
+    tear_down(&fixture);
+}
+
+static void free_at_once(void *context, const struct muster_rendezvous_event *event) {
+    struct seen *seen = context;
+    (void)event;
+    seen->rounds_over++; /* here: the calls */
+    drop(seen);
+}
+
+TEST(rendezvous_freed_by_who_is_told_of_a_step_tells_no_more) {
+    struct fixture fixture;
+    set_up(&fixture);
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    settings.event = free_at_once;
+    struct seen *one = add_node(&fixture, &settings);
+    ask(one);
+    while (one->rendezvous != NULL) {
+        turn(&fixture);
+    }
+    assert_int_equal(one->rounds_over, 1);
+    assert_int_equal(one->answers, 0);
+    fixture.count = 0;
+    tear_down(&fixture);
+}
+
 /* A node that hosts the store at a free port, where others may come. It is alone in its round. */
 static struct seen *add_host(struct fixture *fixture, int is_torchrun) {
     struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);

@@ -96,8 +96,46 @@ static void play_time_limits(struct muster_store *store) {
     assert_text(store, "still", "usable");
 }
 
+/* By a process that is alone: it is the last one of each meeting. */
+static void play_meetings(struct muster_store *store) {
+    struct muster_bytes value = {0};
+    assert_int_equal(muster_store_barrier(store, 1, "alone", 5, NULL), MUSTER_OK);
+    assert_text(store, "alone/num_members", "1");
+    assert_int_equal(muster_store_barrier(store, 2, "other", 0.02, NULL), MUSTER_ERROR_TIMEOUT);
+    assert_int_equal(
+        muster_store_synchronize(store, "data", 4, 0, 1, "sync", 5, &value, NULL), MUSTER_OK);
+    assert_string_equal(value.data, "data");
+    muster_bytes_clear(&value);
+    assert_text(store, "sync0", "data");
+    assert_text(store, "sync/finished/num_members", "1");
+}
+
+/* The second of two does not wait for the first one, which the first one does for it. */
+static void play_meetings_of_two(struct muster_store *store) {
+    struct muster_bytes values[2] = {{0}};
+    int64_t count = 0;
+    set_text(store, "pair0", "left");
+    assert_int_equal(
+        muster_store_get_all(store, 1, "pair", 2, 0.02, values, NULL), MUSTER_ERROR_TIMEOUT);
+    assert_null(values[0].data);
+    assert_int_equal(
+        muster_store_synchronize(store, "right", 5, 1, 2, "pair", 5, values, NULL), MUSTER_OK);
+    assert_string_equal(values[0].data, "left");
+    assert_string_equal(values[1].data, "right");
+    muster_bytes_clear(&values[0]);
+    muster_bytes_clear(&values[1]);
+    assert_int_equal(
+        muster_store_get_all(store, 0, "pair", 2, 5, values, NULL), MUSTER_OK);
+    muster_bytes_clear(&values[0]);
+    muster_bytes_clear(&values[1]);
+    assert_int_equal(
+        muster_store_add(store, "pair/finished/num_members", 0, &count, NULL), MUSTER_OK);
+    assert_int_equal(count, 2);
+}
+
 static void (*const plays[])(struct muster_store *store) = {
-    play_values, play_comparisons, play_several, play_prefixes, play_time_limits};
+    play_values, play_comparisons, play_several, play_prefixes, play_time_limits, play_meetings,
+    play_meetings_of_two};
 
 TEST(store_of_a_server_does_what_its_functions_say) {
     struct fixture fixture;

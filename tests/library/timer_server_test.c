@@ -183,6 +183,55 @@ TEST(timer_without_a_signal_is_only_told) {
     tear_down(&fixture);
 }
 
+static void list_scope(void *context, const struct muster_timer_request *timer) {
+    char *scopes = context;
+    assert_int_equal(timer->pid, getpid());
+    strcat(scopes, timer->scope);
+    strcat(scopes, " ");
+}
+
+/* register_timers and get_expired_timers. */
+TEST(program_registers_timers_itself) {
+    struct fixture fixture;
+    char scopes[64] = "";
+    set_up(&fixture);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        MUSTER_ERROR_STATE);
+    start(&fixture);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        MUSTER_OK);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "soon", FAR_SECONDS - 9, 0, NULL),
+        MUSTER_OK);
+    assert_int_equal(
+        muster_timer_server_each_expired(fixture.server, FAR_SECONDS - 9, list_scope, scopes, NULL),
+        MUSTER_OK);
+    assert_string_equal(scopes, "soon ");
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "late", -1, 0, NULL), MUSTER_OK);
+    assert_int_equal(count(&fixture), 1);
+    assert_int_equal(
+        muster_timer_server_register(fixture.server, getpid(), "batch", 1, SIGTERM, NULL),
+        MUSTER_OK);
+    while (fixture.signalled == 0) {
+        turn(&fixture);
+    }
+    assert_string_equal(fixture.scopes, "batch ");
+    tear_down(&fixture);
+}
+
+TEST(process_that_runs_is_told_from_one_that_does_not) {
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(muster_timer_is_process_running(getpid()), 1);
+    assert_int_equal(muster_timer_is_process_running(child), 0);
+}
+
 TEST(who_may_not_ask_gets_no_timer) {
     struct fixture fixture;
     set_up(&fixture);

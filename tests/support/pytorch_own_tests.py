@@ -13,6 +13,7 @@ import sys
 import types
 import unittest
 
+import muster.local_timer
 import muster.rendezvous
 import muster.store
 import muster.timer
@@ -27,7 +28,10 @@ OWN = {name: getattr(muster.rendezvous, name) for name in muster.rendezvous.__al
 OWN.update({name: getattr(muster.store, name) for name in ("Store", "TCPStore", "FileStore", "PrefixStore")})
 OWN["create_tcp_store"] = lambda addr="localhost", world_size=1, **settings: muster.store.TCPStore(
     addr, 0, world_size, is_master=True, **{name: settings[name] for name in ("timeout", "wait_for_workers") if name in settings})
-TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server)})
+# Those that tests extend are replaced in PyTorch's modules, before the tests are imported.
+EXTENDED = {name: getattr(muster.local_timer, name) for name in ("RequestQueue", "TimerClient", "TimerRequest", "TimerServer")}
+OWN.update(EXTENDED, MultiprocessingRequestQueue=muster.local_timer.MultiprocessingRequestQueue)
+TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server), **names_of(muster.local_timer)})
 
 
 class Stores:
@@ -89,6 +93,8 @@ def main(directory, file, *words):
     sys.modules["torch._six"] = types.SimpleNamespace(string_classes=(str, bytes))  # which later versions do not have
     path = pathlib.Path(directory, file)
     sys.path[:0] = [str(path.parent), directory]
+    for name in ("torch.distributed.elastic.timer", "torch.distributed.elastic.timer.api"):
+        vars(importlib.import_module(name)).update(EXTENDED)
     module = importlib.import_module(path.stem)
     replaced = replace(directory)
     suite, results = unittest.TestSuite(), Results()

@@ -139,6 +139,7 @@ void agent_admission_describe(const struct agent_admission *admission, struct te
 #define PROGRAM_NO_VALUE "?"
 /* Longer than what a node says; a stranger may have written more. */
 #define PROGRAM_MAXIMUM 64
+#define SAID_MAXIMUM 4096
 
 struct agent_program {
     struct rendezvous_backend *backend;
@@ -150,6 +151,7 @@ struct agent_program {
     enum rendezvous_parking parking;
     bool is_spare_said;
     bool is_other_said; /* that another program runs in the same world */
+    bool has_asked;     /* who says for all what this node would say */
 };
 
 struct agent_program *agent_program_new(
@@ -209,8 +211,43 @@ static void keep_theirs(void *context, const struct store_client_result *result)
     }
 }
 
+static void hear(void *context, const struct store_client_result *result) {
+    const struct agent_said *said = context;
+    bool is_known = result->code == FAILURE_NONE && result->reply->blob.length <= SAID_MAXIMUM;
+    if (result->code != FAILURE_CANCELLED) {
+        said->heard(said->context, is_known ? result->reply->blob : (struct slice){0});
+    }
+}
+
+struct store_client_call agent_said_call(
+    struct agent_said *said, const struct text *key, struct duration timeout) {
+    return (struct store_client_call){
+        .request = {.operation = STORE_COMPARE_SET,
+            .key = slice_of(key),
+            .value = slice_from_string(said->text)},
+        .is_raw = true,
+        .timeout = timeout,
+        .done = hear,
+        .context = said,
+    };
+}
+
+static void ask_who_says(struct agent_program *program) {
+    struct text key = {0};
+    if (program->settings.said == NULL || program->has_asked) {
+        return;
+    }
+    program->has_asked = true;
+    rendezvous_key_write_said(program->settings.run_id, &key);
+    struct store_client_call call =
+        agent_said_call(program->settings.said, &key, program->settings.answer_timeout);
+    (void)rendezvous_backend_ask(program->backend, &call);
+    text_clear(&key);
+}
+
 void agent_program_take_connected(struct agent_program *program) {
     compare_set(program, &program->key, (struct slice){0}, slice_of(&program->own), keep_theirs);
+    ask_who_says(program);
 }
 
 static void warn_of_other(struct agent_program *program, const struct rendezvous_effect *told) {

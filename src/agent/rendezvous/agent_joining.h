@@ -50,7 +50,21 @@ void agent_admission_describe(const struct agent_admission *admission, struct te
 /* Tells the other nodes what this one runs, and finds out whether a node that waits beside a job is
  * of that job at all (core/rendezvous/rendezvous_waiting has the rules). The store holds what the
  * job runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and
- * nothing waits for an answer. */
+ * nothing waits for an answer.
+ *
+ * In the same way the store holds what the first node that had any warnings says for all. */
+
+/* What this node would say for all. The store keeps the text of the first node that comes with one,
+ * and `heard` gets it once; empty: it cannot be known. Both are borrowed. */
+struct agent_said {
+    const char *text;
+    void (*heard)(void *context, struct slice first);
+    void *context;
+};
+
+/* To be asked of the store where nodes meet. Borrows both until it is answered. */
+struct store_client_call agent_said_call(
+    struct agent_said *said, const struct text *key, struct duration timeout);
 
 struct agent_program;
 
@@ -64,6 +78,7 @@ struct agent_program_settings {
     /* Whether this node, which waits beside a job, seems to be of that job: NULL, or why not. */
     void (*judged)(void *context, const char *misplaced);
     void *context;
+    struct agent_said *said; /* NULL: this node has nothing to say for all */
 };
 
 /* Copies the settings; the backend is borrowed. */

@@ -850,6 +850,7 @@ static struct agent_program *make_program(struct agent_record *record) {
         .answer_timeout = answer_timeout(record),
         .judged = judged,
         .context = record,
+        .said = record->settings->said,
     };
     return agent_program_new(record->backend, &settings);
 }

@@ -31,6 +31,8 @@ static inline void agent_mailbox_post(
     mailbox->post(mailbox->context, event);
 }
 
+struct agent_said;
+
 struct agent_rendezvous_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     const struct agent_preparation *preparation;
@@ -57,6 +59,7 @@ struct agent_rendezvous_settings {
      * be none. NULL: the same. */
     bool (*warm)(void *context, struct slice text);
     void *warm_context;
+    struct agent_said *said; /* NULL: nothing */
 };
 
 struct agent_rendezvous;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
 #include "core/round/round_key.h"
@@ -131,11 +132,23 @@ void agent_fixed_nodes_flush(struct agent_fixed_nodes *nodes, struct duration pa
 
 /* Connecting. */
 
+static void ask_who_says(struct agent_fixed_nodes *nodes) {
+    struct text key = {0};
+    if (nodes->settings->said != NULL) {
+        round_key_write_said(nodes->settings->preparation->run_id, &key);
+        struct store_client_call call =
+            agent_said_call(nodes->settings->said, &key, nodes->settings->config->store_timeout);
+        store_client_send(nodes->asker, &call);
+    }
+    text_clear(&key);
+}
+
 static void connected(void *context, const struct failure *failure) {
     struct agent_fixed_nodes *nodes = context;
     if (failure != NULL) {
         lose(nodes, failure->message);
     } else if (++nodes->connected_count == 2) {
+        ask_who_says(nodes);
         fixed_nodes_post(nodes, ROUND_EVENT_CONNECTED);
     }
 }

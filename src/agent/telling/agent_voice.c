@@ -3,6 +3,9 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/keyed_hash.h"
 
 bool agent_voice_is_anothers(const struct launch_config *config) {
     return config->rendezvous == LAUNCH_RENDEZVOUS_STATIC && config->maximum_nodes > 1 &&
@@ -42,10 +45,37 @@ static void say_threads(struct agent_voice *voice, int worker_count) {
     voice->is_threads_settled = true;
 }
 
+static bool may_be_anothers(const struct launch_config *config) {
+    return config->rendezvous != LAUNCH_RENDEZVOUS_SINGLE && config->maximum_nodes > 1;
+}
+
+static void hold(struct agent_voice *voice, const struct text_list *lines) {
+    for (size_t i = 0; i < lines->count; i++) {
+        text_list_add(&voice->held, lines->items[i]);
+    }
+}
+
+static void say_held(struct agent_voice *voice) {
+    say_all(voice, &voice->held);
+    text_list_clear(&voice->held);
+}
+
+/* A number, so that no stranger who reads the store reads what a user has written. */
+static void append_number(const char *line, struct text *out) {
+    static const uint64_t key[2] = {0, 0};
+    text_append_format(out, " %016" PRIx64, keyed_hash(key, slice_from_string(line)));
+}
+
+static bool has_word(struct slice words, const char *word) {
+    return memmem(words.data, words.length, word, strlen(word)) != NULL;
+}
+
 void agent_voice_begin(struct agent_voice *voice) {
     const struct launch_config *config = voice->config;
     voice->is_place_settled = agent_voice_is_anothers(config);
-    if (!voice->is_place_settled) {
+    if (may_be_anothers(config)) {
+        hold(voice, &config->warnings);
+    } else {
         say_all(voice, &config->warnings);
     }
     if (config->maximum_nodes == 1 || config->rendezvous == LAUNCH_RENDEZVOUS_STATIC) {
@@ -54,10 +84,45 @@ void agent_voice_begin(struct agent_voice *voice) {
     say_notice(voice);
 }
 
-void agent_voice_count(struct agent_voice *voice, int worker_count) {
+void agent_voice_count(
+    struct agent_voice *voice, int worker_count, const struct text_list *misfits) {
+    if (may_be_anothers(voice->config)) {
+        hold(voice, misfits);
+    } else {
+        say_all(voice, misfits);
+    }
     if (voice->config->maximum_nodes == 1) {
         say_threads(voice, worker_count);
     }
+}
+
+const char *agent_voice_write_words(struct agent_voice *voice, const char *name) {
+    if (voice->held.count == 0) {
+        return NULL;
+    }
+    text_clear(&voice->words);
+    text_append(&voice->words, name);
+    for (size_t i = 0; i < voice->held.count; i++) {
+        append_number(voice->held.items[i], &voice->words);
+    }
+    return text_string(&voice->words);
+}
+
+void agent_voice_hear(struct agent_voice *voice, struct slice words) {
+    bool is_own = slice_equals(words, slice_from_string(text_string(&voice->words)));
+    for (size_t i = 0; i < voice->held.count; i++) {
+        struct text number = {0};
+        append_number(voice->held.items[i], &number);
+        if (is_own || words.length == 0 || !has_word(words, text_string(&number))) {
+            log_warning(voice->log, "%s", voice->held.items[i]);
+        }
+        text_clear(&number);
+    }
+    text_list_clear(&voice->held);
+}
+
+void agent_voice_wait(struct agent_voice *voice) {
+    say_held(voice);
 }
 
 void agent_voice_host(struct agent_voice *voice) {
@@ -98,5 +163,11 @@ void agent_voice_nodes(struct agent_voice *voice, const struct node_identity *me
 }
 
 void agent_voice_end(struct agent_voice *voice) {
+    say_held(voice);
     say_place(voice);
+}
+
+void agent_voice_clear(struct agent_voice *voice) {
+    text_list_clear(&voice->held);
+    text_clear(&voice->words);
 }

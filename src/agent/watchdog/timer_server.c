@@ -261,6 +261,10 @@ void timer_server_end(struct timer_server *server) {
     take_event(server, (struct watchdog_event){.kind = WATCHDOG_EVENT_END});
 }
 
+void timer_server_take(struct timer_server *server, const struct watchdog_request *request) {
+    take_request(server, request);
+}
+
 void timer_server_forget(struct timer_server *server, pid_t pid) {
     take_event(server, (struct watchdog_event){.kind = WATCHDOG_EVENT_FORGET, .pid = pid});
 }

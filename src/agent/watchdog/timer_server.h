@@ -59,6 +59,9 @@ void timer_server_begin(struct timer_server *server);
 /* All timers are forgotten, and no requests are served. */
 void timer_server_end(struct timer_server *server);
 
+/* Takes a request as if it had been read. Not from inside a callback. */
+void timer_server_take(struct timer_server *server, const struct watchdog_request *request);
+
 /* A process has ended and was reaped, which may come to be known here first. */
 void timer_server_forget(struct timer_server *server, pid_t pid);
 

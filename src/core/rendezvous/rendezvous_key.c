@@ -36,6 +36,10 @@ void rendezvous_key_write_settings(const char *run_id, struct text *out) {
     write_own(run_id, "settings", out);
 }
 
+void rendezvous_key_write_said(const char *run_id, struct text *out) {
+    write_own(run_id, "said", out);
+}
+
 void rendezvous_key_write_program(const char *run_id, struct text *out) {
     write_own(run_id, "program", out);
 }

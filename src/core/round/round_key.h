@@ -83,6 +83,8 @@ void round_key_list_noted(
  * workers', and are deleted when the workers' store is renewed. */
 void round_key_write_prefix(const char *run_id, struct text *out);
 
+/* Of fixed nodes: appends the key of what rendezvous_key_write_said says. */
+void round_key_write_said(const char *run_id, struct text *out);
 /* Appends the beginning of the keys by which fixed nodes claim their ranks: presence keys in the
  * store of Muster's agents. */
 void round_key_write_claims(const char *run_id, struct text *out);

@@ -78,11 +78,12 @@ void store_entries_sweep(struct store_entries *entries) {
     table_remove_if(entries->table, sweep_entry, entries);
 }
 
-bool store_entry_is_present(const struct store_entry *entry) {
+static bool store_entry_is_present(const struct store_entry *entry) {
     return entry != NULL && (entry->has_value || entry->queue_front != NULL);
 }
 
-struct slice store_entry_value(const struct store_entry *entry) {
+/* `entry` may be NULL, which counts as an entry that holds nothing. */
+static struct slice store_entry_value(const struct store_entry *entry) {
     return entry != NULL && entry->has_value ? (struct slice){entry->value, entry->value_length}
                                              : (struct slice){0};
 }
@@ -91,7 +92,10 @@ static size_t capacity_for(size_t length) {
     return length < LEAST_CAPACITY ? LEAST_CAPACITY : length;
 }
 
-size_t store_entry_growth(const struct store_entry *entry, size_t length) {
+/* The additional cost of a value of this length; 0 when it fits into the memory of the old value.
+ * NULL stands for an entry that is not added yet; the result does not contain the cost of adding
+ * it. */
+static size_t store_entry_growth(const struct store_entry *entry, size_t length) {
     size_t held = entry == NULL ? 0 : entry->value_capacity;
     size_t wanted = capacity_for(length);
     if (wanted <= held) {
@@ -143,7 +147,9 @@ void store_entry_set_value(
     mark_present(entries, entry);
 }
 
-void store_entry_append_value(
+/* The memory of the value grows by half of its length, if there is room for that, so that many
+ * small appends stay cheap. */
+static void store_entry_append_value(
     struct store_entries *entries, struct store_entry *entry, struct slice value) {
     size_t length = entry->value_length + value.length;
     if (capacity_for(length) > entry->value_capacity) {
@@ -227,7 +233,9 @@ static size_t store_wait_size(size_t capacity) {
     return sizeof(struct store_wait) + capacity * sizeof(struct store_registration);
 }
 
-struct store_wait *store_wait_begin(
+/* Begins a wait for up to `capacity` keys. It becomes the wait of the connection, which must have
+ * none. */
+static struct store_wait *store_wait_begin(
     struct store_waiters *waiters, struct store_connection *connection, size_t capacity) {
     struct store_wait *wait = memory_allocate(store_wait_size(capacity));
     wait->connection = connection;
@@ -245,7 +253,9 @@ static void end(struct store_waiters *waiters, struct store_wait *wait) {
     free(wait);
 }
 
-void store_wait_add(struct store_wait *wait, struct store_entry *entry) {
+/* Adds one missing key to the wait, at the end of the list of its entry. A key that is named
+ * several times is added once. All keys of a wait are added before anything else happens. */
+static void store_wait_add(struct store_wait *wait, struct store_entry *entry) {
     if (entry->last_waiter != NULL && entry->last_waiter->wait == wait) {
         return; /* no other wait can have been added meanwhile */
     }
@@ -315,13 +325,16 @@ static bool wake_first(
     return true;
 }
 
-void store_waiters_wake_one(
+/* The same until one connection is released. For a connection that still misses another key this
+ * key counts as written, but the next connection in the list gets its turn. */
+static void store_waiters_wake_one(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
     while (entry->first_waiter != NULL && !wake_first(waiters, entry, effects)) {
     }
 }
 
-void store_waiters_wake_all(
+/* The key was written: appends a reply for each connection that now misses no key. */
+static void store_waiters_wake_all(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
     while (entry->first_waiter != NULL) {
         (void)wake_first(waiters, entry, effects);
@@ -558,7 +571,8 @@ static void store_step_reply_blob(const struct store_step *step, struct slice bl
     store_step_reply(step, &(struct store_reply){.kind = STORE_REPLY_BLOB, .blob = blob});
 }
 
-struct store_entry *store_step_find(const struct store_step *step, struct slice key) {
+/* The entry of the key, or NULL. */
+static struct store_entry *store_step_find(const struct store_step *step, struct slice key) {
     return store_entries_find(step->entries, key);
 }
 
@@ -580,7 +594,9 @@ static void refuse(const struct store_step *step, size_t size) {
     step->effects->is_full = true;
 }
 
-bool store_step_admit(const struct store_step *step, size_t size) {
+/* Whether there is room for `size` more bytes. If not, appends the effect that closes the
+ * connection. */
+static bool store_step_admit(const struct store_step *step, size_t size) {
     const struct store_entries *entries = step->entries;
     if (store_entries_have_room(entries, size)) {
         return true;
@@ -630,7 +646,10 @@ static struct store_entry *store_step_write(
     return entry;
 }
 
-struct store_entry *store_step_count(
+/* Adds to the counter of the key of the request. A key without a value counts from zero. There must
+ * be room for `extra` more bytes. Returns the entry, or NULL when the connection is to be closed.
+ */
+static struct store_entry *store_step_count(
     const struct store_step *step, int64_t delta, size_t extra, int64_t *out_value) {
     struct store_entry *entry = store_step_find(step, step->request->key);
     int64_t value = 0;

@@ -75,19 +75,7 @@ void store_entries_release(struct store_entries *entries, struct store_entry *en
 /* Frees every entry that holds nothing. */
 void store_entries_sweep(struct store_entries *entries);
 
-/* `entry` may be NULL, which counts as an entry that holds nothing. */
-bool store_entry_is_present(const struct store_entry *entry);
-struct slice store_entry_value(const struct store_entry *entry);
-
-/* The additional cost of a value of this length; 0 when it fits into the memory of the old value.
- * NULL stands for an entry that is not added yet; the result does not contain the cost of adding
- * it. */
-size_t store_entry_growth(const struct store_entry *entry, size_t length);
 void store_entry_set_value(
-    struct store_entries *entries, struct store_entry *entry, struct slice value);
-/* The memory of the value grows by half of its length, if there is room for that, so that many
- * small appends stay cheap. */
-void store_entry_append_value(
     struct store_entries *entries, struct store_entry *entry, struct slice value);
 void store_entry_remove_value(struct store_entries *entries, struct store_entry *entry);
 
@@ -126,21 +114,6 @@ struct store_waiters {
     struct store_entries *entries; /* borrowed; has the lists, and counts the memory */
     size_t count;                  /* connections that wait */
 };
-/* Begins a wait for up to `capacity` keys. It becomes the wait of the connection, which must have
- * none. */
-struct store_wait *store_wait_begin(
-    struct store_waiters *waiters, struct store_connection *connection, size_t capacity);
-/* Adds one missing key to the wait, at the end of the list of its entry. A key that is named
- * several times is added once. All keys of a wait are added before anything else happens. */
-void store_wait_add(struct store_wait *wait, struct store_entry *entry);
-
-/* The key was written: appends a reply for each connection that now misses no key. */
-void store_waiters_wake_all(
-    struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects);
-/* The same until one connection is released. For a connection that still misses another key this
- * key counts as written, but the next connection in the list gets its turn. */
-void store_waiters_wake_one(
-    struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects);
 
 /* A connection that waits for an item has sent another request: appends the reply that there is
  * none. Other waits stay. */
@@ -175,18 +148,6 @@ struct store_step {
 };
 
 void store_step_reply(const struct store_step *step, const struct store_reply *reply);
-
-/* The entry of the key, or NULL. */
-struct store_entry *store_step_find(const struct store_step *step, struct slice key);
-
-/* Whether there is room for `size` more bytes. If not, appends the effect that closes the
- * connection. */
-bool store_step_admit(const struct store_step *step, size_t size);
-/* Adds to the counter of the key of the request. A key without a value counts from zero. There must
- * be room for `extra` more bytes. Returns the entry, or NULL when the connection is to be closed.
- */
-struct store_entry *store_step_count(
-    const struct store_step *step, int64_t delta, size_t extra, int64_t *out_value);
 
 /* The operations of the store, one function each. This is a part of store_table. store_table.h and
  * store_request.h say what each operation does. */

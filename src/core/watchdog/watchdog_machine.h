@@ -25,60 +25,11 @@
 #include "base/log.h"
 #include "core/watchdog/watchdog.h"
 
-/* When processes are ended whose timers have expired. Workers usually hang together, in one
- * collective operation. When one of them is ended, the whole worker group is stopped, and evidence
- * of the others is lost. So every such worker is looked at first, and they are all ended together
- * after the last look. This includes workers whose timers expire a moment later. This module does
- * not know the processes, and does not end them. */
-
-/* A zeroed struct is valid: there is no process to end. */
-struct joint_ending {
-    bool is_begun;
-    struct instant window_end; /* timers that expire before it belong to this ending */
-    struct instant end;        /* the end of all looks */
-    size_t look_count;         /* looks under way */
-};
-
-/* Begins a look at a process. Returns how long it may take: `bound` is the time for all looks
- * together, and begins with the first one. */
-struct duration joint_ending_begin_look(
-    struct joint_ending *ending, struct instant now, struct duration bound);
-
-/* A look is over. */
-void joint_ending_end_look(struct joint_ending *ending);
-
-/* When all these processes are to be ended, if no event comes before. The time may have passed
- * already. It is never while a look is under way. `next` is when the next timer expires, or NULL
- * when there is no timer. */
-struct instant joint_ending_due(const struct joint_ending *ending, const struct instant *next);
-
-/* Remembers processes that were found to be admitted a moment ago. So a process that asks for many
- * timers in a burst is not looked up for each of them. A pid is not reused by another process
- * within so short a time; besides, no process is ended only because it is in this table. */
-
-/* How long the result of a look-up is trusted. */
+/* A process that has asked for a timer is trusted for so long. */
 #define KNOWN_PROCESSES_TRUST_MILLISECONDS 10
-/* The size of the table. When two processes have the same place, the second one replaces the first,
+/* When the pids of two processes are the same in this ring, the second one replaces the first,
  * which is then looked up again. */
 #define KNOWN_PROCESSES_PLACES 256
-
-struct known_process {
-    int64_t pid; /* 0: the place is empty */
-    uint64_t start_time;
-    struct instant trusted_until;
-};
-
-/* A zeroed struct is valid: it knows no process. */
-struct known_processes {
-    struct known_process places[KNOWN_PROCESSES_PLACES]; /* by pid */
-};
-
-/* Returns false when the process was not added, or was added too long ago. Pids are positive. */
-bool known_processes_find(
-    const struct known_processes *known, int64_t pid, struct instant now, uint64_t *out_start_time);
-void known_processes_add(
-    struct known_processes *known, int64_t pid, uint64_t start_time, struct instant now);
-void known_processes_forget(struct known_processes *known, int64_t pid);
 
 /* The largest number of generations between a worker and a descendant that may hold timers. */
 #define WATCHDOG_MAXIMUM_ANCESTORS 64
@@ -242,86 +193,5 @@ const struct watchdog *watchdog_machine_timers(const struct watchdog_machine *ma
 
 /* How many requests have come, with those that were refused. */
 uint64_t watchdog_machine_request_count(const struct watchdog_machine *machine);
-
-/* The state of a watchdog machine, which its parts share. watchdog_machine takes events and
- * requests, watchdog_endings ends processes whose timers have expired, and watchdog_step has what
- * both need. Only these parts use it. */
-
-/* A process with an expired timer, which is to be ended. */
-struct watchdog_ending {
-    struct watchdog_ending *next;
-    struct watchdog_expiry expiry;
-    struct wall_time since;  /* when it should have been ended */
-    struct instant retry_at; /* set when it could not be signalled */
-    bool is_tried;
-    bool is_due;     /* it is ended in the pass that is under way */
-    bool is_dropped; /* the agent stops the worker group, and so ends this process */
-};
-
-/* The task to which an answer belongs. */
-enum watchdog_task {
-    WATCHDOG_TASK_NONE,
-    WATCHDOG_TASK_ADMIT,  /* looks up the process of a request */
-    WATCHDOG_TASK_EXPIRE, /* handles processes with expired timers, one after the other */
-    /* Ends processes that were looked at, or are tried again, one after the other. */
-    WATCHDOG_TASK_END,
-};
-
-/* The search for the owner of a process among its ancestors. */
-struct watchdog_search {
-    int64_t pid;
-    bool is_asking;
-    bool is_there;
-    uint64_t start_time;
-    int ancestors;
-    int owner;
-};
-
-/* A process that must not be signalled, and whose timer expires once more. Of several such
- * processes only one is remembered, since one is enough to say that something is overdue. */
-struct watchdog_refusal {
-    int64_t pid; /* 0: none */
-    struct wall_time since;
-};
-
-/* All processes with expired timers. */
-struct watchdog_endings {
-    struct wall_time expiring;       /* WATCHDOG_TASK_EXPIRE: handles timers that expire by then */
-    struct watchdog_ending *list;    /* processes that are looked at, or are tried again */
-    struct watchdog_ending *current; /* of the tasks EXPIRE and END */
-    struct watchdog_ending *told;    /* the effects of the last step point into it */
-    struct watchdog_refusal refusal;
-    struct joint_ending joint;
-    struct instant joint_due;
-    bool is_joint; /* WATCHDOG_TASK_END ends all processes that were looked at */
-    bool is_agent_to_end;
-};
-
-struct watchdog_machine {
-    struct watchdog_settings settings;
-    struct watchdog *timers;
-    bool is_serving;
-    uint64_t request_count;
-    struct log_throttle throttle;
-    struct known_processes known;
-    const struct watchdog_request *request; /* of WATCHDOG_TASK_ADMIT; borrowed */
-    enum watchdog_task task;
-    struct watchdog_search search;
-    bool is_armed;
-    struct wall_time deadline; /* the armed deadline */
-    struct watchdog_endings endings;
-};
-
-/* What the parts of a watchdog machine share: appending effects, and the search for the owner of a
- * process. */
-
-/* Begins the search for the owner of a process. `is_asking`: the process asks for a timer. */
-void watchdog_step_find_owner(struct watchdog_machine *machine, int64_t pid, bool is_asking,
-    struct watchdog_effects *effects);
-
-/* Takes an answer. Returns false when it has asked for the parent next, because a process without
- * an owner may be the child of one with an owner. Otherwise machine->search has the result. */
-bool watchdog_step_take_sight(struct watchdog_machine *machine, const struct watchdog_sight *sight,
-    struct watchdog_effects *effects);
 
 #endif

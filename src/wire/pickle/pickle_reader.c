@@ -10,7 +10,29 @@
 #include "base/utf8.h"
 #include "wire/pickle/pickle_writer.h"
 
-void pickle_stack_clear(struct pickle_stack *stack) {
+/* The stack and the memo of the pickle machine, over the values of a document. Marks divide the
+ * stack as in CPython's unpickler: values below the last mark cannot be reached until the mark is
+ * removed. Opcodes and bytes are not handled here; see pickle_reader. */
+
+/* A zeroed struct with a document, a ceiling and a reason is an empty stack. Values are indices of
+ * the document. Every failure appends to `reason`: FAILURE_MALFORMED when the value or mark does
+ * not exist, FAILURE_LIMIT at a ceiling. */
+struct pickle_stack {
+    struct pickle_document *document; /* borrowed */
+    size_t maximum;                   /* values on the stack, and slots of the memo */
+    struct text *reason;              /* borrowed */
+    uint32_t *values;
+    size_t count;
+    size_t capacity;
+    size_t marks[PICKLE_MAXIMUM_DEPTH]; /* for each mark, the number of values below it */
+    size_t mark_count;
+    uint32_t *memo; /* each slot holds the value plus one; 0: the slot is empty */
+    size_t memo_count;
+    size_t memo_capacity;
+    size_t memo_kept; /* slots that are not 0 */
+};
+
+static void pickle_stack_clear(struct pickle_stack *stack) {
     free(stack->values);
     free(stack->memo);
     *stack = (struct pickle_stack){0};
@@ -32,7 +54,8 @@ static enum failure_code pickle_stack_push(struct pickle_stack *stack, uint32_t 
     return FAILURE_NONE;
 }
 
-enum failure_code pickle_stack_push_new(
+/* Adds the value to the document and pushes it. */
+static enum failure_code pickle_stack_push_new(
     struct pickle_stack *stack, const struct pickle_value *value) {
     uint32_t index;
     enum failure_code code = pickle_document_add(stack->document, value, &index, stack->reason);
@@ -69,14 +92,17 @@ static enum failure_code pickle_stack_peek(
     return FAILURE_NONE;
 }
 
-enum failure_code pickle_stack_pop(
+/* Removes and returns the topmost value, which must be of that kind. */
+static enum failure_code pickle_stack_pop(
     struct pickle_stack *stack, enum pickle_kind kind, uint32_t *out_value) {
     enum failure_code code = pickle_stack_peek(stack, kind, out_value);
     stack->count -= code == FAILURE_NONE;
     return code;
 }
 
-enum failure_code pickle_stack_pop_many(
+/* Removes the topmost `count` values; the topmost is the last in the result. They stay in memory
+ * until the next push. */
+static enum failure_code pickle_stack_pop_many(
     struct pickle_stack *stack, size_t count, const uint32_t **out_values) {
     enum failure_code code = require(stack, count);
     if (code == FAILURE_NONE) {
@@ -86,7 +112,7 @@ enum failure_code pickle_stack_pop_many(
     return code;
 }
 
-enum failure_code pickle_stack_mark(struct pickle_stack *stack) {
+static enum failure_code pickle_stack_mark(struct pickle_stack *stack) {
     if (stack->mark_count == PICKLE_MAXIMUM_DEPTH) {
         return stack_refuse(stack, FAILURE_LIMIT, "too many marks on the stack");
     }
@@ -94,7 +120,8 @@ enum failure_code pickle_stack_mark(struct pickle_stack *stack) {
     return FAILURE_NONE;
 }
 
-enum failure_code pickle_stack_pop_to_mark(
+/* Removes the last mark and the values above it. The values stay in memory until the next push. */
+static enum failure_code pickle_stack_pop_to_mark(
     struct pickle_stack *stack, const uint32_t **out_values, size_t *out_count) {
     if (stack->mark_count == 0) {
         return stack_refuse(stack, FAILURE_MALFORMED, "a mark is missing on the stack");
@@ -106,7 +133,8 @@ enum failure_code pickle_stack_pop_to_mark(
     return FAILURE_NONE;
 }
 
-enum failure_code pickle_stack_drop(struct pickle_stack *stack) {
+/* Removes the topmost value, or the mark if nothing is above it. */
+static enum failure_code pickle_stack_drop(struct pickle_stack *stack) {
     if (stack->mark_count > 0 && within_reach(stack) == 0) {
         stack->mark_count--;
         return FAILURE_NONE;
@@ -116,7 +144,8 @@ enum failure_code pickle_stack_drop(struct pickle_stack *stack) {
     return code;
 }
 
-enum failure_code pickle_stack_keep(struct pickle_stack *stack, size_t slot) {
+/* Stores the topmost value in a slot of the memo; the value also stays on the stack. */
+static enum failure_code pickle_stack_keep(struct pickle_stack *stack, size_t slot) {
     enum failure_code code = require(stack, 1);
     if (code != FAILURE_NONE) {
         return code;
@@ -136,11 +165,13 @@ enum failure_code pickle_stack_keep(struct pickle_stack *stack, size_t slot) {
     return FAILURE_NONE;
 }
 
-enum failure_code pickle_stack_keep_next(struct pickle_stack *stack) {
+/* Stores the topmost value in the slot whose number is the count of used slots. */
+static enum failure_code pickle_stack_keep_next(struct pickle_stack *stack) {
     return pickle_stack_keep(stack, stack->memo_kept);
 }
 
-enum failure_code pickle_stack_recall(struct pickle_stack *stack, size_t slot) {
+/* Pushes the value in a slot. */
+static enum failure_code pickle_stack_recall(struct pickle_stack *stack, size_t slot) {
     if (slot >= stack->memo_count || stack->memo[slot] == 0) {
         text_append_format(stack->reason, "memo %zu is empty", slot);
         return FAILURE_MALFORMED;

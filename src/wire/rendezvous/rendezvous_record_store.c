@@ -15,6 +15,54 @@
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
+/* Every question that a node asks the store about its job's record, as a store request: the record
+ * itself, its changes, presence, rolls, and what must be known before. This module only spells
+ * requests. rendezvous_record_store decides when to ask and what follows from an answer. */
+
+enum record_question_kind {
+    /* before the record is read */
+    RECORD_QUESTION_PRESENCE_SERVED, /* does the server tie keys to connections? */
+    RECORD_QUESTION_DELEGATION,      /* does it, and does the host write the record for others? */
+    RECORD_QUESTION_PROTOCOL, /* sets `value` if there is none; the answer is the value in the store
+                               */
+    RECORD_QUESTION_REFUSED,  /* has the server heard that this node is refused? */
+    RECORD_QUESTION_SETTINGS, /* as for the protocol */
+    /* the record */
+    RECORD_QUESTION_BEGINNING, /* if there is none, begins one as torchrun does, with a word for
+                                  "none yet"; the answer is the value in the store */
+    RECORD_QUESTION_RECORD,
+    RECORD_QUESTION_WRITE, /* puts `value` in place of `expected`; the answer is the value in the
+                              store */
+    /* changes of the record */
+    RECORD_QUESTION_CHANGE_COUNT,  /* adds `number` to the counter, mostly 0; the answer is it */
+    RECORD_QUESTION_NEW_CHANGE,    /* adds one to the counter; the answer is the change's number */
+    RECORD_QUESTION_NEW_WRITE,     /* the same for a change by this node's own write */
+    RECORD_QUESTION_TELL_CHANGE,   /* tells the change `number` */
+    RECORD_QUESTION_TELL_WRITE,    /* the same for a change by this node's own write */
+    RECORD_QUESTION_FORGET_CHANGE, /* deletes the key of the change `number` */
+    RECORD_QUESTION_NEXT_CHANGE,   /* waits for the change `number` */
+    /* nodes */
+    RECORD_QUESTION_PRESENCE,       /* sets `key` to `value` */
+    RECORD_QUESTION_STANDING,       /* waits until the queue `key` has an item, and takes it */
+    RECORD_QUESTION_FINISHED_COUNT, /* how many nodes are in the exit barrier of the round `number`
+                                     */
+    RECORD_QUESTION_ROLL,           /* waits for the nodes ranked 0 to `node` - 1 */
+    RECORD_QUESTION_ROLL_ANSWER,    /* the answer of the node ranked `node` in the round `number` */
+    RECORD_QUESTION_DELETE,         /* the `key` */
+    RECORD_QUESTION_CLEAR,          /* the same, of an earlier round */
+    RECORD_QUESTION_KIND_COUNT,
+};
+
+/* Everything is borrowed. Fields that the kind does not use are zero. */
+struct record_question {
+    enum record_question_kind kind;
+    int64_t number;
+    int node;
+    const char *key;       /* complete, as it is sent */
+    struct slice value;    /* without a NUL */
+    struct slice expected; /* any bytes; empty: there must be no record yet */
+};
+
 enum record_phase {
     RECORD_PHASE_DROPPED,
     RECORD_PHASE_OPENING,
@@ -123,7 +171,8 @@ static const enum store_operation operations[RECORD_QUESTION_KIND_COUNT] = {
     [RECORD_QUESTION_CLEAR] = STORE_DELETE,
 };
 
-enum store_operation record_question_operation(enum record_question_kind kind) {
+/* The store operation that this kind of question uses. */
+static enum store_operation record_question_operation(enum record_question_kind kind) {
     return operations[kind];
 }
 
@@ -206,7 +255,8 @@ static void add_value(struct slice value, struct text_list *out) {
     text_list_add_taken(out, text_take(&text));
 }
 
-void record_request_build(
+/* Builds the request. The caller clears it with owned_request_clear after it has been sent. */
+static void record_request_build(
     const struct record_question *question, const char *run_id, struct owned_request *out_request) {
     struct owned_request request = {0};
     struct slice absent = slice_from_string(RENDEZVOUS_STATE_ABSENT);
@@ -248,7 +298,9 @@ void record_effects_clear(struct record_effects *effects) {
     *effects = (struct record_effects){0};
 }
 
-struct record_effect *record_effects_add(
+/* Returns a zeroed effect with its kind set. The pointer is valid until the next effect is
+ * added. */
+static struct record_effect *record_effects_add(
     struct record_effects *effects, enum record_effect_kind kind) {
     effects->items = memory_reserve(
         effects->items, &effects->capacity, effects->count + 1, sizeof *effects->items);
@@ -271,7 +323,9 @@ static const char *keep_reason(struct record_effect *effect, const char *reason)
     return effect->reason;
 }
 
-void record_effects_tell(struct record_effects *effects, const struct rendezvous_event *event) {
+/* Adds a TELL effect and copies what the event points to. */
+static void record_effects_tell(
+    struct record_effects *effects, const struct rendezvous_event *event) {
     struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_TELL);
     effect->told = *event;
     if (event->kind == RENDEZVOUS_EVENT_RECORD) {

@@ -17,7 +17,15 @@ struct fixture {
     struct agent_program *programs[2];
     char *misplaced;
     int judgements;
+    struct agent_said said[2];
+    struct text heard; /* by both nodes, each with a blank */
 };
+
+static void heard(void *context, struct slice first) {
+    struct fixture *fixture = context;
+    text_append_bytes(&fixture->heard, (const char *)first.data, first.length);
+    text_append(&fixture->heard, " ");
+}
 
 static void judged(void *context, const char *misplaced) {
     struct fixture *fixture = context;
@@ -81,7 +89,9 @@ static void add_node(struct fixture *fixture, int index, const char *script) {
         .answer_timeout = duration_from_seconds(20),
         .judged = judged,
         .context = fixture,
+        .said = &fixture->said[index],
     };
+    fixture->said[index] = (struct agent_said){index == 0 ? "a" : "b", heard, fixture};
     fixture->programs[index] = agent_program_new(fixture->shared.backends[index], &settings);
     agent_program_take_connected(fixture->programs[index]);
     settle(fixture, index);
@@ -96,6 +106,7 @@ static void set_up(struct fixture *fixture, const char *address, const char *oth
 }
 
 static void tear_down(struct fixture *fixture) {
+    text_clear(&fixture->heard);
     shared_store_disconnect(&fixture->shared);
     for (int i = 0; i < 2; i++) {
         agent_program_free(fixture->programs[i]);
@@ -171,6 +182,15 @@ TEST(another_program_in_one_world_is_said_and_rank_0_says_what_the_job_runs) {
     settle(&fixture, 0);
     take_world(fixture.programs[0], 1, 2);
     assert_non_null(strstr(said(&fixture, 0), "they are one world now"));
+    tear_down(&fixture);
+}
+
+TEST(the_first_node_that_has_something_to_say_is_heard_by_all_and_once) {
+    struct fixture fixture;
+    set_up(&fixture, "node1", "train.py");
+    agent_program_take_connected(fixture.programs[1]); /* again: the store has another host */
+    settle(&fixture, 1);
+    assert_string_equal(text_string(&fixture.heard), "a a ");
     tear_down(&fixture);
 }
 

@@ -48,6 +48,7 @@ static void assert_said(struct fixture *fixture, const char *lines) {
 }
 
 static void tear_down(struct fixture *fixture) {
+    agent_voice_clear(&fixture->voice);
     text_clear(&fixture->said);
     text_list_clear(&fixture->config.warnings);
     text_list_clear(&fixture->config.meeting_warnings);
@@ -57,7 +58,7 @@ TEST(one_node_says_all_at_once) {
     struct fixture fixture;
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1);
     agent_voice_begin(&fixture.voice);
-    agent_voice_count(&fixture.voice, 2);
+    agent_voice_count(&fixture.voice, 2, &(struct text_list){0});
     assert_said(&fixture, "option\nplace\nthreads\n");
     agent_voice_place(&fixture.voice, 0, false, 2);
     agent_voice_end(&fixture.voice);
@@ -71,7 +72,8 @@ TEST(the_host_speaks_of_the_place_and_the_first_node_of_the_rest) {
         for (int is_host = 0; is_host < 2; is_host++) {
             set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
             agent_voice_begin(&fixture.voice);
-            agent_voice_count(&fixture.voice, 2);
+            agent_voice_count(&fixture.voice, 2, &(struct text_list){0});
+            agent_voice_hear(&fixture.voice, (struct slice){0});
             assert_said(&fixture, "option\n"); /* who is first is not known yet */
             if (is_host) {
                 agent_voice_host(&fixture.voice);
@@ -85,6 +87,76 @@ TEST(the_host_speaks_of_the_place_and_the_first_node_of_the_rest) {
             tear_down(&fixture);
         }
     }
+}
+
+/* What `other`, a node with the warnings "option" and perhaps `more`, has in the store. */
+static void hear_of(struct fixture *fixture, const char *more) {
+    struct fixture other;
+    set_up(&other, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    if (more != NULL) {
+        text_list_add(&other.config.warnings, more);
+    }
+    agent_voice_begin(&other.voice);
+    const char *words = agent_voice_write_words(&other.voice, "node1_4711_1");
+    assert_non_null(words);
+    assert_null(strstr(words, "option")); /* others read the store, too */
+    agent_voice_hear(&fixture->voice, slice_from_string(words));
+    tear_down(&other);
+}
+
+TEST(warnings_about_options_are_said_by_the_node_that_came_first) {
+    struct fixture fixture;
+    struct text_list misfits = {0};
+    text_list_add(&misfits, "misfit");
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    agent_voice_begin(&fixture.voice);
+    agent_voice_count(&fixture.voice, 1, &misfits);
+    assert_said(&fixture, "");
+    agent_voice_hear(
+        &fixture.voice, slice_from_string(agent_voice_write_words(&fixture.voice, "node2_4711_2")));
+    assert_said(&fixture, "option\nmisfit\n");
+    text_list_clear(&misfits);
+    tear_down(&fixture);
+}
+
+TEST(another_node_says_of_its_options_what_the_first_one_does_not) {
+    static const char *const differences[] = {NULL, "of this node"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture fixture;
+        set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+        if (differences[i] != NULL) {
+            text_list_add(&fixture.config.warnings, differences[i]);
+        }
+        agent_voice_begin(&fixture.voice);
+        (void)agent_voice_write_words(&fixture.voice, "node2_4711_2");
+        hear_of(&fixture, "of that node");
+        assert_said(&fixture, i == 0 ? "" : "of this node\n");
+        agent_voice_place(&fixture.voice, 1, true, 1);
+        agent_voice_end(&fixture.voice);
+        assert_said(&fixture, "");
+        tear_down(&fixture);
+    }
+}
+
+TEST(warnings_of_which_nobody_is_known_to_speak_are_said_after_a_while) {
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    agent_voice_begin(&fixture.voice);
+    agent_voice_wait(&fixture.voice);
+    assert_said(&fixture, "option\n");
+    hear_of(&fixture, NULL);
+    agent_voice_wait(&fixture.voice);
+    assert_said(&fixture, "");
+    tear_down(&fixture);
+}
+
+TEST(a_node_without_warnings_keeps_nothing_in_the_store) {
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    text_list_clear(&fixture.config.warnings);
+    agent_voice_begin(&fixture.voice);
+    assert_null(agent_voice_write_words(&fixture.voice, "node2_4711_2"));
+    tear_down(&fixture);
 }
 
 TEST(where_no_agent_is_the_host_the_first_node_speaks_of_the_place) {
@@ -103,7 +175,7 @@ TEST(who_never_came_to_a_round_keeps_nothing_back) {
     agent_voice_begin(&fixture.voice);
     text_clear(&fixture.said);
     agent_voice_end(&fixture.voice);
-    assert_said(&fixture, "place\n");
+    assert_said(&fixture, "option\nplace\n");
     tear_down(&fixture);
 }
 
@@ -113,7 +185,14 @@ TEST(fixed_nodes_know_the_first_one_from_the_beginning) {
         set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
         fixture.config.node_rank = rank;
         agent_voice_begin(&fixture.voice);
-        assert_said(&fixture, rank == 0 ? "option\nplace\n" : "");
+        assert_said(&fixture, rank == 0 ? "place\n" : "");
+        if (rank == 0) {
+            agent_voice_hear(&fixture.voice,
+                slice_from_string(agent_voice_write_words(&fixture.voice, "node1_4711_1")));
+        } else {
+            hear_of(&fixture, NULL);
+        }
+        assert_said(&fixture, rank == 0 ? "option\n" : "");
         agent_voice_place(&fixture.voice, rank, false, 2);
         agent_voice_end(&fixture.voice);
         assert_said(&fixture, rank == 0 ? "threads\n" : "");

@@ -69,6 +69,11 @@ static void note_end(void *context, const struct watchdog_notice *notice) {
     }
 }
 
+static const char *refuse(
+    __attribute__((unused)) void *context, __attribute__((unused)) int64_t pid) {
+    return "it is not wanted";
+}
+
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){.is_admitted = true};
     failures = 0;
@@ -80,7 +85,7 @@ static void set_up(struct fixture *fixture) {
         .log = &fixture->log.log,
         .log_prefix = "",
         .find_owner = find_owner,
-        .refusal = "it is not wanted",
+        .refusal = refuse,
         .send_signal = pretend_to_signal,
         .notified = note_end,
         .context = fixture,

@@ -30,6 +30,8 @@ TEST(musters_own_keys_are_in_folders_of_its_own) {
     check(&key, "/torch.rendezvous.job/muster/settings");
     rendezvous_key_write_program("job", &key);
     check(&key, "/torch.rendezvous.job/muster/program");
+    rendezvous_key_write_said("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/said");
     rendezvous_key_write_admission("job", &key);
     check(&key, "/torch.rendezvous.job/muster/admission");
     rendezvous_key_write_host("job", &key);

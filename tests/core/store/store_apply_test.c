@@ -113,6 +113,23 @@ STORE_TEST(appending_creates_and_extends) {
     assert_memory_equal(value.data + 196, "zyzyz", 5);
 }
 
+TEST(appending_leaves_room_for_more_unless_memory_is_short) {
+    static const uint8_t piece[4000];
+    struct store_fixture store;
+    fixture_init(&store, 10000);
+    apply_value(&store, 0, STORE_APPEND, S("/ap"), (struct slice){piece, 1000});
+    size_t memory = store_table_memory(store.table);
+    apply_value(&store, 0, STORE_APPEND, S("/ap"), (struct slice){piece, 500});
+    assert_int_equal(store_table_memory(store.table), memory);
+    apply_value(&store, 0, STORE_APPEND, S("/ap"), (struct slice){piece, 3500});
+    assert_int_equal(store_table_memory(store.table), memory + 6000);
+    apply_value(&store, 0, STORE_APPEND, S("/ap"), (struct slice){piece, 4000});
+    assert_int_equal(store_table_memory(store.table), memory + 7500);
+    apply_key(&store, 0, STORE_GET, S("/ap"));
+    assert_int_equal(store.effects.items[0].reply.blob.length, 9000);
+    fixture_clear(&store);
+}
+
 STORE_TEST(deleting_says_whether_there_was_a_value) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_SET, S("/m1"), S("A"));
@@ -233,6 +250,28 @@ STORE_TEST(a_queue_named_twice_needs_one_item) {
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
     assert_int_equal(store->effects.count, 1);
     assert_byte(store, 0, 1, STORE_STOP_WAITING);
+}
+
+STORE_TEST(an_item_passes_by_who_misses_something_else) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/other")));
+    apply_keys(store, 2, STORE_WAIT, KEYS(S("/q")));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
+    assert_int_equal(store->effects.count, 1);
+    assert_byte(store, 0, 2, STORE_STOP_WAITING);
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e2"));
+    assert_silent(store);
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/other"), S("e3"));
+    assert_int_equal(store->effects.count, 1);
+    assert_byte(store, 0, 1, STORE_STOP_WAITING);
+}
+
+STORE_TEST(an_item_for_nobody_but_who_misses_something_else_releases_nobody) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/other")));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
+    assert_silent(store);
+    assert_int_equal(store_table_waiting(store->table), 1);
 }
 
 /* PyTorch's server leaves the woken client in the list of the queue. There the second item releases
@@ -356,6 +395,26 @@ STORE_TEST(waiters_are_released_in_the_order_they_came) {
     assert_int_equal(store->effects.count, 4);
     for (size_t i = 0; i < 4; i++) {
         assert_byte(store, i, order[i], STORE_STOP_WAITING);
+    }
+}
+
+STORE_TEST(the_line_stays_whole_when_one_leaves_from_any_place) {
+    static const int others[3][2] = {{1, 2}, {0, 2}, {0, 1}};
+    for (int leaving = 0; leaving < 3; leaving++) {
+        struct store_fixture store;
+        fixture_init(&store, 10000);
+        for (int i = 0; i < 3; i++) {
+            apply_keys(&store, i, STORE_WAIT, KEYS(S("/k")));
+        }
+        store_table_disconnect(store.table, &store.clients[leaving]);
+        apply_value(&store, 6, STORE_SET, S("/k"), S("1"));
+        assert_int_equal(store.effects.count, 2);
+        assert_byte(&store, 0, others[leaving][0], STORE_STOP_WAITING);
+        assert_byte(&store, 1, others[leaving][1], STORE_STOP_WAITING);
+        assert_int_equal(store_table_waiting(store.table), 0);
+        apply_key(&store, 6, STORE_DELETE, S("/k"));
+        assert_int_equal(store_table_memory(store.table), 0);
+        fixture_clear(&store);
     }
 }
 

@@ -193,6 +193,42 @@ TEST(whoever_expires_a_moment_later_is_waited_for) {
     watchdog_fixture_clear(&fixture);
 }
 
+/* The window begins with the first look, and a timer at its end is not in it. */
+TEST(nobody_is_waited_for_longer_than_the_window) {
+    struct watchdog_fixture fixture;
+    watchdog_fixture_init(&fixture, looking);
+    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(&fixture, 101, "step", 5250, 9);
+    expire(&fixture, 5000);
+    watchdog_fixture_see(&fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
+    watchdog_fixture_clear(&fixture);
+    watchdog_fixture_init(&fixture, looking);
+    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(&fixture, 101, "step", 5249, 9);
+    expire(&fixture, 5000);
+    watchdog_fixture_see(&fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5250");
+    assert_string_equal(fire(&fixture, 5250), "look_up 100");
+    watchdog_fixture_clear(&fixture);
+}
+
+TEST(a_short_bound_leaves_no_time_for_others) {
+    struct watchdog_fixture fixture;
+    struct watchdog_settings settings = looking;
+    settings.look_bound = duration_from_milliseconds(100);
+    watchdog_fixture_init(&fixture, settings);
+    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(&fixture, 101, "step", 5099, 9);
+    expire(&fixture, 5000);
+    watchdog_fixture_see(&fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5100");
+    expire(&fixture, 5200);
+    assert_string_equal(
+        watchdog_fixture_see(&fixture, 101, 1), "no_timer, look 101:step rank=1 bound=0");
+    watchdog_fixture_clear(&fixture);
+}
+
 TEST(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone) {
     struct watchdog_fixture fixture;
     look_at_two(&fixture, looking);

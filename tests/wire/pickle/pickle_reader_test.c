@@ -179,6 +179,31 @@ TEST(broken_programs_are_malformed) {
         "9509000000 00000000 4e2e", FAILURE_MALFORMED, "the pickle is cut off (at byte 2)");
 }
 
+TEST(a_mark_fences_off_what_is_below_it) {
+    assert_integer("4b07 28 30 2e", 7);
+    assert_integer("4b07 28 4b08 30 30 2e", 7);
+    assert_refused("28 30 30", FAILURE_MALFORMED, "a value is missing on the stack (at byte 4)");
+    assert_refused("4b07 28 94", FAILURE_MALFORMED, "a value is missing on the stack (at byte 5)");
+    assert_refused(
+        "4b07 28 4b08 86", FAILURE_MALFORMED, "a value is missing on the stack (at byte 7)");
+    assert_refused(
+        "28 4b01 30 30 75", FAILURE_MALFORMED, "a mark is missing on the stack (at byte 7)");
+}
+
+TEST(nothing_above_a_mark_is_an_empty_tuple) {
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(read("28 74 2e", &document, &reason), FAILURE_NONE);
+    assert_int_equal(pickle_document_root(&document)->kind, PICKLE_VALUE_TUPLE);
+    pickle_document_clear(&document);
+}
+
+TEST(the_memo_gives_back_what_was_kept) {
+    assert_integer("4b07 71c8 30 4b08 94 30 68c8 2e", 7);
+    assert_integer("4b07 71c8 30 4b08 94 30 6801 2e", 8);
+    assert_refused("4b07 71c8 6800", FAILURE_MALFORMED, "memo 0 is empty (at byte 6)");
+}
+
 TEST(loops_are_malformed) {
     static const char why[] = "a value that changes after it was used, or holds itself (at byte ";
     struct pickle_document document;
@@ -231,6 +256,14 @@ TEST(ceilings_hold) {
     assert_refused(
         "58 01000100", FAILURE_LIMIT, "text of 65537 bytes, the limit is 65536 (at byte 2)");
     assert_refused("4e 72 ffffffff", FAILURE_LIMIT, "too many values in the memo (at byte 3)");
+    struct text many = {0};
+    text_append(&many, "4e94");
+    for (size_t i = 0; i < limits.values; i++) {
+        text_append(&many, "6800");
+    }
+    assert_refused(
+        text_string(&many), FAILURE_LIMIT, "too many values on the stack (at byte 1002)");
+    text_clear(&many);
     assert_refused("2828282828282828 2828282828282828 2828282828282828 2828282828282828 28",
         FAILURE_LIMIT, "too many marks on the stack (at byte 34)");
 }
