@@ -35,8 +35,8 @@ def final_loss(said):
 
 
 class Training(MixedJob):
-    """Nodes of one worker each, which pause at one step until they are let go. Muster's workers have torch when they begin: else
-    the imports would be most of what a test takes."""
+    """Nodes of one worker each, which pause at one step until they are let go. Workers have torch when they begin: else the
+    imports would be most of what a test takes."""
 
     def __init__(self, muster, peer, pause=PAUSE, **settings):
         self.pause = pause

@@ -123,10 +123,15 @@ class Server:
         if pid == 0:
             return True
         end = Descriptor(os.pidfd_open(pid))
-        self.selector.modify(asking, selectors.EVENT_READ, lambda: os.kill(pid, signal.SIGKILL) or self.selector.unregister(asking))
+        self.selector.modify(asking, selectors.EVENT_READ, lambda: self.kill(pid, asking))
         self.selector.register(end, selectors.EVENT_READ, lambda: self.tell_end(pid, end, asking))
         say(asking, pid)
         return False
+
+    def kill(self, pid, asking):
+        """Who asked for it has gone."""
+        os.kill(pid, signal.SIGKILL)
+        self.selector.unregister(asking)
 
     def tell_end(self, pid, end, asking):
         self.selector.unregister(end)

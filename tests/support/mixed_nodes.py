@@ -24,7 +24,7 @@ from support.store import CHECK, RawClient, request
 
 # So that a test does not take minutes; torchrun's own defaults are 30, 600 and 5 s.
 CONF = {"last_call_timeout": 1, "join_timeout": 60, "keep_alive_interval": 1, "keep_alive_max_attempt": 4}
-PATIENCE = 60  # seconds; a torchrun takes a few to start, and more on a busy machine
+PATIENCE = 100  # seconds; a torchrun takes a few to start, and more on a busy machine
 
 
 class Node:
@@ -87,7 +87,8 @@ class MixedJob:
         python=None,
     ):  # fmt: skip
         self.muster, self.peer, self.scratch = muster, peer, muster.scratch
-        self.python = python or peer.python  # of muster's workers
+        self.python = python or peer.python  # of muster's workers; of torchrun's, too, where it is given
+        self.of_torchrun = {"PYTHON_EXEC": python} if python else {}
         self.endpoint = endpoint or f"127.0.0.1:{free_port()}"
         self.options = ["--nnodes", nodes, "--rdzv-id", "job", "--rdzv-backend", backend, *options]
         self.conf, self.env, self.nodes = {**CONF, **(conf or {})}, env or {}, []
@@ -111,7 +112,7 @@ class MixedJob:
             running = self.muster.start(["run", *words], env={"PYTHON_EXEC": self.python, **env}, on=on)
         else:
             spawn = subprocess.Popen if on else self.peer.spawn
-            running = self.muster.start(words, program=self.peer.torchrun, env=env, on=on, spawn=spawn)
+            running = self.muster.start(words, program=self.peer.torchrun, env={**self.of_torchrun, **env}, on=on, spawn=spawn)
         node = Node(kind, number, running)
         self.nodes.append(node)
         return node
