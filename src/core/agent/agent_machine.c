@@ -9,11 +9,12 @@
  * processes are in an uninterruptible system call. */
 #define AGENT_KILL_PATIENCE_MILLISECONDS 30000
 
-void restart_policy_init(struct restart_policy *policy, int maximum) {
+static void restart_policy_init(struct restart_policy *policy, int maximum) {
     *policy = (struct restart_policy){.maximum = maximum};
 }
 
-int restart_policy_attempt(const struct restart_policy *policy) {
+/* The attempt that runs: 0 for the first start. */
+static int restart_policy_attempt(const struct restart_policy *policy) {
     return policy->used;
 }
 
@@ -21,7 +22,8 @@ int restart_policy_remaining(const struct restart_policy *policy) {
     return policy->used < policy->maximum ? policy->maximum - policy->used : 0;
 }
 
-bool restart_policy_take(struct restart_policy *policy) {
+/* Uses one restart. Returns false, and uses none, when none is left. */
+static bool restart_policy_take(struct restart_policy *policy) {
     if (policy->used >= policy->maximum) {
         return false;
     }
@@ -29,7 +31,9 @@ bool restart_policy_take(struct restart_policy *policy) {
     return true;
 }
 
-bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
+/* Goes to `attempt`, to which another node has restarted the job. Returns false, and changes
+ * nothing, when this node allows fewer restarts. Never goes back to an earlier attempt. */
+static bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
     if (attempt > policy->maximum) {
         return false;
     }
@@ -39,11 +43,20 @@ bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
     return true;
 }
 
-void restart_policy_set(struct restart_policy *policy, int used) {
+/* Takes over the number of restarts that the job has used. It may be smaller or larger than the
+ * number here. When it is larger than this node allows, no restart remains. */
+static void restart_policy_set(struct restart_policy *policy, int used) {
     policy->used = used;
 }
 
 /* Step. */
+
+/* An event and its effects, as the handlers have them. */
+struct agent_step {
+    struct agent_machine *machine;
+    const struct agent_event *event;
+    struct agent_effects *effects;
+};
 
 /* By which workers are asked to end. */
 #define SIGNAL_NUMBER_TERMINATE 15
@@ -63,7 +76,7 @@ static void agent_step_push_attempt(struct agent_step *step, enum agent_effect_k
         step, (struct agent_effect){.kind = kind, .attempt = agent_machine_attempt(step->machine)});
 }
 
-void agent_step_arm_timer(struct agent_step *step, struct instant deadline) {
+static void agent_step_arm_timer(struct agent_step *step, struct instant deadline) {
     step->machine->is_timer_armed = true;
     step->machine->deadline = deadline;
     agent_step_push(
@@ -78,14 +91,15 @@ static void agent_step_disarm_timer(struct agent_step *step) {
     }
 }
 
-void agent_step_announce(struct agent_step *step, enum agent_effect_kind kind) {
+/* Announces something to other nodes, if the job may have any and this node has asked to join. */
+static void agent_step_announce(struct agent_step *step, enum agent_effect_kind kind) {
     if (step->machine->has_peers && step->machine->ticket > 0) {
         agent_step_push(
             step, (struct agent_effect){.kind = kind, .signal = step->machine->received_signal});
     }
 }
 
-void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind) {
+static void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind) {
     struct agent_outcome outcome = {
         .kind = kind,
         .signal = step->machine->received_signal,
@@ -103,7 +117,7 @@ static bool is_relayed(const struct agent_step *step) {
     return is_of_peer && step->event->signal != 0;
 }
 
-void agent_step_signal_workers(struct agent_step *step, int signal) {
+static void agent_step_signal_workers(struct agent_step *step, int signal) {
     struct agent_machine *machine = step->machine;
     if (machine->hold.look_count > 0) {
         machine->hold.signal = signal;
@@ -119,13 +133,17 @@ void agent_step_signal_workers(struct agent_step *step, int signal) {
     }
 }
 
-void agent_step_begin_stop(struct agent_step *step, enum agent_stop_reason reason, int signal) {
+/* Sends the signal once all looks at workers are over. A signal could end the worker under a look,
+ * and its evidence would be lost. */
+static void agent_step_begin_stop(
+    struct agent_step *step, enum agent_stop_reason reason, int signal) {
     step->machine->phase = AGENT_STOPPING;
     step->machine->stop_reason = reason;
     agent_step_signal_workers(step, signal);
 }
 
-void agent_step_kill_workers(struct agent_step *step) {
+/* Kills at once, without waiting for looks. */
+static void agent_step_kill_workers(struct agent_step *step) {
     struct duration patience = duration_from_milliseconds(AGENT_KILL_PATIENCE_MILLISECONDS);
     step->machine->is_killing = true;
     step->machine->hold = (struct agent_hold){.look_count = step->machine->hold.look_count};

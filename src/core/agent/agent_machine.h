@@ -57,24 +57,8 @@ struct restart_policy {
     int used;
 };
 
-void restart_policy_init(struct restart_policy *policy, int maximum);
-
-/* The attempt that runs: 0 for the first start. */
-int restart_policy_attempt(const struct restart_policy *policy);
-
 /* Never negative. */
 int restart_policy_remaining(const struct restart_policy *policy);
-
-/* Uses one restart. Returns false, and uses none, when none is left. */
-bool restart_policy_take(struct restart_policy *policy);
-
-/* Goes to `attempt`, to which another node has restarted the job. Returns false, and changes
- * nothing, when this node allows fewer restarts. Never goes back to an earlier attempt. */
-bool restart_policy_advance_to(struct restart_policy *policy, int attempt);
-
-/* Takes over the number of restarts that the job has used. It may be smaller or larger than the
- * number here. When it is larger than this node allows, no restart remains. */
-void restart_policy_set(struct restart_policy *policy, int used);
 
 enum agent_phase {
     AGENT_IDLE,
@@ -265,28 +249,5 @@ void agent_machine_step(
 /* The attempt that runs or is being joined. While the agent stops for a restart, it is the next
  * attempt. */
 int agent_machine_attempt(const struct agent_machine *machine);
-
-/* One step of agent_machine: an event and its effects. Only the handlers of agent_machine use it.
- */
-
-struct agent_step {
-    struct agent_machine *machine;
-    const struct agent_event *event;
-    struct agent_effects *effects;
-};
-
-void agent_step_arm_timer(struct agent_step *step, struct instant deadline);
-
-/* Announces something to other nodes, if the job may have any and this node has asked to join. */
-void agent_step_announce(struct agent_step *step, enum agent_effect_kind kind);
-
-/* Sends the signal once all looks at workers are over. A signal could end the worker under a look,
- * and its evidence would be lost. */
-void agent_step_signal_workers(struct agent_step *step, int signal);
-void agent_step_begin_stop(struct agent_step *step, enum agent_stop_reason reason, int signal);
-/* Kills at once, without waiting for looks. */
-void agent_step_kill_workers(struct agent_step *step);
-
-void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind);
 
 #endif

@@ -169,6 +169,28 @@ TEST(a_restart_elsewhere_is_a_restart_here) {
     agent_machine_clear(&scene.machine);
 }
 
+/* Its settings differ, or it restarts more often than anybody may. */
+TEST(a_restart_elsewhere_beyond_those_allowed_is_a_failure_of_the_job) {
+    struct scene scene = running_scene(1, AMONG_PEERS);
+    step(&scene, peer_restart(2), "announce_failure; signal_workers 15; arm_timer at=30.000");
+    assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 1);
+    agent_machine_clear(&scene.machine);
+    scene = finished_scene();
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; enter_barrier attempt=0");
+    step(&scene, peer_restart(1), "announce_failure; finish peer_failed");
+    scene_end(&scene);
+}
+
+TEST(the_jobs_count_of_restarts_is_taken_whatever_it_is) {
+    struct scene scene = scene_new(2, AMONG_PEERS);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 5), "start_workers attempt=5");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 0);
+    step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
+    agent_machine_clear(&scene.machine);
+}
+
 TEST(failures_on_two_nodes_cost_one_restart) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(
