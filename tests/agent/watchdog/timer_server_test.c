@@ -69,6 +69,12 @@ static void note_end(void *context, const struct watchdog_notice *notice) {
     }
 }
 
+static const char *refusal(void *context, int64_t pid) {
+    (void)context;
+    (void)pid;
+    return "it is not wanted";
+}
+
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){.is_admitted = true};
     failures = 0;
@@ -80,7 +86,7 @@ static void set_up(struct fixture *fixture) {
         .log = &fixture->log.log,
         .log_prefix = "",
         .find_owner = find_owner,
-        .refusal = "it is not wanted",
+        .refusal = refusal,
         .send_signal = pretend_to_signal,
         .notified = note_end,
         .context = fixture,
