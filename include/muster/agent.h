@@ -196,11 +196,23 @@ struct muster_agent_settings {
      * Both stay the program's; -1: the program's own. */
     int stdout_fd;
     int stderr_fd;
+
+    /* Since 0.3: WorkerSpec.master_addr and master_port. Workers are told these in MASTER_ADDR and
+     * MASTER_PORT, whatever the rendezvous says; the program sees to it that a store is there.
+     * NULL, at most 255 bytes; and 0. */
+    const char *master_addr;
+    int master_port;
+    /* Since 0.3: what each worker gets for itself, by its local rank: `local_world_size` lists,
+     * each up to a NULL. rank_env has NAME=VALUE, in place of what the worker would have under that
+     * name; rank_args are the arguments of an entrypoint, in place of `args`. NULL in the place of
+     * a list: as if there were none. */
+    const char *const *const *rank_env;
+    const char *const *const *rank_args;
 };
 #define MUSTER_AGENT_SETTINGS                                                                      \
     {                                                                                              \
         sizeof(struct muster_agent_settings), 0, 0, 0, 0, 0, 0, 1, 3, 0.1, 1, 1, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, -1, -1                                                               \
+            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0                                                   \
     }
 
 /* Starts the agent as a process of its own. MUSTER_ERROR_INVALID with the words of the command for

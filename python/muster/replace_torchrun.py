@@ -7,6 +7,7 @@ import functools
 import runpy
 import sys
 
+from muster import library as muster_library
 from muster.run import LaunchFailed, exit_status, main, run
 
 REPLACED = "torch.distributed.run"
@@ -24,7 +25,7 @@ def replace_torchrun():
     torch.distributed.run.run = _noted(run)
     below = sys.modules.get(BELOW)
     if below is not None:
-        below.launch_agent = _told(below.launch_agent)
+        below.launch_agent = _launched(below)
 
 
 def _noted(launch):
@@ -34,6 +35,41 @@ def _noted(launch):
         return launch(*arguments, **named)
 
     return noted
+
+
+def _launched(below):
+    """launch_agent by Muster, with PyTorch's exception. What is no LaunchConfig, and no libmuster, is left to PyTorch."""
+    theirs = _told(below.launch_agent)
+
+    @functools.wraps(theirs)
+    def launched(config, *arguments, **named):
+        if not hasattr(config, "nproc_per_node"):
+            return theirs(config, *arguments, **named)
+        try:
+            from muster import launcher
+
+            muster_library.load()
+        except ImportError as missing:
+            _say(str(missing))
+            return theirs(config, *arguments, **named)
+        _launches.append("Muster")
+        try:
+            return launcher.launch_agent(config, *arguments, **named)
+        except launcher.ChildFailedError as failed:
+            raise _as_theirs(failed) from failed
+
+    return launched
+
+
+def _as_theirs(failed):
+    try:
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+    except ImportError:
+        return failed
+    failures = failed.failures or ({failed.root_cause[0]: failed.root_cause[1]} if failed.root_cause else {})
+    return ChildFailedError(failed.name, {
+        rank: ProcessFailure(each.local_rank, each.pid, each.exitcode, each.error_file) for rank, each in failures.items()
+    }) if failures else failed
 
 
 def _told(launch_agent):

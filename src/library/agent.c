@@ -47,6 +47,9 @@ static void agent_order_clear(struct agent_order *order);
 #define LIST_MAXIMUM 65536
 /* What the kernel takes in one string of a command line. */
 #define WORD_MAXIMUM 131071
+#define HOST_MAXIMUM 255
+/* What programs give that were made with the header of 0.2. */
+#define OLDEST_SETTINGS offsetof(struct muster_agent_settings, master_addr)
 
 static const char agent_settings_program[] = "agent";
 static const char log_dir_option[] = "--log-dir";
@@ -222,6 +225,70 @@ static enum muster_error check_entrypoint(
     return MUSTER_OK;
 }
 
+/* A list for each local rank; NULL in the place of one stands for `otherwise`. */
+static enum muster_error copy_ranks(const char *what, const char *const *const *given,
+    const struct text_list *otherwise, int count, struct text_list **out_lists,
+    struct muster_failure *failure) {
+    enum muster_error error = MUSTER_OK;
+    if (given == NULL) {
+        return MUSTER_OK;
+    }
+    *out_lists = memory_allocate((size_t)count * sizeof **out_lists);
+    for (int i = 0; i < count && error == MUSTER_OK; i++) {
+        if (given[i] != NULL) {
+            error = copy_list(what, given[i], &(*out_lists)[i], failure);
+        } else {
+            text_list_add_all(&(*out_lists)[i], otherwise);
+        }
+    }
+    return error;
+}
+
+static enum muster_error check_variables(
+    const struct launch_config *config, struct muster_failure *failure) {
+    for (int rank = 0; config->rank_variables != NULL && rank < config->worker_count; rank++) {
+        const struct text_list *list = &config->rank_variables[rank];
+        for (size_t i = 0; i < list->count; i++) {
+            const char *sign = strchr(list->items[i], '=');
+            if (sign == NULL || sign == list->items[i]) {
+                return library_fail(failure, MUSTER_ERROR_INVALID,
+                    "rank_env[%d] has '%.100s', which is no NAME=VALUE", rank, list->items[i]);
+            }
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* What workers are told whatever the rendezvous says, and each for itself. */
+static enum muster_error set_told(struct agent_order *order, struct muster_failure *failure) {
+    const struct muster_agent_settings *settings = &order->settings;
+    struct launch_config *config = &order->config;
+    static const struct text_list none;
+    enum muster_error error = MUSTER_OK;
+    if (settings->master_addr != NULL) {
+        error = library_host_check("master_addr", settings->master_addr, HOST_MAXIMUM, failure);
+    }
+    if (error == MUSTER_OK && (settings->master_port < 0 || settings->master_port > 65535)) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID,
+            "master_port is %d; 1 to 65535 are ports, and 0 is that of the rendezvous",
+            settings->master_port);
+    }
+    if (error == MUSTER_OK && settings->function != NULL && settings->rank_args != NULL) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID, "a function has no rank_args");
+    }
+    if (error == MUSTER_OK) {
+        config->told_master_host = memory_duplicate_string(settings->master_addr);
+        config->told_master_port = settings->master_port;
+        error = copy_ranks("variables of a rank", settings->rank_env, &none, config->worker_count,
+            &config->rank_variables, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = copy_ranks("args of a rank", settings->rank_args, &config->script_arguments,
+            config->worker_count, &config->rank_arguments, failure);
+    }
+    return error == MUSTER_OK ? check_variables(config, failure) : error;
+}
+
 static enum muster_error build(struct agent_order *order, struct muster_failure *failure) {
     struct text_list arguments = {0};
     const char *const *variables = order->settings.env;
@@ -238,6 +305,9 @@ static enum muster_error build(struct agent_order *order, struct muster_failure 
     if (error == MUSTER_OK) {
         error = set_program(order, failure);
     }
+    if (error == MUSTER_OK) {
+        error = set_told(order, failure);
+    }
     text_list_clear(&arguments);
     struct text_list inherited = agent_job_environment(&order->environment);
     text_list_clear(&order->environment);
@@ -250,7 +320,7 @@ static enum muster_error agent_order_read(const struct muster_agent_settings *se
     struct agent_order *out_order, struct muster_failure *failure) {
     struct agent_order order = {0};
     enum muster_error error = library_settings_read(
-        settings, sizeof order.settings, &order.settings, sizeof order.settings, failure);
+        settings, OLDEST_SETTINGS, &order.settings, sizeof order.settings, failure);
     if (error == MUSTER_OK) {
         error = check_entrypoint(&order.settings, failure);
     }

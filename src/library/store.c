@@ -885,8 +885,8 @@ enum muster_error muster_store_process(struct muster_store *store, struct muster
 /* What nobody reads. */
 #define SOME_VALUE "<val_ignored>"
 
-static enum muster_error check_meeting(int rank, int world_size, const char *prefix,
-    double timeout, struct muster_failure *failure) {
+static enum muster_error check_meeting(
+    int rank, int world_size, const char *prefix, double timeout, struct muster_failure *failure) {
     if (prefix == NULL) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "there is no prefix of the keys");
     }

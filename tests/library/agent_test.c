@@ -366,3 +366,33 @@ TEST(function_that_crashes_is_a_failure_with_its_signal) {
     assert_int_equal(result->failures[0].exitcode, -SIGSEGV);
     tear_down(&fixture);
 }
+
+/* WorkerSpec.master_addr and master_port; envs and args of start_processes. */
+TEST(each_worker_is_told_what_the_program_says) {
+    static const char *const variables[] = {"MINE=second", "ROLE_NAME=own", NULL};
+    static const char *const words[] = {"-c",
+        "echo \"$0 $MINE $ROLE_NAME $MASTER_ADDR:$MASTER_PORT\" > $DIR/out1", "${local_rank}",
+        NULL};
+    static const char *const *const rank_env[] = {NULL, variables};
+    static const char *const *const rank_args[] = {NULL, words};
+    struct fixture fixture;
+    char line[128] = "";
+    set_up(&fixture, 2, "echo \"$MINE $ROLE_NAME $MASTER_ADDR:$MASTER_PORT\" > $DIR/out0");
+    fixture.settings.master_addr = "192.0.2.7";
+    fixture.settings.master_port = 4321;
+    fixture.settings.rank_env = rank_env;
+    fixture.settings.rank_args = rank_args;
+    start(&fixture);
+    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    for (int rank = 0; rank < 2; rank++) {
+        char *path = text_format("%s/out%d", fixture.directory, rank);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(line, sizeof line, file));
+        assert_string_equal(
+            line, rank == 0 ? " default 192.0.2.7:4321\n" : "1 second own 192.0.2.7:4321\n");
+        fclose(file);
+        free(path);
+    }
+    tear_down(&fixture);
+}

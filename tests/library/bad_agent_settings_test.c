@@ -85,7 +85,7 @@ TEST(what_is_run) {
     assert_int_equal(symlink("/bin/true", odd_program), 0);
     REFUSED(muster_agent_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
     REFUSED(muster_agent_settings, size, BELOW, MUSTER_ERROR_INVALID,
-        WITH(size, sizeof given.known - 1));
+        WITH(size, offsetof(struct muster_agent_settings, master_addr) - 1));
     REFUSED(muster_agent_settings, size, ABOVE, MUSTER_ERROR_INVALID, WITH(size, SIZE_MAX));
     REFUSED(muster_agent_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED, WITH(size, sizeof given));
     REFUSED(
@@ -172,6 +172,40 @@ TEST(texts) {
     REFUSED(muster_agent_settings, tee, TOO_LONG, MUSTER_ERROR_LIMIT, WITH(tee, text));
     REFUSED(muster_agent_settings, tee, NOT_UTF8, MUSTER_ERROR_INVALID, WITH(tee, NO_UTF8));
     free(odd);
+    end_settings();
+}
+
+TEST(what_each_worker_is_told) {
+    static const char *const odd[] = {"no variable", NULL};
+    static const char *const good[] = {"NAME=value", NULL};
+    static const char *const *const with_odd[] = {odd};
+    static const char *const *const with_good[] = {good};
+    char *long_host = bad_input_text(256);
+    (void)state;
+    begin_settings();
+    ALLOWED(muster_agent_settings, size, BELOW, "a program of 0.2 knows no later members",
+        WITH(size, offsetof(struct muster_agent_settings, master_addr)) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, master_addr, IS_NULL, "then it is that of the rendezvous",
+        WITH(master_addr, NULL) == MUSTER_OK);
+    REFUSED(muster_agent_settings, master_addr, EMPTY, MUSTER_ERROR_INVALID, WITH(master_addr, ""));
+    REFUSED(muster_agent_settings, master_addr, TOO_LONG, MUSTER_ERROR_LIMIT,
+        WITH(master_addr, long_host));
+    REFUSED(muster_agent_settings, master_addr, NOT_UTF8, MUSTER_ERROR_INVALID,
+        WITH(master_addr, NO_UTF8));
+    REFUSED(muster_agent_settings, master_port, BELOW, MUSTER_ERROR_INVALID, WITH(master_port, -1));
+    REFUSED(
+        muster_agent_settings, master_port, ABOVE, MUSTER_ERROR_INVALID, WITH(master_port, 65536));
+    ALLOWED(muster_agent_settings, rank_env, IS_NULL, "then all have the same variables",
+        WITH(rank_env, NULL) == MUSTER_OK);
+    REFUSED(
+        muster_agent_settings, rank_env, IS_NULL, MUSTER_ERROR_INVALID, WITH(rank_env, with_odd));
+    ALLOWED(muster_agent_settings, rank_args, IS_NULL, "then all have the same arguments",
+        WITH(rank_args, NULL) == MUSTER_OK);
+    REFUSED(muster_agent_settings, rank_args, IS_NULL, MUSTER_ERROR_INVALID,
+        (given.known = fixture.settings, given.known.function = do_nothing,
+            given.known.entrypoint = NULL, given.known.args = NULL,
+            given.known.rank_args = with_good, make(failure)));
+    free(long_host);
     end_settings();
 }
 

@@ -147,8 +147,8 @@ TEST(requests_of_no_store) {
     ASSERT_INVALID(muster_store_num_keys(NULL, NULL, failure));
     ASSERT_INVALID(muster_store_barrier(NULL, 1, "k", 1, failure));
     ASSERT_INVALID(muster_store_get_all(NULL, 0, "k", 1, 1, &(struct muster_bytes){0}, failure));
-    ASSERT_INVALID(muster_store_synchronize(
-        NULL, "1", 1, 0, 1, "k", 1, &(struct muster_bytes){0}, failure));
+    ASSERT_INVALID(
+        muster_store_synchronize(NULL, "1", 1, 0, 1, "k", 1, &(struct muster_bytes){0}, failure));
     ASSERT_INVALID(muster_store_multi_get(NULL, NULL, 0, NULL, failure));
     ASSERT_INVALID(muster_store_multi_set(NULL, NULL, NULL, 0, failure));
     ASSERT_INVALID(muster_store_queue_push(NULL, NULL, NULL, 0, failure));

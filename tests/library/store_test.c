@@ -124,8 +124,7 @@ static void play_meetings_of_two(struct muster_store *store) {
     assert_string_equal(values[1].data, "right");
     muster_bytes_clear(&values[0]);
     muster_bytes_clear(&values[1]);
-    assert_int_equal(
-        muster_store_get_all(store, 0, "pair", 2, 5, values, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_get_all(store, 0, "pair", 2, 5, values, NULL), MUSTER_OK);
     muster_bytes_clear(&values[0]);
     muster_bytes_clear(&values[1]);
     assert_int_equal(
@@ -133,9 +132,8 @@ static void play_meetings_of_two(struct muster_store *store) {
     assert_int_equal(count, 2);
 }
 
-static void (*const plays[])(struct muster_store *store) = {
-    play_values, play_comparisons, play_several, play_prefixes, play_time_limits, play_meetings,
-    play_meetings_of_two};
+static void (*const plays[])(struct muster_store *store) = {play_values, play_comparisons,
+    play_several, play_prefixes, play_time_limits, play_meetings, play_meetings_of_two};
 
 TEST(store_of_a_server_does_what_its_functions_say) {
     struct fixture fixture;

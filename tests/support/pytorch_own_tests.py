@@ -15,6 +15,7 @@ import unittest
 
 import muster.local_timer
 import muster.rendezvous
+import muster.rendezvous_registry
 import muster.store
 import muster.timer
 import muster.timer_server
@@ -26,6 +27,7 @@ def names_of(module):
 
 OWN = {name: getattr(muster.rendezvous, name) for name in muster.rendezvous.__all__}
 OWN.update({name: getattr(muster.store, name) for name in ("Store", "TCPStore", "FileStore", "PrefixStore")})
+OWN["create_rdzv_handler"] = muster.rendezvous_registry.create_static_handler
 OWN["create_tcp_store"] = lambda addr="localhost", world_size=1, **settings: muster.store.TCPStore(
     addr, 0, world_size, is_master=True, **{name: settings[name] for name in ("timeout", "wait_for_workers") if name in settings})
 # Those that tests extend are replaced in PyTorch's modules, before the tests are imported.

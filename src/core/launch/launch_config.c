@@ -119,7 +119,17 @@ void secret_setting_write_shown(const char *settings, struct text *out) {
 
 /* Config. */
 
+static void clear_lists(struct text_list *lists, int count) {
+    for (int i = 0; i < count && lists != NULL; i++) {
+        text_list_clear(&lists[i]);
+    }
+    free(lists);
+}
+
 void launch_config_clear(struct launch_config *config) {
+    free(config->told_master_host);
+    clear_lists(config->rank_variables, config->worker_count);
+    clear_lists(config->rank_arguments, config->worker_count);
     free(config->rdzv_backend);
     free(config->run_id);
     free(config->dynamic.host);

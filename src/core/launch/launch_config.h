@@ -252,7 +252,12 @@ struct launch_config {
     char *master_host;             /* static: the host of the store, without brackets; else NULL */
     int master_port;               /* static: 0..65535; 0 takes a free port (one node only) */
     int node_rank;
-    char *local_address; /* --local-addr, or NULL */
+    /* What a program that has an agent tells workers, whatever the rendezvous says. */
+    char *told_master_host;           /* or NULL */
+    int told_master_port;             /* or 0 */
+    struct text_list *rank_variables; /* by local rank, `worker_count` lists; or NULL */
+    struct text_list *rank_arguments; /* the same, in place of script_arguments */
+    char *local_address;              /* --local-addr, or NULL */
     /* Static: how long to wait for the other nodes (rdzv-conf timeout; the default is 900 s). */
     struct duration store_timeout;
     /* Every process of the job is on this machine, as far as the options tell: one node, which is

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/template.h"
 #include "core/workers/signal_name.h"
 
@@ -81,6 +82,25 @@ static void set_place(
     set_integer(environment, "MASTER_PORT", placement->master_port);
 }
 
+/* What a program that has an agent tells this worker: its variables take the place of others. */
+static void set_told(
+    struct text_list *environment, const struct launch_config *config, int local_rank) {
+    if (config->told_master_host != NULL) {
+        text_list_set_variable(environment, "MASTER_ADDR", config->told_master_host);
+    }
+    if (config->told_master_port > 0) {
+        set_integer(environment, "MASTER_PORT", config->told_master_port);
+    }
+    for (size_t i = 0;
+         config->rank_variables != NULL && i < config->rank_variables[local_rank].count; i++) {
+        char *variable = memory_duplicate_string(config->rank_variables[local_rank].items[i]);
+        char *value = strchr(variable, '=');
+        *value = '\0';
+        text_list_set_variable(environment, variable, value + 1);
+        free(variable);
+    }
+}
+
 static void set_job(struct text_list *environment, const struct launch_config *config,
     const struct node_placement *placement) {
     text_list_set_variable(environment, "ROLE_NAME", config->role);
@@ -104,6 +124,7 @@ enum failure_code worker_environment_build(const struct launch_config *config,
     set_job(&environment, config, placement);
     text_list_set_variable(
         &environment, "TORCHELASTIC_ERROR_FILE", error_file != NULL ? error_file : "");
+    set_told(&environment, config, local_rank);
     if (config->is_virtual_local_rank) {
         enum failure_code code = set_virtual_local_rank(&environment, local_rank);
         if (code != FAILURE_NONE) {
@@ -161,8 +182,11 @@ void worker_command_build(const struct launch_config *config, const char *python
     } else {
         add_interpreter(config, python, &value, out_arguments);
     }
-    for (size_t i = 0; i < config->script_arguments.count; i++) {
-        add_substituted(out_arguments, config->script_arguments.items[i], &value);
+    const struct text_list *arguments = config->rank_arguments != NULL
+                                            ? &config->rank_arguments[local_rank]
+                                            : &config->script_arguments;
+    for (size_t i = 0; i < arguments->count; i++) {
+        add_substituted(out_arguments, arguments->items[i], &value);
     }
     free(number);
 }

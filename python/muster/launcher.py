@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a function, or a program, as the workers of this node: LaunchConfig, elastic_launch and launch_agent of
+torch.distributed.launcher, with Muster's agent (muster/agent.h) and without PyTorch.
+
+    from muster.launcher import LaunchConfig, elastic_launch
+    values = elastic_launch(LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=4), train)(3, "data")
+
+`values` has what each worker's function has returned, by global rank; of a program it is None. A job that fails raises
+ChildFailedError. What a function returns can be pickled. With the start method `spawn` workers are told the function as
+multiprocessing does: it has a name in a module, its arguments can be pickled, and the program's main module is guarded by
+`if __name__ == "__main__"`. With `fork` workers are copies of this process as it is now, as notebooks need it: any function will
+do, but the locks that other threads hold stay held."""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import pickle
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import uuid
+from multiprocessing import spawn
+from typing import Any, Callable, Dict, List, Optional, Union
+
+from muster import library as muster_library
+from muster.library import Failure, error_of, raising
+
+STATES = ("UNKNOWN", "STOPPED", "SUCCEEDED", "FAILED")  # enum muster_worker_state
+BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from muster.launcher import _work; _work(*sys.argv[2:])"
+JOB = "job"
+
+_TEXT, _TEXTS = ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)
+
+
+@dataclasses.dataclass
+class DefaultLogsSpecs:
+    """Where the workers' output goes, as --log-dir, --redirects, --tee and --local-ranks-filter of `muster run` say. A number, a text
+    or {local rank: number}."""
+
+    log_dir: Optional[str] = None
+    redirects: Any = 0
+    tee: Any = 0
+    local_ranks_filter: Optional[set] = None
+
+
+@dataclasses.dataclass
+class LaunchConfig:
+    """The members of PyTorch's class. An empty run_id is a new one; a job of one node without an endpoint needs no backend."""
+
+    min_nodes: int
+    max_nodes: int
+    nproc_per_node: int
+    logs_specs: Any = None
+    run_id: str = ""
+    role: str = "default_role"
+    rdzv_endpoint: str = ""
+    rdzv_backend: str = ""
+    rdzv_configs: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    rdzv_timeout: int = -1
+    max_restarts: int = 3
+    monitor_interval: float = 0.1
+    start_method: str = "spawn"
+    log_line_prefix_template: Optional[str] = None
+    metrics_cfg: Dict[str, str] = dataclasses.field(default_factory=dict)
+    local_addr: Optional[str] = None
+    event_log_handler: str = "null"
+    numa_options: Any = None
+    signals_to_handle: str = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+    duplicate_stdout_filters: Optional[List[str]] = None
+    duplicate_stderr_filters: Optional[List[str]] = None
+    virtual_local_rank: bool = False
+    shutdown_timeout: Optional[int] = None
+
+
+@dataclasses.dataclass
+class ProcessFailure:
+    """How a worker has failed. `message` is its traceback, where it has left one."""
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    error_file: str
+    message: str
+    timestamp: float
+
+    def signal_name(self):
+        try:
+            return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
+        except ValueError:
+            return "<Unknown>"
+
+
+class ChildFailedError(Exception):
+    """Workers have failed: `failures` has them by global rank; it is empty where only other nodes know."""
+
+    def __init__(self, name, failures, root_cause=None, reason=None):
+        self.name, self.failures, self.root_cause = name, failures, root_cause
+        super().__init__(self._text(reason))
+
+    def get_first_failure(self):
+        """(global rank, ProcessFailure) of the root cause."""
+        if self.root_cause is not None:
+            return self.root_cause
+        rank = min(self.failures, key=lambda rank: self.failures[rank].timestamp)
+        return rank, self.failures[rank]
+
+    def _text(self, reason):
+        if not self.failures and self.root_cause is None:
+            return f"{self.name} has failed: {reason or 'another node has ended the job'}"
+        rank, first = self.get_first_failure()
+        why = f"signal {first.signal_name()}" if first.exitcode < 0 else f"exit status {first.exitcode}"
+        return (f"{self.name} has failed: rank {rank} (local rank {first.local_rank}, process {first.pid}) was the first to fail, "
+                f"with {why}{': ' if first.message else ''}{first.message}; in all {len(self.failures)} failed on this node")
+
+
+class elastic_launch:  # noqa: N801
+    """Calls the function, or runs the program, with the arguments of the call in each worker."""
+
+    def __init__(self, config, entrypoint):
+        self._config, self._entrypoint = config, entrypoint
+
+    def __call__(self, *args):
+        return launch_agent(self._config, self._entrypoint, list(args))
+
+
+def launch_agent(config: LaunchConfig, entrypoint: Union[Callable, str, None], args: List[Any]) -> Dict[int, Any]:
+    """The same, with the arguments as a list."""
+    name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
+    directory = None
+    try:
+        if isinstance(entrypoint, str):
+            return _Agent(config, [entrypoint, *map(str, args)]).run(name, lambda rank: None)
+        if not callable(entrypoint):
+            raise TypeError(f"the entrypoint is a function or the name of a program, not {entrypoint!r}")
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
+        if config.start_method == "fork":
+            agent = _Agent(config, None, _Forked(directory, entrypoint, args).function)
+        else:
+            _write_job(directory / JOB, entrypoint, args)
+            agent = _Agent(config, [sys.executable, "-c", BOOT, str(pathlib.Path(__file__).resolve().parent.parent), str(directory)])
+        return agent.run(name, lambda rank: _read_value(directory, rank))
+    finally:
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+# The function's way to the workers, and its values' way back.
+
+
+def _write_job(path, function, arguments):
+    preparation = spawn.get_preparation_data("muster-worker")
+    preparation["authkey"] = bytes(preparation["authkey"])  # which may be told: the directory is this user's
+    try:
+        path.write_bytes(pickle.dumps(preparation) + pickle.dumps((function, arguments)))
+    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+        raise ValueError(f"the function {function!r} and its arguments cannot be told to workers: {wrong}. Give a function that "
+                         "has a name in a module, and arguments that can be pickled") from wrong
+
+
+def _work(directory):
+    """A worker that is told its function."""
+    def read_and_call():
+        with open(pathlib.Path(directory, JOB), "rb") as job:
+            spawn.prepare(pickle.load(job))
+            function, arguments = pickle.load(job)
+        return function(*arguments)
+
+    _keep_value(directory, read_and_call)
+
+
+def _keep_value(directory, function):
+    try:
+        value = pickle.dumps(function())
+    except SystemExit as end:
+        if end.code not in (0, None):
+            raise
+        value = pickle.dumps(None)
+    except BaseException as wrong:
+        _write_error(wrong)
+        raise
+    rank = os.environ["RANK"]
+    half = pathlib.Path(directory, f"{rank}.{os.getpid()}")
+    half.write_bytes(value)
+    half.replace(pathlib.Path(directory, rank))
+
+
+class _Forked:
+    """What a worker calls that is a copy of this process, forked by C."""
+
+    def __init__(self, directory, function, arguments):
+        self._directory, self._function, self._arguments = directory, function, arguments
+        self.function = _FUNCTION(self._take)
+
+    def _take(self, _context, _out_value):
+        status = 1
+        try:
+            ctypes.pythonapi.PyOS_AfterFork_Child()  # as os.fork does
+            _reload_environment()
+            _keep_value(self._directory, lambda: self._function(*self._arguments))
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+        except BaseException:
+            with contextlib.suppress(Exception):  # no exception may get into C, and streams may be anything
+                traceback.print_exc()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        return status & 0xFF
+
+
+def _reload_environment():
+    """C has given this process its rank; os.environ is as it was when the interpreter began."""
+    if hasattr(os, "reload_environ"):
+        os.reload_environ()
+        return
+    place, found = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ"), {}
+    for number in range(sys.maxsize):
+        if not place[number]:
+            break
+        name, _, value = place[number].partition(b"=")
+        found[name] = value
+    os.environ._data.clear()
+    os.environ._data.update(found)
+
+
+def _write_error(wrong):
+    """As PyTorch's `record` does, unless the function has done so."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not path or os.path.exists(path):
+        return
+    text = {"message": f"{type(wrong).__name__}: {wrong}",
+            "extraInfo": {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}}  # fmt: skip
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(path).write_text(json.dumps({"message": text}), encoding="utf-8")
+
+
+def _read_value(directory, rank):
+    path = directory / str(rank)
+    return pickle.loads(path.read_bytes()) if path.exists() else None
+
+
+# muster/agent.h.
+
+
+class _Failure(ctypes.Structure):
+    """struct muster_process_failure."""
+
+    _fields_ = [
+        ("global_rank", ctypes.c_int), ("local_rank", ctypes.c_int), ("pid", ctypes.c_long), ("exitcode", ctypes.c_int),
+        ("timestamp", ctypes.c_double), ("hostname", _TEXT), ("error_file", _TEXT), ("message", _TEXT), ("evidence", _TEXT),
+    ]  # fmt: skip
+
+    def copied(self):
+        return self.global_rank, ProcessFailure(self.local_rank, self.pid, self.exitcode, _decoded(self.error_file),
+                                                _decoded(self.message), self.timestamp)
+
+
+class _Exit(ctypes.Structure):
+    """struct muster_worker_exit."""
+
+    _fields_ = [
+        ("global_rank", ctypes.c_int), ("local_rank", ctypes.c_int), ("pid", ctypes.c_long), ("exitcode", ctypes.c_int),
+        ("data", ctypes.c_void_p), ("length", ctypes.c_size_t),
+    ]  # fmt: skip
+
+
+class _Result(ctypes.Structure):
+    """struct muster_run_result."""
+
+    _fields_ = [
+        ("state", ctypes.c_int), ("exit_status", ctypes.c_int), ("signal", ctypes.c_int), ("restarts", ctypes.c_int),
+        ("message", _TEXT), ("workers", ctypes.POINTER(_Exit)), ("worker_count", ctypes.c_size_t),
+        ("failures", ctypes.POINTER(_Failure)), ("failure_count", ctypes.c_size_t), ("root_cause", ctypes.POINTER(_Failure)),
+    ]  # fmt: skip
+
+
+class _Settings(ctypes.Structure):
+    """struct muster_agent_settings."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("entrypoint", _TEXT), ("args", _TEXTS), ("function", ctypes.c_void_p),
+        ("function_context", ctypes.c_void_p), ("env", _TEXTS), ("role", _TEXT), ("local_world_size", ctypes.c_int),
+        ("max_restarts", ctypes.c_int), ("monitor_interval", ctypes.c_double), ("min_nodes", ctypes.c_int),
+        ("max_nodes", ctypes.c_int), ("rdzv_backend", _TEXT), ("rdzv_endpoint", _TEXT), ("run_id", _TEXT), ("rdzv_configs", _TEXT),
+        ("log_dir", _TEXT), ("redirects", _TEXT), ("tee", _TEXT), ("options", _TEXTS), ("event", ctypes.c_void_p),
+        ("metric", ctypes.c_void_p), ("ended", ctypes.c_void_p), ("context", ctypes.c_void_p), ("stdout_fd", ctypes.c_int),
+        ("stderr_fd", ctypes.c_int),
+    ]  # fmt: skip
+
+
+_FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _library():
+    handle, failure = ctypes.c_void_p, ctypes.POINTER(Failure)
+    return muster_library.functions({
+        "muster_agent_start": (ctypes.c_int, [ctypes.POINTER(_Settings), ctypes.POINTER(handle), failure]),
+        "muster_agent_fd": (ctypes.c_int, [handle]),
+        "muster_agent_process": (ctypes.c_int, [handle, failure]),
+        "muster_agent_result": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(_Result)), failure]),
+        "muster_agent_free": (None, [handle]),
+    })  # fmt: skip
+
+
+class _Agent:
+    """One job's, from its start to its end."""
+
+    def __init__(self, config, words, function=None):
+        self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
+        self._function = function  # workers call it when they start, again after a failure
+        settings = _settings_of(config, words or [])
+        start = self._library.muster_agent_start
+        if function is not None:
+            settings.function = ctypes.cast(function, ctypes.c_void_p)
+            # The thread keeps the interpreter's lock, so that its copies have it.
+            start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
+        sys.stdout.flush()
+        self._check(start(settings, self._handle, self._failure))
+
+    def run(self, name, value_of):
+        """What the workers have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
+        try:
+            result = self._wait()
+            if result.state == STATES.index("SUCCEEDED"):
+                return {worker.global_rank: value_of(worker.global_rank) for worker in result.workers[:result.worker_count]}
+            failures = dict(each.copied() for each in result.failures[:result.failure_count])
+            root = result.root_cause.contents.copied() if result.root_cause else None
+            reason = _decoded(result.message) or (f"signal {result.signal} has ended the agent" if result.signal else None)
+            raise ChildFailedError(name, failures, root, reason)
+        finally:
+            self._library.muster_agent_free(self._handle)
+
+    def _wait(self):
+        poll, result = select.poll(), ctypes.POINTER(_Result)()
+        poll.register(self._library.muster_agent_fd(self._handle), select.POLLIN)
+        while True:
+            poll.poll()
+            with raising():
+                self._check(self._library.muster_agent_process(self._handle, self._failure))
+            code = self._library.muster_agent_result(self._handle, result, self._failure)
+            if code == muster_library.OK:
+                return result.contents
+            if code != muster_library.STATE:
+                self._check(code)
+
+    def _check(self, code):
+        if code != muster_library.OK:
+            raise error_of(code, self._failure.text(), {})
+
+
+def _settings_of(config, words):
+    logs = config.logs_specs if config.logs_specs is not None else DefaultLogsSpecs()
+    is_alone = config.max_nodes == 1 and not config.rdzv_endpoint
+    configs = dict(config.rdzv_configs)
+    node_rank = configs.pop("rank", None)
+    if config.rdzv_timeout != -1:
+        configs["timeout"] = config.rdzv_timeout
+    if config.rdzv_backend != "static":
+        configs.pop("timeout", None)  # PyTorch's launcher gives it to all, and only etcd and static know it
+    options = _options_of(config, logs, node_rank)
+    backend, endpoint = (config.rdzv_backend, config.rdzv_endpoint) if not is_alone else ("c10d", "localhost:0")
+    arguments = (ctypes.c_char_p * len(words))(*[os.fsencode(word) for word in words[1:]], None) if words else None
+    return _Settings(
+        size=ctypes.sizeof(_Settings), entrypoint=os.fsencode(words[0]) if words else None, args=arguments, role=_encoded(config.role),
+        local_world_size=config.nproc_per_node, max_restarts=config.max_restarts, monitor_interval=config.monitor_interval,
+        min_nodes=config.min_nodes, max_nodes=config.max_nodes, rdzv_backend=_encoded(backend),
+        rdzv_endpoint=_encoded(endpoint), run_id=_encoded(config.run_id or str(uuid.uuid4().int)),
+        rdzv_configs=_encoded(",".join(f"{name}={value}" for name, value in configs.items())) if not is_alone else None,
+        log_dir=_encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
+        redirects=_encoded(_streams(_member(logs, "redirects", "_redirects"))),
+        tee=_encoded(_streams(_member(logs, "tee", "_tee"))),
+        options=(ctypes.c_char_p * (len(options) + 1))(*[option.encode() for option in options], None), stdout_fd=-1, stderr_fd=-1)
+
+
+def _options_of(config, logs, node_rank):
+    """Those that the agent's settings have no member for."""
+    def listed(texts):
+        return ",".join(text.replace(",", ",,") for text in texts or ())
+
+    ranks = _member(logs, "local_ranks_filter", "_local_ranks_filter")
+    values = {
+        "node-rank": node_rank, "local-ranks-filter": ",".join(map(str, sorted(ranks))) if ranks else None,
+        "log-line-prefix-template": config.log_line_prefix_template, "local-addr": config.local_addr,
+        "event-log-handler": config.event_log_handler, "signals-to-handle": config.signals_to_handle,
+        "shutdown-timeout": config.shutdown_timeout, "duplicate-stdout-filters": listed(config.duplicate_stdout_filters),
+        "duplicate-stderr-filters": listed(config.duplicate_stderr_filters),
+        "numa-binding": getattr(getattr(config.numa_options, "affinity_mode", config.numa_options), "value", config.numa_options),
+    }  # fmt: skip
+    options = [f"--{name}={value}" for name, value in values.items() if value not in (None, "")]
+    return options + (["--virtual-local-rank"] if config.virtual_local_rank else [])
+
+
+def _member(logs, *names):
+    """PyTorch's classes have some of these under other names."""
+    return next((getattr(logs, name) for name in names if getattr(logs, name, None)), None)
+
+
+def _streams(value):
+    """As --redirects has it. PyTorch's enumeration is of numbers."""
+    if isinstance(value, dict):
+        return ",".join(f"{rank}:{int(number)}" for rank, number in value.items())
+    return value if isinstance(value, str) or value is None else str(int(value))
+
+
+def _encoded(text):
+    return os.fsencode(text) if text else None
+
+
+def _decoded(text):
+    return "" if text is None else text.decode("utf-8", "replace")
