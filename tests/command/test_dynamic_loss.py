@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Nodes that leave, die or stall, and what becomes of the others."""
 
+import base64
+import pickle
 import signal
 import time
 
 import pytest
 
 from support.nodes import IMPATIENT
-from support.store import Server
+from support.records import records, spelled  # noqa: F401 (a fixture)
+from support.store import RawClient, Server
 
 
 def test_survivors_go_on_when_an_agent_is_killed(make_job_anywhere):
@@ -185,6 +188,46 @@ def test_a_node_that_goes_while_joining_leaves_no_ghost(make_job, how):
     assert {node.name: node.finish().status for node in job.started if node is not ghost} == dict.fromkeys(
         ["node1", "node2", "node3"], 0
     )
+
+
+RECORD = b"/torch.rendezvous.job"
+
+
+def write_ghost(port, records, place, local_id=0x40000001):  # noqa: F811
+    """A node that stands in the record, and whose agent is nowhere."""
+    ghost = records._NodeDesc()
+    ghost.__dict__.update(addr="ghost", pid=1, local_id=local_id)
+    with RawClient(port) as client:
+        state = pickle.loads(base64.b64decode(client.get(RECORD)))
+        if place == "wait_list":
+            state.wait_list.add(ghost)
+        else:
+            state.participants[ghost] = len(state.participants)
+        client.set(RECORD, spelled(state))
+
+
+@pytest.mark.parametrize("delegates", ["true", "false"])
+def test_a_node_that_never_shows_itself_is_missed_by_a_world_that_let_it_in(make_job, records, delegates):  # noqa: F811
+    job = make_job("1:3", conf=[f"delegation={delegates}", "silence_timeout=1"])
+    host = job.start_host()
+    job.nodes("node2")
+    job.wait_for_world("node1", "node2")
+    write_ghost(job.port, records, "wait_list")
+    host.wait_for_log("not connected to this job's store for 2.0 s: node ghost_1_")
+    world = job.wait_for_world("node1", "node2")
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+@pytest.mark.parametrize("delegates", ["true", "false"])
+def test_no_round_waits_for_a_node_that_never_shows_itself(make_job, records, delegates):  # noqa: F811
+    job = make_job(3, conf=[f"delegation={delegates}", "silence_timeout=1"])
+    job.start_host().wait_for_log("written won")
+    write_ghost(job.port, records, "participants")
+    job.nodes("node2", "node3")
+    job.wait_for_world("node1", "node2", "node3").end()
+    assert job.succeeds()
 
 
 def test_an_agent_that_stalled_learns_that_it_was_dropped_before_it_acts(make_job_anywhere):

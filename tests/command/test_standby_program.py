@@ -102,6 +102,30 @@ def test_a_standby_program_that_fails_is_replaced_by_a_cold_start(muster, scratc
     assert job.end(1).status == 0
 
 
+def test_a_standby_program_that_runs_slowly_is_waited_for(muster, scratch):
+    job = Job(muster, scratch, WORKER)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    os.kill(job.spares()[0], signal.SIGUSR1)
+    kill(first[0])
+    job.wait_for_log("takes long to become the worker; it runs, and is waited for")
+    (scratch / "hurry").touch()
+    assert [line["waited"] for line in job.attempt(1)] == ["1", "1"]
+    end = job.end(1)
+    assert end.status == 0 and "does not answer" not in end.err, end
+
+
+def test_a_standby_program_that_runs_for_ever_is_replaced_by_a_cold_start(muster, scratch):
+    job = Job(muster, scratch, WORKER)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    os.kill(job.spares()[0], signal.SIGUSR1)
+    kill(first[0])
+    assert sorted(line["waited"] for line in job.attempt(1)) == ["0", "1"]
+    end = job.end(1)
+    assert end.status == 0 and end.err.count("does not answer; the worker is started anew") == 1, end
+
+
 def test_a_program_that_prints_too_much_has_no_standby_workers(muster, scratch):
     job = Job(muster, scratch, WORKER, "loud")
     first = job.attempt(0)

@@ -47,6 +47,7 @@ def named(word, said):
     return [name.partition(": failed beside others")[0] for name in found]
 
 
+@pytest.mark.timeout(3600)  # on a busy machine
 def test_the_tests_pass_on_a_bare_system(record_property):
     if os.getuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("a bare system is made by root, with debootstrap")

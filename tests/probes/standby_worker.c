@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker of tests/command/test_standby_program.py that waits at the gate of standby workers:
  * standby_worker [loud|never]. It appends a line about itself to the file `story`, and lives until
- * there is a file `end.ATTEMPT`. */
+ * there is a file `end.ATTEMPT`. After SIGUSR1 it does nothing but run until there is a file
+ * `hurry`. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +55,17 @@ static void wait_for_end(void) {
     }
 }
 
+static void run(int number) {
+    (void)number;
+    while (access("hurry", F_OK) != 0) {
+    }
+}
+
 int main(int argument_count, char **arguments) {
     const char *manner = argument_count > 1 ? arguments[1] : "";
     /* In what a standby worker has inherited: it is one before it has waited. */
     const char *order = variable("MUSTER_STANDBY");
+    (void)sigaction(SIGUSR1, &(struct sigaction){.sa_handler = run, .sa_flags = SA_RESTART}, NULL);
     if (strcmp(manner, "loud") == 0 && strstr(order, "role=spare") != NULL) {
         for (int i = 0; i <= MUSTER_STANDBY_PRINTED_MAXIMUM; i++) {
             putchar('x');

@@ -34,6 +34,7 @@ static void take_reply(struct moving_job *job, struct moving_node *node, struct 
     struct moving_call call = lane->calls[0];
     memmove(lane->calls, lane->calls + 1, --lane->count * sizeof *lane->calls);
     lane->is_busy = false;
+    resting_order_note_answer(&lane->order);
     moving_call_done(job, node, &call, FAILURE_NONE, reply);
     bytes_clear(&call.bytes);
 }
@@ -134,7 +135,7 @@ void moving_lane_send(struct moving_node *node, int number, const struct store_r
     (void)!store_request_encode(request, &call.bytes);
     if (call.rests) {
         if (!slice_equals(slice_from_string(text_string(&lane->awaited)), request->key)) {
-            resting_order_replace(&lane->order);
+            resting_order_replace(&lane->order, lane->is_busy);
         }
         bytes_clear(&lane->resting.bytes);
         text_clear(&lane->awaited);

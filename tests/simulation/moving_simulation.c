@@ -74,7 +74,7 @@ static void expect_good_end(struct moving_job *job) {
     expect_all_to_finish(job);
 }
 
-/* A host that is outnumbered appends nothing for a while, and does not stay for that. */
+/* Also where the host is outnumbered just then, and so appends nothing else for a while. */
 static void expect_last_entry(struct moving_job *job) {
     const struct virtual_entry *last = virtual_register_last(&job->reg);
     if (last == NULL || !last->record.is_closed) {
@@ -278,6 +278,7 @@ static void cut_at_the_end(struct moving_job *job) {
     moving_heal(job);
     moving_play(job, moving_between(job, 0, 0.5));
     expect_all_to_finish(job);
+    expect_last_entry(job);
 }
 
 /* A signal comes to all nodes, within a moment. */
@@ -391,6 +392,8 @@ static void a_job_ends_whose_host_is_cut_off_just_then(void **state) {
     (void)state;
     struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, cut_at_the_end);
     assert_true(outcome.told > 0);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_NONE_DELEGATES, cut_at_the_end);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, cut_at_the_end);
 }
 
 static void all_leave_with_one_host(void **state) {

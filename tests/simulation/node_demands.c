@@ -233,7 +233,39 @@ static void a_store_that_begins_anew_does_not_begin_the_job_anew(void **state) {
     whole_play_seeds(losing_its_store, 40, check_the_next_world);
 }
 
+/* A node stands in the record, and its agent is nowhere. It may be let in, and is missed soon. */
+static struct whole_settings haunted(uint64_t seed) {
+    static struct whole_happens story[] = {{.deed = WHOLE_GHOST_WRITTEN}};
+    int nodes = 2 + (int)(seed % 3);
+    struct whole_settings settings = changing(seed, nodes, nodes);
+    settings.rendezvous.maximum_nodes += (int)(seed / 2 % 2);
+    settings.rendezvous.delegates = seed / 4 % 2 == 1;
+    settings.is_hosted = true;
+    settings.start_spread = (double)(seed % 5);
+    settings.work_seconds = 60;
+    story[0].at = seed / 8 % 2 == 0 ? 30 : 0.5 * (double)(seed % 5);
+    settings.story = story;
+    settings.story_length = 1;
+    settings.demands = (struct whole_demands){.success_everywhere = true, .soon_after_work = 1};
+    return settings;
+}
+
+static const char *check_it_is_missed(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    (void)settings;
+    return outcome->restarts != 0   ? "a ghost has cost a restart"
+           : outcome->worlds > 2    ? "there were worlds for nothing"
+           : outcome->seconds > 100 ? "somebody waited long for nobody"
+                                    : NULL;
+}
+
+static void a_node_that_is_nowhere_is_waited_for_by_nobody(void **state) {
+    (void)state;
+    whole_play_seeds(haunted, 80, check_it_is_missed);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_that_is_nowhere_is_waited_for_by_nobody),
     cmocka_unit_test(a_record_closed_from_outside_lets_everybody_finish),
     cmocka_unit_test(a_signal_to_the_whole_job_starts_nothing_new),
     cmocka_unit_test(a_job_that_waits_for_replacements_waits_also_for_a_node_that_left),

@@ -14,6 +14,7 @@ struct resting_order {
     bool is_resting; /* its QUEUE_POP is at the store, behind all else */
     int given_way;   /* so many answers to it come before that of the call at the store … */
     int unwanted;    /* … of which the first ones are of another key */
+    int behind;      /* so many of another key come after that of the call at the store */
 };
 
 /* Something else is sent. */
@@ -22,14 +23,24 @@ static inline void resting_order_give_way(struct resting_order *order) {
     order->is_resting = false;
 }
 
-/* From now on a call wants an item of another key. */
-static inline void resting_order_replace(struct resting_order *order) {
+/* From now on a call wants an item of another key. What rests was sent behind the call that is at
+ * the store, and is answered after it. (host/store/store_client waits for that answer first.) */
+static inline void resting_order_replace(struct resting_order *order, bool is_busy) {
+    order->behind += order->is_resting && is_busy ? 1 : 0;
+    order->is_resting = order->is_resting && !is_busy;
     resting_order_give_way(order);
     order->unwanted = order->given_way;
 }
 
 static inline bool resting_order_is_next(const struct resting_order *order, bool is_busy) {
     return order->given_way > 0 || (order->is_resting && !is_busy);
+}
+
+/* The call at the store was answered. */
+static inline void resting_order_note_answer(struct resting_order *order) {
+    order->given_way += order->behind;
+    order->unwanted += order->behind;
+    order->behind = 0;
 }
 
 /* Whether the QUEUE_POP is to be sent now: behind a call, but never behind a wait or other calls.

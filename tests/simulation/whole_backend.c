@@ -53,6 +53,10 @@ static void tell(
     } else if (event.kind == RENDEZVOUS_EVENT_CONNECTION_LOST ||
                event.kind == RENDEZVOUS_EVENT_ROLL_ANSWERED) {
         node->is_calling_roll = false;
+    } else if (event.kind == RENDEZVOUS_EVENT_RECORD) {
+        whole_store_see(cluster, node, event.state);
+    } else if (event.kind == RENDEZVOUS_EVENT_WRITTEN && !event.written.has_won) {
+        whole_store_see(cluster, node, event.written.state);
     }
     tell_rendezvous(cluster, node, event);
 }
@@ -133,6 +137,9 @@ void whole_perform_rendezvous(struct whole_cluster *cluster, struct whole_node *
     if (effect->kind == RENDEZVOUS_EFFECT_TELL_STANDINGS) {
         whole_store_tell(cluster, node, effect);
         return;
+    }
+    if (effect->kind == RENDEZVOUS_EFFECT_WRITE && cluster->store.watch.absent_count > 0) {
+        whole_store_see(cluster, node, effect->write.state);
     }
     node->is_calling_roll = node->is_calling_roll || effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;
     rendezvous_record_store_ask(node->record, effect, &effects);

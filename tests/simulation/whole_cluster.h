@@ -70,8 +70,9 @@ enum whole_deed {
     /* 0: somebody deletes its key, 1: empties it, 2: as no node has written, 3: deletes it
      * together with the counter of changes */
     WHOLE_RECORD_LOST,
-    WHOLE_STORE_ANEW,   /* empty; the host is a machine of its own */
-    WHOLE_CLOSE_RECORD, /* somebody who is no node of the job marks it closed, without a failure */
+    WHOLE_STORE_ANEW,    /* empty; the host is a machine of its own */
+    WHOLE_CLOSE_RECORD,  /* somebody who is no node of the job marks it closed, without a failure */
+    WHOLE_GHOST_WRITTEN, /* somebody writes a node into it that is nowhere */
 };
 
 struct whole_happens {

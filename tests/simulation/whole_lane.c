@@ -86,7 +86,7 @@ void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
         struct bytes bytes = {0};
         (void)!store_request_encode(request, &bytes); /* has no ceiling */
         if (!slice_equals(bytes_slice(&bytes), bytes_slice(&lane->resting_bytes))) {
-            resting_order_replace(&lane->order);
+            resting_order_replace(&lane->order, lane->is_busy);
         }
         bytes_clear(&lane->resting_bytes);
         lane->resting_bytes = bytes;
@@ -348,6 +348,7 @@ static void take_reply(
     }
     struct whole_call call = take_call(lane);
     lane->is_busy = false;
+    resting_order_note_answer(&lane->order);
     plan_expiry(cluster, lane);
     whole_call_done(cluster, lane->node, &call, FAILURE_NONE, reply);
 }

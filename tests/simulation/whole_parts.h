@@ -174,7 +174,9 @@ struct whole_store {
     bool is_carrying_out;
     struct store_presence *presence;
     struct presence_watch watch;
-    struct whole_happening look; /* for agents that have stalled */
+    struct whole_happening look;    /* for agents that have stalled */
+    struct whole_happening missing; /* for those that stand in the record, and do not come */
+    bool is_missing;                /* looked for */
     size_t open_count;
     char *record_key;
     struct bytes reply;
@@ -307,6 +309,10 @@ void whole_tell_when_alone(struct whole_cluster *cluster, struct whole_node *hos
 void whole_store_tell(struct whole_cluster *cluster, const struct whole_node *node,
     const struct rendezvous_effect *effect);
 void whole_store_close_record(struct whole_cluster *cluster);
+void whole_store_write_ghost(struct whole_cluster *cluster);
+/* The node has read this record. Its agent looks who is missing, where it hosts the store. */
+void whole_store_see(struct whole_cluster *cluster, const struct whole_node *node,
+    const struct rendezvous_state *record);
 /* WHOLE_RECORD_LOST and WHOLE_STORE_ANEW. */
 void whole_store_lose_record(struct whole_cluster *cluster, int how);
 void whole_store_begin_anew(struct whole_cluster *cluster);

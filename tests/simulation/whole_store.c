@@ -290,16 +290,13 @@ void whole_store_renew(struct whole_cluster *cluster, const char *kept_prefix) {
     say_served(store);
 }
 
-void whole_store_close_record(struct whole_cluster *cluster) {
+/* Somebody who is no node of the job. */
+static void write_record(struct whole_cluster *cluster, const struct rendezvous_state *record) {
     struct whole_store *store = &cluster->store;
-    struct rendezvous_state closed = {0};
-    struct bytes text = {0};
-    rendezvous_state_copy(&store->record, &closed);
-    closed.is_closed = true;
-    (void)!rendezvous_state_write_text(&closed, &text);
-    cluster->closes_asked++;
-    store_effects_reset(&store->effects);
     struct store_connection stranger = {0};
+    struct bytes text = {0};
+    (void)!rendezvous_state_write_text(record, &text);
+    store_effects_reset(&store->effects);
     store_table_apply(store->table, &stranger,
         &(struct store_request){.operation = STORE_SET,
             .key = slice_from_string(store->record_key),
@@ -308,7 +305,29 @@ void whole_store_close_record(struct whole_cluster *cluster) {
     tell_host(cluster, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STRANGER_WROTE});
     note_record(cluster);
     bytes_clear(&text);
+}
+
+void whole_store_close_record(struct whole_cluster *cluster) {
+    struct rendezvous_state closed = {0};
+    rendezvous_state_copy(&cluster->store.record, &closed);
+    closed.is_closed = true;
+    cluster->closes_asked++;
+    write_record(cluster, &closed);
     rendezvous_state_clear(&closed);
+}
+
+/* It joins as a node of Muster would, but shows no presence. */
+void whole_store_write_ghost(struct whole_cluster *cluster) {
+    struct rendezvous_state record = {0};
+    struct node_identity ghost;
+    node_identity_init(&ghost, "ghost", 1, node_identity_muster_local_id(1));
+    rendezvous_state_copy(&cluster->store.record, &record);
+    struct rendezvous_node *node = rendezvous_state_obtain(&record, &ghost);
+    node->is_participant = !record.is_complete;
+    node->is_waiting = record.is_complete;
+    whole_note(cluster, NULL, "a ghost is written into the record");
+    write_record(cluster, &record);
+    rendezvous_state_clear(&record);
 }
 
 void whole_store_lose_record(struct whole_cluster *cluster, int how) {
@@ -377,6 +396,43 @@ static void look_for_stalled(struct whole_cluster *cluster, struct whole_happeni
     whole_plan(cluster, happening, cluster->now + interval);
 }
 
+/* Who does not come. */
+
+#define MISSING_LOOK_SECONDS 0.5
+#define MISSING_SLACK_SECONDS 1
+
+static void miss(void *context, const struct presence_absence *absence) {
+    struct whole_cluster *cluster = context;
+    whole_note(cluster, NULL, "the store's host misses %s", absence->identity.address);
+    tell_host(cluster, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE,
+                           .gone = {.identity = absence->identity}});
+}
+
+static void look_for_missing(struct whole_cluster *cluster, struct whole_happening *happening) {
+    struct whole_store *store = &cluster->store;
+    struct duration step = duration_from_seconds(MISSING_LOOK_SECONDS);
+    struct duration limit = {cluster->settings.rendezvous.silence_timeout.nanoseconds +
+                             duration_from_seconds(MISSING_SLACK_SECONDS).nanoseconds};
+    presence_watch_miss(&store->watch, (struct instant){cluster->now},
+        (struct duration){2 * step.nanoseconds}, limit, miss, cluster);
+    store->is_missing = presence_watch_is_awaiting(&store->watch);
+    if (store->is_missing) {
+        whole_plan(cluster, happening, cluster->now + step.nanoseconds);
+    }
+}
+
+void whole_store_see(struct whole_cluster *cluster, const struct whole_node *node,
+    const struct rendezvous_state *record) {
+    struct whole_store *store = &cluster->store;
+    if (store->host != node || !store->is_up || record == NULL) {
+        return;
+    }
+    presence_watch_await(&store->watch, record, (struct instant){cluster->now});
+    if (!store->is_missing) {
+        look_for_missing(cluster, &store->missing);
+    }
+}
+
 /* Life. */
 
 void whole_store_init(struct whole_cluster *cluster) {
@@ -384,6 +440,7 @@ void whole_store_init(struct whole_cluster *cluster) {
     rendezvous_key_write_record(WHOLE_RUN_ID, &key);
     cluster->store.record_key = text_take(&key);
     cluster->store.look.is_fixed = true;
+    cluster->store.missing.is_fixed = true;
     cluster->store.forgotten_at = WHOLE_NOBODY;
     if (!cluster->settings.is_hosted) {
         whole_store_open(cluster, NULL);
@@ -407,6 +464,8 @@ void whole_store_open(struct whole_cluster *cluster, struct whole_node *host_or_
         offer_delegation(cluster);
     }
     if (has_presence) {
+        store->missing.happen = look_for_missing;
+        store->missing.node = host_or_null;
         store->look.happen = look_for_stalled;
         store->look.node = host_or_null;
         whole_plan(cluster, &store->look,
@@ -422,6 +481,7 @@ void whole_store_drop(struct whole_cluster *cluster, bool is_silent) {
     }
     store->is_up = false;
     whole_call_off(cluster, &store->look);
+    whole_call_off(cluster, &store->missing);
     if (!cluster->is_job_over) {
         cluster->is_job_over = true;
         cluster->job_over_at = cluster->now;

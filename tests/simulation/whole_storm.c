@@ -399,6 +399,9 @@ static void do_deed(
     case WHOLE_CLOSE_RECORD:
         whole_store_close_record(cluster);
         break;
+    case WHOLE_GHOST_WRITTEN:
+        whole_store_write_ghost(cluster);
+        break;
     case WHOLE_NODE_COMES:
     case WHOLE_TORCH_NODE_COMES:
         break;

@@ -622,6 +622,17 @@ static void take_loss(struct agent_record *record, struct rendezvous_event event
     free(text);
 }
 
+/* Where a register says who hosts the store, agent_succession sees it. */
+static void see(struct agent_record *record, const struct rendezvous_event *event) {
+    bool is_lost_write = event->kind == RENDEZVOUS_EVENT_WRITTEN && !event->written.has_won;
+    const struct rendezvous_state *seen = event->kind == RENDEZVOUS_EVENT_RECORD ? event->state
+                                          : is_lost_write ? event->written.state
+                                                          : NULL;
+    if (seen != NULL) {
+        agent_store_host_see(record->host, seen);
+    }
+}
+
 static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
     if (record->succession != NULL && agent_succession_take(record->succession, event)) {
@@ -638,6 +649,7 @@ static void told(void *context, const struct rendezvous_event *event) {
         take_loss(record, *event);
     } else {
         record->is_calling_roll &= event->kind != RENDEZVOUS_EVENT_ROLL_ANSWERED;
+        see(record, event);
         post(record, *event);
     }
 }
@@ -697,6 +709,11 @@ const char *agent_record_reached_name(struct agent_record *record) {
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
     post(context, (struct rendezvous_event){
                       .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, has_finished}});
+}
+
+static void node_missed(void *context, const struct node_identity *identity, bool is_done) {
+    (void)is_done;
+    node_gone(context, identity, false);
 }
 
 static void node_wished(
@@ -890,6 +907,7 @@ static enum failure_code host_store(struct agent_record *record, struct failure 
         .operations = record->settings->record_store_operations,
         .now_hosting = now_hosting,
         .gone = node_gone,
+        .missed = node_missed,
         .record_written = stranger_wrote,
         .wished = node_wished,
         .write_obstacle = write_obstacle,
@@ -1016,6 +1034,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         if (record->succession != NULL) {
             agent_succession_see(record->succession, effect->write.state);
         }
+        agent_store_host_see_draft(record->host, effect->write.state);
         rendezvous_backend_write(backend, effect->write.state, effect->write.is_quiet);
         break;
     case RENDEZVOUS_EFFECT_TELL_WATCHERS:

@@ -100,6 +100,8 @@ struct store_limits agent_store_memory_limits(
 struct agent_hosted_store {
     struct event_loop *loop;
     struct agent_hosted_store_settings settings;
+    bool is_local;  /* only this machine reaches it */
+    bool is_warned; /* that everybody does */
     struct store_thread *thread;
     bool is_serving; /* clients; what is told before is of a store that is served no longer */
     bool is_to_serve;
@@ -107,7 +109,9 @@ struct agent_hosted_store {
     void (*changed)(void *context);
     void *changed_context;
     struct presence_watch presences;
-    struct event_timer *look; /* for stalled agents */
+    struct event_timer *look;    /* for stalled agents */
+    struct event_timer *missing; /* for those that stand in the record, and do not come */
+    bool is_missing;             /* looked for */
     struct event_timer *lingering;
     struct text
         reached; /* the address at which a node of another machine has reached this one, … */
@@ -314,6 +318,71 @@ static void look_for_stalled(void *context) {
     event_timer_set(store->look, instant_after(event_loop_now(store->loop), look_interval(store)));
 }
 
+/* Who does not come. */
+
+/* How often it is looked who is still awaited, and how much longer than the silence timeout one may
+ * take to come: a network that loses packets does not keep it so long. */
+#define MISSING_LOOK_MILLISECONDS 500
+#define MISSING_SLACK_SECONDS 1
+
+struct missing {
+    struct agent_hosted_store *store;
+    struct node_identity first; /* that may not be gone … */
+    size_t count;               /* … of so many */
+};
+
+static void miss(void *context, const struct presence_absence *absence) {
+    struct missing *missing = context;
+    const struct agent_hosted_store *store = missing->store;
+    if (!absence->is_done) {
+        missing->first = missing->count == 0 ? absence->identity : missing->first;
+        missing->count++;
+    }
+    store->settings.missed(store->settings.context, &absence->identity, absence->is_done);
+}
+
+static void say_missing(
+    const struct agent_hosted_store *store, const struct missing *missing, struct duration limit) {
+    struct text name = {0};
+    if (missing->count == 0) {
+        return;
+    }
+    node_identity_describe(&missing->first, &name);
+    utf8_make_line_printable(name.data);
+    if (missing->count > 1) {
+        text_append_format(&name, " and %zu more", missing->count - 1);
+    }
+    log_warning(store->settings.log,
+        "in the record, but not connected to this job's store for %.1f s: node %s; taken for gone",
+        duration_seconds(limit), text_string(&name));
+    text_clear(&name);
+}
+
+static void look_for_missing(void *context) {
+    struct agent_hosted_store *store = context;
+    struct missing missing = {.store = store};
+    struct duration step = duration_from_milliseconds(MISSING_LOOK_MILLISECONDS);
+    struct duration limit = {store->settings.config->dynamic.settings.silence_timeout.nanoseconds +
+                             duration_from_seconds(MISSING_SLACK_SECONDS).nanoseconds};
+    presence_watch_miss(&store->presences, event_loop_now(store->loop),
+        (struct duration){2 * step.nanoseconds}, limit, miss, &missing);
+    say_missing(store, &missing, limit);
+    store->is_missing = presence_watch_is_awaiting(&store->presences);
+    if (store->is_missing) {
+        event_timer_set(store->missing, instant_after(event_loop_now(store->loop), step));
+    }
+}
+
+void agent_hosted_store_see(
+    struct agent_hosted_store *store, const struct rendezvous_state *record) {
+    if (store->is_to_serve) {
+        presence_watch_await(&store->presences, record, event_loop_now(store->loop));
+        if (!store->is_missing) {
+            look_for_missing(store);
+        }
+    }
+}
+
 /* Leaving last. */
 
 static void tell_left(struct agent_hosted_store *store) {
@@ -383,6 +452,8 @@ static void begin_change(struct agent_hosted_store *store, bool is_to_serve,
     store->changed = done;
     store->changed_context = context;
     event_timer_stop(store->look);
+    event_timer_stop(store->missing);
+    store->is_missing = false;
     presence_watch_clear(&store->presences);
 }
 
@@ -404,8 +475,19 @@ static void add_own_seeds(const struct agent_hosted_store *store, struct store_s
     text_clear(&value);
 }
 
+/* A store that stands by lets nobody in, and is one of as many as there are nodes. */
+static void warn_if_open(struct agent_hosted_store *store) {
+    struct store_server_settings server = {.is_local = store->is_local, .key = store->settings.key};
+    if (!store->is_warned) {
+        store->is_warned = true;
+        agent_listener_warn(
+            store->settings.config, &server, store_thread_port(store->thread), store->settings.log);
+    }
+}
+
 void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_seeds *seeds_taken,
     void (*done)(void *context), void *context) {
+    warn_if_open(store);
     add_own_seeds(store, seeds_taken);
     begin_change(store, true, done, context);
     store_thread_serve(store->thread, seeds_taken, change_done, store);
@@ -431,8 +513,10 @@ static enum failure_code hosted_store_open_port(struct agent_hosted_store *store
         code = store_thread_start(store->loop, fd, server, &store->thread, failure);
     }
     if (code == FAILURE_NONE) {
-        agent_listener_warn(
-            settings->config, server, store_thread_port(store->thread), settings->log);
+        store->is_local = server->is_local;
+        if (!settings->stands_by) {
+            warn_if_open(store);
+        }
         agent_listener_warn_of_limit(settings->config,
             rendezvous_backend_connections_needed(settings->config->dynamic.settings.delegates),
             settings->log);
@@ -481,6 +565,7 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
     struct agent_hosted_store initial = {.loop = loop, .settings = *settings};
     struct agent_hosted_store *store = memory_duplicate(&initial, sizeof initial);
     store->look = event_timer_new(loop, look_for_stalled, store);
+    store->missing = event_timer_new(loop, look_for_missing, store);
     store->lingering = event_timer_new(loop, lingered_long_enough, store);
     enum failure_code code = start(store, name, port, failure);
     if (code != FAILURE_NONE) {
@@ -491,6 +576,7 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
         struct store_seeds seeds = {0};
         add_own_seeds(store, &seeds);
         store_thread_serve(store->thread, &seeds, NULL, NULL);
+        store->is_to_serve = true;
         begin_to_serve(store);
     }
     *out_store = store;
@@ -503,6 +589,7 @@ void agent_hosted_store_free(struct agent_hosted_store *store) {
     }
     store_thread_stop(store->thread);
     event_timer_free(store->look);
+    event_timer_free(store->missing);
     event_timer_free(store->lingering);
     presence_watch_clear(&store->presences);
     text_clear(&store->reached);
@@ -568,6 +655,7 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
         .key = settings->key,
         .operations = settings->operations,
         .gone = settings->gone,
+        .missed = settings->missed,
         .record_written = settings->record_written,
         .wished = dynamic->settings.delegates ? settings->wished : NULL,
         .context = settings->context,
@@ -840,6 +928,19 @@ const char *agent_store_host_address(const struct agent_store_host *host) {
 int agent_store_host_port(const struct agent_store_host *host) {
     return host->store != NULL ? agent_hosted_store_port(host->store)
                                : host->settings.config->dynamic.port;
+}
+
+void agent_store_host_see(struct agent_store_host *host, const struct rendezvous_state *record) {
+    if (host != NULL && host->store != NULL) {
+        agent_hosted_store_see(host->store, record);
+    }
+}
+
+void agent_store_host_see_draft(
+    struct agent_store_host *host, const struct rendezvous_state *draft) {
+    if (host != NULL && host->store != NULL && host->store->presences.absent_count > 0) {
+        agent_hosted_store_see(host->store, draft);
+    }
 }
 
 void agent_store_host_tell(struct agent_store_host *host, const struct rendezvous_effect *effect) {

@@ -70,6 +70,9 @@ struct agent_hosted_store_settings {
     /* `gone` of this agent follows, whose process may be there: its machine fell silent, or it has
      * stalled. NULL: nobody asks. */
     void (*silent)(void *context, const struct node_identity *identity);
+    /* A node of Muster stands in the record, and has not come to this store in time. `is_done`: by
+     * the record its workers are done, so it may be gone. */
+    void (*missed)(void *context, const struct node_identity *identity, bool is_done);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
     /* What a node wishes that delegates, or that it wishes nothing; again with each sign of life.
@@ -107,6 +110,10 @@ void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *a
 /* Whether this node is connected to the store that is served. */
 bool agent_hosted_store_knows(
     const struct agent_hosted_store *store, const struct node_identity *identity);
+/* The record is this, or is about to be: those of Muster's nodes in it that are not connected to
+ * the store that is served are awaited from now on, and others no longer. */
+void agent_hosted_store_see(
+    struct agent_hosted_store *store, const struct rendezvous_state *record);
 
 /* Tells nodes that delegate how they stand: TELL_STANDINGS. */
 void agent_hosted_store_tell(
@@ -138,6 +145,8 @@ struct agent_store_host_settings {
     void (*now_hosting)(void *context);
     /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. */
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
+    /* As in agent_hosted_store_settings. */
+    void (*missed)(void *context, const struct node_identity *identity, bool is_done);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
     /* As in agent_hosted_store.h, where this job's nodes may delegate. */
@@ -175,6 +184,13 @@ bool agent_store_host_is_hosting(const struct agent_store_host *host);
 /* Where this node finds the store: here, or at the endpoint. Borrowed. */
 const char *agent_store_host_address(const struct agent_store_host *host);
 int agent_store_host_port(const struct agent_store_host *host);
+
+/* The record is this. Nothing happens where the store is not hosted here. */
+void agent_store_host_see(struct agent_store_host *host, const struct rendezvous_state *record);
+/* This node is about to write it. What it writes it has read, or others have told it on their
+ * connections. */
+void agent_store_host_see_draft(
+    struct agent_store_host *host, const struct rendezvous_state *draft);
 
 /* Tells nodes that delegate how they stand: TELL_STANDINGS. */
 void agent_store_host_tell(struct agent_store_host *host, const struct rendezvous_effect *effect);

@@ -486,8 +486,6 @@ void agent_handover_free(struct agent_handover *handover) {
 /* Succession. */
 /* A process that listens refuses nobody. Two or three refusals in a row are no accident. */
 #define REFUSAL_PATIENCE_MILLISECONDS 2
-/* Beyond silence_timeout: how much longer a new host waits for the nodes of the world. */
-#define GATHERING_SLACK_SECONDS 1
 #define COMMITTED "1"
 #define DONE "1"
 
@@ -498,9 +496,6 @@ struct agent_succession {
     struct event_timer *timer;
     struct rendezvous_backend *backend;
     struct agent_hosted_store *store; /* stands by, or is served */
-    struct rendezvous_state gathered; /* as host: whose nodes are awaited … */
-    struct event_timer *gathering;
-    bool is_gathering; /* … now */
     bool is_connected;
     struct instant dial_end;
     int64_t dialled_term;
@@ -568,21 +563,13 @@ static void stranger_wrote(void *context) {
             .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_STRANGER_WROTE}});
 }
 
-/* Nodes of the world that have not come to this host by now are lost. One that is done may be gone:
- * its silence means nothing. */
-static void gathered(void *context) {
+/* It is lost. One that is done may be gone: its silence means nothing. */
+static void node_missed(void *context, const struct node_identity *identity, bool is_done) {
     struct agent_succession *succession = context;
-    succession->is_gathering = false;
-    for (size_t i = 0; i < succession->gathered.count; i++) {
-        const struct rendezvous_node *node = &succession->gathered.nodes[i];
-        if (agent_hosted_store_knows(succession->store, &node->identity)) {
-            continue;
-        }
-        if (!node->is_done) {
-            node_silent(succession, &node->identity);
-        }
-        post_gone(succession, &node->identity, false);
+    if (!is_done) {
+        node_silent(succession, identity);
     }
+    post_gone(succession, identity, false);
 }
 
 /* Whose process was a host since the record was committed is known to be gone at once. */
@@ -594,18 +581,6 @@ static bool was_host(const struct succession_effect *effect, const struct node_i
     return was;
 }
 
-static void await_nodes(
-    struct agent_succession *succession, const struct rendezvous_state *record) {
-    struct duration silence = succession->settings->config->dynamic.settings.silence_timeout;
-    rendezvous_state_copy(record, &succession->gathered);
-    if (!succession->is_gathering) {
-        succession->is_gathering = true;
-        event_timer_set(succession->gathering,
-            instant_after(instant_after(event_loop_now(succession->loop), silence),
-                duration_from_seconds(GATHERING_SLACK_SECONDS)));
-    }
-}
-
 static void gather(struct agent_succession *succession, const struct succession_effect *effect) {
     const struct rendezvous_state *record = effect->host.record;
     for (size_t i = 0; i < record->count; i++) {
@@ -613,21 +588,15 @@ static void gather(struct agent_succession *succession, const struct succession_
             post_gone(succession, &record->nodes[i].identity, false);
         }
     }
-    await_nodes(succession, record);
+    agent_hosted_store_see(succession->store, record);
 }
 
 /* Who holds a later record than the committed one writes it again, with nodes that this host has
  * never seen. */
 void agent_succession_see(
     struct agent_succession *succession, const struct rendezvous_state *record) {
-    bool is_any_awaited = false;
-    for (size_t i = 0; i < record->count && !is_any_awaited; i++) {
-        const struct rendezvous_node *node = &record->nodes[i];
-        is_any_awaited =
-            !node->is_done && !agent_hosted_store_knows(succession->store, &node->identity);
-    }
-    if (is_any_awaited && agent_hosted_store_is_serving(succession->store)) {
-        await_nodes(succession, record);
+    if (agent_hosted_store_is_serving(succession->store)) {
+        agent_hosted_store_see(succession->store, record);
     }
 }
 
@@ -667,8 +636,6 @@ static void end_hosting(struct agent_succession *succession) {
     (void)agent_register_find_host(succession->reg, &answer.place);
     host_answer_write(&answer, &text);
     agent_hosted_store_stand_by(succession->store, text_string(&text), NULL, NULL);
-    event_timer_stop(succession->gathering);
-    succession->is_gathering = false;
     post_membership(succession, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING_OVER});
     host_answer_clear(&answer);
     text_clear(&text);
@@ -904,6 +871,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .stands_by = true,
         .gone = node_gone,
         .silent = node_silent,
+        .missed = node_missed,
         .record_written = stranger_wrote,
         .wished = settings->config->dynamic.settings.delegates ? node_wished : NULL,
         .context = succession,
@@ -924,7 +892,6 @@ enum failure_code agent_succession_new(struct event_loop *loop,
     succession->loop = loop;
     succession->settings = settings;
     succession->timer = event_timer_new(loop, timer_fired, succession);
-    succession->gathering = event_timer_new(loop, gathered, succession);
     enum failure_code code = agent_register_new(loop, &opened, &succession->reg, failure);
     if (code == FAILURE_NONE) {
         code = stand_by(succession, failure);
@@ -949,8 +916,6 @@ void agent_succession_free(struct agent_succession *succession) {
     agent_register_free(succession->reg);
     agent_hosted_store_free(succession->store);
     event_timer_free(succession->timer);
-    event_timer_free(succession->gathering);
-    rendezvous_state_clear(&succession->gathered);
     text_clear(&succession->reached);
     free(succession);
 }

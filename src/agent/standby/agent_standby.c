@@ -12,6 +12,7 @@
 #include "core/standby/standby_environment.h"
 #include "host/loop/directory_tree.h"
 #include "host/machine/memory_limit.h"
+#include "host/process/process_table.h"
 #include "host/standby/hook_directory.h"
 #include "host/standby/memory_file.h"
 #include "host/standby/spare_treatment.h"
@@ -575,8 +576,11 @@ void standby_tell_unsuited(
 
 /* Standby. */
 
-/* How long a standby worker may take to go through its gate. A healthy one takes milliseconds. */
+/* How long a standby worker may take to go through its gate, and how often that while the kernel
+ * says that it runs, or waits for a disk. A healthy one takes milliseconds. On a machine that is so
+ * busy that it takes longer, a worker that is started anew would take longer still. */
 #define PASSAGE_MILLISECONDS 1000
+#define PASSAGE_LOOKS 5
 /* How long a dead disk may hold up the beginning and the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
 /* The same at a start, which does without. */
@@ -588,7 +592,8 @@ struct place {
     struct worker_record record;
     struct learned_list learned; /* what workers of this rank have imported, and other nodes' */
     struct standby_spare *spare; /* NULL: none */
-    bool is_awaited;             /* the spare has been told to go through its gate */
+    bool is_awaited;             /* the spare has been told to go through its gate … */
+    int late_looks;              /* … and was looked at so often since, because it had not */
 };
 
 struct agent_standby {
@@ -979,6 +984,11 @@ static void renew_hook(struct agent_standby *standby) {
     }
 }
 
+static void await_passage(struct agent_standby *standby) {
+    event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
+                                          duration_from_milliseconds(PASSAGE_MILLISECONDS)));
+}
+
 pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     const struct text_list *environment, const int streams[2]) {
     struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
@@ -998,9 +1008,9 @@ pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
         return 0;
     }
     place->is_awaited = true;
+    place->late_looks = 0;
     process_family_give(standby->starter.family, standby_spare_pid(place->spare), local_rank);
-    event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
-                                          duration_from_milliseconds(PASSAGE_MILLISECONDS)));
+    await_passage(standby);
     return standby_spare_pid(place->spare);
 }
 
@@ -1021,7 +1031,24 @@ bool agent_standby_give_up(struct agent_standby *standby, int local_rank) {
     return has_gone_through;
 }
 
+static bool is_at_work(const struct place *place) {
+    struct kernel_process_stat stat;
+    return process_table_read(standby_spare_pid(place->spare), &stat) &&
+           (stat.state == 'R' || stat.state == 'D');
+}
+
 /* What it has said meanwhile counts: the loop may have stood still. */
+static void give_up_late(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    bool has_gone_through = shut(place);
+    if (!has_gone_through && standby_spare_words(place->spare)->reason == NULL) {
+        log_warning(standby->settings.log,
+            "the standby worker of local rank %d does not answer; the worker is started anew",
+            local_rank);
+    }
+    settle_and_tell(standby, local_rank, has_gone_through);
+}
+
 static void passage_is_late(void *context) {
     struct agent_standby *standby = context;
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
@@ -1029,13 +1056,17 @@ static void passage_is_late(void *context) {
         if (!place->is_awaited) {
             continue;
         }
-        bool has_gone_through = shut(place);
-        if (!has_gone_through && standby_spare_words(place->spare)->reason == NULL) {
-            log_warning(standby->settings.log,
-                "the standby worker of local rank %d does not answer; the worker is started anew",
+        if (++place->late_looks == PASSAGE_LOOKS || !is_at_work(place)) {
+            give_up_late(standby, rank);
+            continue;
+        }
+        if (place->late_looks == 1) {
+            log_info(standby->settings.log,
+                "the standby worker of local rank %d takes long to become the worker; it runs, and "
+                "is waited for",
                 rank);
         }
-        settle_and_tell(standby, rank, has_gone_through);
+        await_passage(standby);
     }
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With this module the host of the store finds the agents that have stalled. The connection of a
- * stalled agent is open, but the agent has sent nothing for too long: it is stopped, or gets no CPU
- * time. Only time in which the host itself was looking counts. So a host that was stopped for a
- * minute does not take the agents for stalled. */
+/* With this module the host of the store finds the agents that have stalled, and those that never
+ * come. The connection of a stalled agent is open, but the agent has sent nothing for too long: it
+ * is stopped, or gets no CPU time. One that never comes stands in the record, but shows no
+ * presence: it ended before it did, or somebody else wrote its name. Only time in which the host
+ * itself was looking counts. So a host that was stopped for a minute takes nobody for stalled, and
+ * misses nobody. */
 #ifndef MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 #define MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 
@@ -11,16 +13,30 @@
 #include "base/duration.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "core/rendezvous/rendezvous_state.h"
+
+/* A node of the record of which nothing is heard. */
+struct presence_absence {
+    struct node_identity identity;
+    struct instant counted_until;
+    struct duration absent_for;
+    bool is_done;  /* by the record seen last */
+    bool is_known; /* to be gone, or missed already: nothing more is said of it */
+};
 
 /* A zeroed struct is valid and empty. */
 struct presence_watch {
     struct table *agents; /* by name */
+    struct presence_absence *absent;
+    size_t absent_count;
+    size_t absent_capacity;
 };
 
 void presence_watch_clear(struct presence_watch *watch);
 
 void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
 bool presence_watch_knows(const struct presence_watch *watch, const char *name);
+/* The agent is known to be gone. */
 void presence_watch_forget(struct presence_watch *watch, const char *name);
 /* Appends the names of all agents that are known. */
 void presence_watch_list(const struct presence_watch *watch, struct text_list *out_names);
@@ -30,5 +46,17 @@ void presence_watch_list(const struct presence_watch *watch, struct text_list *o
  */
 void presence_watch_look(struct presence_watch *watch, struct instant now, struct duration patience,
     struct duration limit, struct text_list *out_stalled);
+
+/* Awaits the nodes of this record of which nothing was heard, and no others. torchrun's nodes show
+ * no presence, so they are not awaited. */
+void presence_watch_await(
+    struct presence_watch *watch, const struct rendezvous_state *record, struct instant now);
+bool presence_watch_is_awaiting(const struct presence_watch *watch);
+
+/* Calls `missed` for each node that was awaited for `limit` or longer, once. `patience` as above.
+ */
+void presence_watch_miss(struct presence_watch *watch, struct instant now, struct duration patience,
+    struct duration limit, void (*missed)(void *context, const struct presence_absence *absence),
+    void *context);
 
 #endif

@@ -37,6 +37,25 @@ static void add_participant(struct rendezvous_state *state,
     }
 }
 
+bool rendezvous_call_last(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, struct wall_time now) {
+    size_t participants = rendezvous_state_participants(state);
+    if (state->is_complete || state->wanted > 0 || participants < (size_t)settings->minimum_nodes ||
+        participants > (size_t)settings->maximum_nodes) {
+        return false;
+    }
+    if (participants == (size_t)settings->maximum_nodes) {
+        rendezvous_state_complete(state);
+        return true;
+    }
+    if (state->has_deadline) {
+        return false;
+    }
+    state->has_deadline = true;
+    state->deadline = wall_time_after(now, settings->last_call_timeout);
+    return true;
+}
+
 static void remove_from(struct rendezvous_state *state, const struct rendezvous_settings *settings,
     const struct node_identity *node, enum rendezvous_action action) {
     struct rendezvous_node *entry = rendezvous_state_find(state, node);

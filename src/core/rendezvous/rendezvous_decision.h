@@ -44,6 +44,12 @@ enum rendezvous_action {
 void rendezvous_apply(struct rendezvous_state *state, const struct rendezvous_settings *settings,
     const struct node_identity *node, enum rendezvous_action action, struct wall_time now);
 
+/* An open round has enough nodes, but none of them has begun the last call or made it complete,
+ * since none has brought it to that number: others are gone again, or somebody else has written
+ * them. Does so now. Returns whether the record has changed. */
+bool rendezvous_call_last(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, struct wall_time now);
+
 /* torchrun's name of the action, for example "ADD_TO_WAIT_LIST". The text is constant. */
 const char *rendezvous_action_name(enum rendezvous_action action);
 

@@ -45,6 +45,13 @@ bool rendezvous_wish_equals(
            rendezvous_meeting_equals(&left->meeting, &right->meeting);
 }
 
+bool rendezvous_wish_closes(const struct rendezvous_wish *wish, int64_t round) {
+    bool has_succeeded = wish->reason[0] == '\0' && wish->signal == 0;
+    bool is_of_another = has_succeeded && wish->finished_round != RENDEZVOUS_WISH_NO_ROUND &&
+                         wish->finished_round != round;
+    return wish->kind == RENDEZVOUS_WISH_CLOSE && !is_of_another;
+}
+
 /* Delegating. */
 
 void rendezvous_delegating_begin(

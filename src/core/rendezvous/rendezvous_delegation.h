@@ -70,6 +70,9 @@ struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind);
 /* Whether both say the same, whatever their sequence numbers. */
 bool rendezvous_wish_equals(
     const struct rendezvous_wish *left, const struct rendezvous_wish *right);
+/* Whether the record of this round is to be closed. Who has passed the exit barrier closes only the
+ * round in which it was; a failure ends the job in any. */
+bool rendezvous_wish_closes(const struct rendezvous_wish *wish, int64_t round);
 /* Whether both want the same of the record. They may say something else of who is ready for which
  * round, and of where its workers meet. */
 bool rendezvous_wish_wants_the_same(

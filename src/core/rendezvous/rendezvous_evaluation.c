@@ -107,14 +107,18 @@ static bool rendezvous_take_out_losses(struct rendezvous_step *step) {
 
 /* This node leaves. */
 
+/* Whether the workers of this node are done in the round seen. */
+static bool is_done_here(const struct rendezvous_machine *machine) {
+    return machine->finish.is_here &&
+           machine->view.seen.round == rendezvous_place_round(&machine->place);
+}
+
 /* A node whose workers are done in the round seen leaves without a write. It stays a participant,
  * so that the other nodes run on and begin no new round. */
 static bool has_nothing_to_leave(const struct rendezvous_machine *machine) {
     const struct rendezvous_view *view = &machine->view;
     return rendezvous_view_self(view) == NULL ||
-           (machine->finish.is_here &&
-               rendezvous_place_round(&machine->place) == view->seen.round &&
-               rendezvous_regroup_is_possible(&view->seen));
+           (is_done_here(machine) && rendezvous_regroup_is_possible(&view->seen));
 }
 
 bool rendezvous_let_leave(struct rendezvous_step *step, const struct rendezvous_leaving *leaving) {
@@ -303,7 +307,9 @@ static bool rendezvous_join(struct rendezvous_step *step) {
     context.is_too_late = rendezvous_patience_is_too_late(patience, now);
     struct rendezvous_state *draft = rendezvous_draft_begin(step);
     if (rendezvous_view_is_participant(&machine->view) &&
-        rendezvous_regroup_settle(draft, settings, context.is_late)) {
+        (rendezvous_regroup_settle(draft, settings, context.is_late) ||
+            (!rendezvous_state_has_foreign_participant(draft) &&
+                rendezvous_call_last(draft, settings, step->event->wall_now)))) {
         return rendezvous_draft_write(step, false);
     }
     return take_action(step, rendezvous_decide_join(&context), context.is_late);
@@ -422,6 +428,19 @@ static void end_with_job(struct rendezvous_step *step) {
     }
 }
 
+/* Whoever has passed the exit barrier of a round knows that this one is over, and nothing of a
+ * later one, which others may have begun without this node, or with it. They end that one
+ * themselves. So this node only leaves. A failure ends the job, in whatever round it is by now, and
+ * so does who closes the record without a barrier. */
+static void turn_to_leaving(struct rendezvous_machine *machine) {
+    struct rendezvous_purpose *purpose = &machine->purpose;
+    bool has_succeeded = purpose->message[0] == '\0' && purpose->signal == 0;
+    if (purpose->goal == RENDEZVOUS_GOAL_CLOSE && has_succeeded && machine->finish.is_here &&
+        !machine->view.seen.is_closed && !is_done_here(machine)) {
+        purpose->goal = RENDEZVOUS_GOAL_LEAVE;
+    }
+}
+
 static void close_record(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct rendezvous_state *draft = rendezvous_draft_begin(step);
@@ -527,12 +546,6 @@ static bool park_the_waiting(struct rendezvous_step *step) {
     }
     rendezvous_regroup_park(rendezvous_draft_begin(step), &machine->settings);
     return rendezvous_draft_write(step, false);
-}
-
-/* Whether the workers of this node are done in the round seen. */
-static bool is_done_here(const struct rendezvous_machine *machine) {
-    return machine->finish.is_here &&
-           machine->view.seen.round == rendezvous_place_round(&machine->place);
 }
 
 /* Of a node that is there, the next host of the store learns from itself that its workers are done.
@@ -702,6 +715,7 @@ static bool write_again(struct rendezvous_step *step) {
 
 void rendezvous_evaluate(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
+    turn_to_leaving(machine);
     enum rendezvous_goal goal = machine->purpose.goal;
     enum rendezvous_situation situation = rendezvous_situation(&machine->view);
     if (write_again(step)) {

@@ -12,6 +12,12 @@ void rendezvous_view_clear(struct rendezvous_view *view) {
     rendezvous_state_clear(&view->draft);
 }
 
+static void look_for_self(struct rendezvous_view *view) {
+    const struct rendezvous_node *self = rendezvous_state_find(&view->seen, &view->me);
+    view->self_place = self == NULL ? NODE_TABLE_ABSENT : (size_t)(self - view->seen.nodes);
+    view->is_self_known = true;
+}
+
 void rendezvous_view_begin(struct rendezvous_view *view) {
     view->has_record = false;
     view->is_lost = false;
@@ -22,6 +28,7 @@ void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
     view->me.local_id = node_identity_is_muster(&view->me)
                             ? local_id
                             : node_identity_foreign_local_id((uint32_t)local_id);
+    look_for_self(view);
 }
 
 static bool is_on_same_lists(
@@ -77,12 +84,14 @@ void rendezvous_view_see(
     if (!view->is_lost) {
         rendezvous_state_copy(state_or_null != NULL ? state_or_null : &absent, &view->seen);
     }
+    look_for_self(view);
     view->has_record = true;
     note_round(view);
 }
 
 void rendezvous_view_be_told(struct rendezvous_view *view, const struct rendezvous_state *state) {
     rendezvous_state_copy(state, &view->seen);
+    look_for_self(view);
     view->has_record = true;
     view->is_lost = false;
     view->is_anew = false;
@@ -110,17 +119,22 @@ void rendezvous_view_adopt_draft(struct rendezvous_view *view) {
     rendezvous_state_clear(&view->seen);
     view->seen = view->draft;
     view->draft = (struct rendezvous_state){0};
+    look_for_self(view);
     view->is_lost = false;
     view->is_anew = false;
     note_round(view);
 }
 
 const struct rendezvous_node *rendezvous_view_self(const struct rendezvous_view *view) {
-    return rendezvous_state_find(&view->seen, &view->me);
+    if (!view->is_self_known) {
+        return rendezvous_state_find(&view->seen, &view->me);
+    }
+    return view->self_place == NODE_TABLE_ABSENT ? NULL : &view->seen.nodes[view->self_place];
 }
 
 bool rendezvous_view_is_participant(const struct rendezvous_view *view) {
-    return rendezvous_state_is_participant(&view->seen, &view->me);
+    const struct rendezvous_node *self = rendezvous_view_self(view);
+    return self != NULL && self->is_participant;
 }
 
 bool rendezvous_view_is_first(const struct rendezvous_view *view) {

@@ -30,6 +30,10 @@ struct rendezvous_view {
     bool is_name_kept;
     struct rendezvous_state seen;
     struct rendezvous_state draft;
+    /* This node was looked for in `seen` since that was seen, and has this place there, or none.
+     * It is asked for after every event, of which there may be one for each node of the record. */
+    bool is_self_known;
+    size_t self_place; /* or NODE_TABLE_ABSENT */
     /* Above the ordinal of every complete round that this node has ever seen. */
     int64_t next_ordinal;
 };

@@ -130,7 +130,7 @@ static void answer(struct rendezvous_step *step, struct rendezvous_delegate *del
     bool may_be_there = machine->has_succession && !delegate->told.is_anything;
     bool is_to_come = delegate->wish.kind == RENDEZVOUS_WISH_JOIN &&
                       !(may_be_there && rendezvous_state_find(seen, &delegate->identity) != NULL);
-    bool awaits_write = is_to_come || delegate->wish.kind == RENDEZVOUS_WISH_CLOSE;
+    bool awaits_write = is_to_come || rendezvous_wish_closes(&delegate->wish, seen->round);
     if (awaits_write && !withdraws && !seen->is_closed) {
         return;
     }
@@ -253,7 +253,7 @@ static const struct rendezvous_node *find(
 static bool close_for_them(const struct pass *pass) {
     for (size_t i = 0; i < pass->delegates->count; i++) {
         const struct rendezvous_wish *wish = &pass->delegates->items[i].wish;
-        if (wish->kind == RENDEZVOUS_WISH_CLOSE) {
+        if (rendezvous_wish_closes(wish, pass->seen->round)) {
             struct rendezvous_state *draft = rendezvous_draft_begin(pass->step);
             draft->is_closed = true;
             draft->has_failed = wish->reason[0] != '\0';

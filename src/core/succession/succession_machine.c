@@ -681,13 +681,21 @@ static bool is_patient(struct succession_step *step) {
            !moment_has_come(&step->machine->patient_until, step->event->now);
 }
 
+/* Whether what was seen is the good end of the world that is committed. Whoever is missing has been
+ * in no later one, and so has none that this would take away. Nobody stays to append it later. */
+static bool is_good_end(const struct succession_machine *machine) {
+    return machine->seen.is_closed && !machine->seen.has_failed &&
+           machine->seen.round == machine->record.round &&
+           machine->seen.base == machine->record.base;
+}
+
 /* Appends the record of a round that is whole and no entry yet, if nothing else is being appended.
  */
 static void succession_commit(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
         machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved &&
-        !succession_has_handed_over(machine) && !is_patient(step)) {
+        !succession_has_handed_over(machine) && (is_good_end(machine) || !is_patient(step))) {
         succession_append(step, false, &machine->seen);
     }
 }

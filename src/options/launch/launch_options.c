@@ -315,6 +315,8 @@ static const struct option_stranger strangers[] = {
     {"-ppn", "--nproc-per-node"},
     {"--ppn", "--nproc-per-node"},
     {"--npernode", "--nproc-per-node"},
+    {"--nproc", "--nproc-per-node"}, /* of variables: as an option it is short for the same */
+    {"--nprocs", "--nproc-per-node"},
     {"--ntasks-per-node", "--nproc-per-node"},
     {"--num-processes", "--nproc-per-node"},
     {"--num_processes", "--nproc-per-node"},
@@ -328,6 +330,7 @@ static const struct option_stranger strangers[] = {
     {"--num_nodes", "--nnodes"},
     {"--num-machines", "--nnodes"},
     {"--num_machines", "--nnodes"},
+    {"--rank", "--node-rank"},
     {"--machine-rank", "--node-rank"},
     {"--machine_rank", "--node-rank"},
     {"--main-process-ip", "--master-addr"},
@@ -393,6 +396,33 @@ static const char *long_name(const struct option_definition *definition) {
                                                         : definition->names[1];
 }
 
+/* Whether `word`, an option, would be called `name` as a variable. */
+static bool is_called(const char *word, const char *name, size_t length) {
+    const char *rest = word + strspn(word, "-");
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+        if (rest[i] == '\0' || c != (rest[i] == '-' ? '_' : rest[i])) {
+            return false;
+        }
+    }
+    return rest[length] == '\0';
+}
+
+/* What others call so, or NULL. */
+static const struct option_definition *of_others(const char *name, size_t length) {
+    for (const struct option_stranger *each = strangers; each->word != NULL; each++) {
+        for (size_t i = 0; i < launch_table.definition_count && is_called(each->word, name, length);
+             i++) {
+            const struct option_definition *definition = &launch_table.definitions[i];
+            if (!option_is_positional(definition) &&
+                text_equals(long_name(definition), each->name)) {
+                return definition;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* PET_NPROC_PERNODE, PET_NUMA_BINDING. `name` is without the prefix. */
 static void warn_of_variable(const char *name, size_t length, struct text_list *warnings) {
     const struct option_definition *found = NULL;
@@ -409,6 +439,7 @@ static void warn_of_variable(const char *name, size_t length, struct text_list *
         }
         found = is_this || is_like ? definition : found;
     }
+    found = found != NULL ? found : of_others(name, length);
     char *meant = found == NULL              ? memory_duplicate_string("")
                   : found->reads_environment ? option_variable_name(&launch_table, found)
                                              : memory_duplicate_string(long_name(found));

@@ -4,6 +4,7 @@
 #include "agent/rendezvous/agent_store_host.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
+#include "host/remembered_log.h"
 #include "site_fixture.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/store/store_proof.h"
@@ -21,6 +22,7 @@ struct fixture {
     int written_count;
     bool has_finished; /* the node that was gone last */
     int done_count;
+    struct remembered_log log;
 };
 
 static void gone(void *context, const struct node_identity *identity, bool has_finished) {
@@ -46,11 +48,13 @@ static void done(void *context) {
 static void begin(struct fixture *fixture, bool stands_by) {
     *fixture = (struct fixture){0};
     site_init(&fixture->site);
+    remembered_log_init(&fixture->log);
     fixture->config = fixture->site.agent.config;
     rendezvous_settings_init(&fixture->config.dynamic.settings);
     struct agent_hosted_store_settings settings = {
         .config = &fixture->config,
         .run_id = "job",
+        .log = &fixture->log.log,
         .stands_by = stands_by,
         .gone = gone,
         .record_written = record_written,
@@ -66,6 +70,7 @@ static void begin(struct fixture *fixture, bool stands_by) {
 
 static void end(struct fixture *fixture) {
     agent_hosted_store_free(fixture->store);
+    text_clear(&fixture->log.text);
     site_clear(&fixture->site);
 }
 
@@ -83,6 +88,27 @@ static void stand_by(struct fixture *fixture, const char *answer) {
     assert_false(agent_hosted_store_is_serving(fixture->store));
     event_loop_run(fixture->site.loop);
     assert_false(agent_hosted_store_is_serving(fixture->store));
+}
+
+static bool has_warned(struct fixture *fixture) {
+    bool has = remembered_log_has(&fixture->log, "is open to whoever reaches this machine");
+    text_clear(&fixture->log.text);
+    return has;
+}
+
+TEST(that_it_is_open_to_all_is_said_once_and_when_it_serves) {
+    struct fixture fixture;
+    begin(&fixture, false);
+    assert_true(has_warned(&fixture));
+    end(&fixture);
+    begin(&fixture, true); /* as on every node of a job with a register */
+    assert_false(has_warned(&fixture));
+    serve(&fixture, "of term 1");
+    assert_true(has_warned(&fixture));
+    stand_by(&fixture, "another");
+    serve(&fixture, "of term 3");
+    assert_false(has_warned(&fixture));
+    end(&fixture);
 }
 
 TEST(it_tells_of_nodes_that_go) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "core/rendezvous/presence_watch.h"
 
 static struct instant second(double seconds) {
@@ -98,5 +100,110 @@ TEST(those_who_are_known_are_listed) {
     assert_int_equal(names.count, 1);
     assert_string_equal(names.items[0], "a");
     text_list_clear(&names);
+    presence_watch_clear(&watch);
+}
+
+/* Nodes that never come. */
+
+static void note_name(void *context, const struct presence_absence *absence) {
+    text_list_add(context, absence->identity.address);
+}
+
+/* One look of a host that looks every second, and misses a node after three. Returns whose it
+ * missed, one or none. */
+static const char *miss(struct presence_watch *watch, double now) {
+    static char name[NODE_ADDRESS_SIZE];
+    struct text_list missed = {0};
+    presence_watch_miss(
+        watch, second(now), duration_from_seconds(2), duration_from_seconds(3), note_name, &missed);
+    assert_true(missed.count <= 1);
+    snprintf(name, sizeof name, "%s", missed.count == 0 ? "" : missed.items[0]);
+    text_list_clear(&missed);
+    return name;
+}
+
+static struct node_identity add_node(
+    struct rendezvous_state *record, const char *address, int64_t local_id) {
+    struct node_identity identity;
+    node_identity_init(&identity, address, 1, local_id);
+    rendezvous_state_obtain(record, &identity)->is_waiting = true;
+    return identity;
+}
+
+static void hear_node(
+    struct presence_watch *watch, const struct node_identity *identity, double now) {
+    struct text name = {0};
+    node_identity_write(identity, &name);
+    hear(watch, text_string(&name), now);
+    text_clear(&name);
+}
+
+TEST(a_node_of_the_record_that_never_comes_is_missed_once) {
+    struct presence_watch watch = {0};
+    struct rendezvous_state record = {0};
+    (void)add_node(&record, "ghost", node_identity_muster_local_id(1));
+    assert_false(presence_watch_is_awaiting(&watch));
+    for (int now = 0; now < 3; now++) {
+        presence_watch_await(&watch, &record, second(now));
+        assert_true(presence_watch_is_awaiting(&watch));
+        assert_string_equal(miss(&watch, now), "");
+    }
+    assert_string_equal(miss(&watch, 3), "ghost");
+    presence_watch_await(&watch, &record, second(3));
+    assert_false(presence_watch_is_awaiting(&watch));
+    assert_string_equal(miss(&watch, 9), "");
+    rendezvous_state_clear(&record);
+    presence_watch_clear(&watch);
+}
+
+TEST(nobody_is_missed_who_comes_or_leaves_the_record_or_is_torchruns) {
+    struct presence_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct node_identity comes = add_node(&record, "comes", node_identity_muster_local_id(1));
+    struct node_identity leaves = add_node(&record, "leaves", node_identity_muster_local_id(2));
+    (void)add_node(&record, "torchrun", 0);
+    presence_watch_await(&watch, &record, second(0));
+    assert_string_equal(miss(&watch, 2), "");
+    hear_node(&watch, &comes, 2);
+    assert_true(presence_watch_is_awaiting(&watch));
+    (void)rendezvous_state_take_out(&record, &leaves, 1);
+    presence_watch_await(&watch, &record, second(2));
+    assert_false(presence_watch_is_awaiting(&watch));
+    for (int now = 3; now < 9; now++) {
+        assert_string_equal(miss(&watch, now), "");
+    }
+    rendezvous_state_clear(&record);
+    presence_watch_clear(&watch);
+}
+
+TEST(a_node_that_is_known_to_be_gone_is_not_missed) {
+    struct presence_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct text name = {0};
+    struct node_identity node = add_node(&record, "done", node_identity_muster_local_id(1));
+    node_identity_write(&node, &name);
+    hear_node(&watch, &node, 0);
+    presence_watch_await(&watch, &record, second(0));
+    presence_watch_forget(&watch, text_string(&name));
+    presence_watch_await(&watch, &record, second(0));
+    assert_false(presence_watch_is_awaiting(&watch));
+    for (int now = 1; now < 9; now++) {
+        assert_string_equal(miss(&watch, now), "");
+    }
+    text_clear(&name);
+    rendezvous_state_clear(&record);
+    presence_watch_clear(&watch);
+}
+
+TEST(a_host_that_was_stopped_itself_misses_nobody) {
+    struct presence_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct node_identity node = add_node(&record, "comes", node_identity_muster_local_id(1));
+    presence_watch_await(&watch, &record, second(0));
+    assert_string_equal(miss(&watch, 60), "");
+    hear_node(&watch, &node, 60);
+    assert_string_equal(miss(&watch, 61), "");
+    assert_string_equal(miss(&watch, 62), "");
+    rendezvous_state_clear(&record);
     presence_watch_clear(&watch);
 }

@@ -238,3 +238,43 @@ SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time) {
     scene->context.is_late = false;
     check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
 }
+
+/* The last call, where no participant has begun it. */
+
+static bool call_last(struct scene *scene) {
+    return rendezvous_call_last(
+        &scene->record, scene->context.settings, (struct wall_time){1000000000});
+}
+
+SCENE_TEST(nobody_calls_last_in_a_round_with_too_few_or_too_many) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    assert_false(call_last(scene));
+    place_participant(&scene->record, "a");
+    place_participant(&scene->record, "b");
+    place_participant(&scene->record, "c");
+    assert_false(call_last(scene));
+    assert_false(scene->record.is_complete || scene->record.has_deadline);
+}
+
+SCENE_TEST(a_round_with_enough_nodes_has_its_last_call_once) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    assert_true(call_last(scene));
+    assert_true(scene->record.has_deadline);
+    assert_false(scene->record.is_complete);
+    assert_false(call_last(scene));
+    scene->record.has_deadline = false;
+    scene->record.wanted = 3;
+    assert_false(call_last(scene));
+}
+
+SCENE_TEST(a_full_round_needs_no_last_call) {
+    struct scene *scene = set_scene(state, 2, 2);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    assert_true(call_last(scene));
+    assert_true(scene->record.is_complete);
+    assert_false(call_last(scene));
+}

@@ -239,6 +239,43 @@ ON_BENCH(a_job_that_is_closed_from_outside_lets_workers_finish) {
     bench_expect(bench, "settled");
 }
 
+/* The end of a round is no end of a later one. */
+
+static void finish(struct bench *bench) {
+    bench_run(bench, "am", true, false);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_forget(bench);
+}
+
+ON_BENCH(who_was_taken_out_does_not_close_the_round_that_the_others_began) {
+    struct bench *bench = *state;
+    finish(bench);
+    bench_place_round(bench, 2, "ab"); /* it has not seen this one yet */
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "");
+    assert_true(strstr(text_string(&bench->log), "settled") != NULL);
+    assert_int_equal(bench->record.round, 2);
+    assert_false(bench->record.is_closed);
+}
+
+ON_BENCH(who_is_done_leaves_the_next_round_and_does_not_close_it) {
+    struct bench *bench = *state;
+    finish(bench);
+    bench_place_round(bench, 2, "abm");
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "");
+    assert_true(strstr(text_string(&bench->log), "settled") != NULL);
+    assert_int_equal(bench->record.round, 3);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 2);
+    assert_false(bench->record.is_closed);
+}
+
+ON_BENCH(a_failure_closes_whatever_round_there_is) {
+    struct bench *bench = *state;
+    finish(bench);
+    bench_place_round(bench, 2, "abm");
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "worker 3 failed");
+    assert_true(bench->record.is_closed && bench->record.has_failed);
+}
+
 ON_BENCH(it_has_no_further_round_for_workers_that_fail) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);

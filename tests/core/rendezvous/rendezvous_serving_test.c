@@ -89,6 +89,18 @@ ON_BENCH(doubts_and_finished_workers_are_marked) {
     assert_true(bench->record.is_draining);
 }
 
+ON_BENCH(the_record_is_not_closed_for_a_node_that_was_done_in_an_earlier_round) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish close = rendezvous_wish_of(RENDEZVOUS_WISH_CLOSE);
+    close.finished_round = 0;
+    wish(bench, "a", close);
+    assert_false(bench->record.is_closed);
+    close.finished_round = 1;
+    wish(bench, "b", close);
+    assert_true(bench->record.is_closed);
+}
+
 ON_BENCH(the_record_is_closed_for_a_node) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);

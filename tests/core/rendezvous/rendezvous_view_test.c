@@ -151,6 +151,25 @@ WITH_VIEW(a_new_name_is_of_the_same_kind) {
     assert_int_equal(fixture->view.me.local_id, 9);
 }
 
+WITH_VIEW(a_node_finds_itself_in_what_it_has_seen_written_or_been_told_last) {
+    struct fixture *fixture = *state;
+    struct rendezvous_view *view = &fixture->view;
+    rendezvous_view_see(view, &fixture->record, false);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    (void)rendezvous_state_take_out(
+        rendezvous_view_begin_draft(view), &fixture->record.nodes[0].identity, 1);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    rendezvous_view_adopt_draft(view);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[0]);
+    rendezvous_view_be_told(view, &fixture->record);
+    assert_ptr_equal(rendezvous_view_self(view), &view->seen.nodes[1]);
+    assert_true(rendezvous_view_is_participant(view));
+    (void)rendezvous_state_take_out(rendezvous_view_begin_draft(view), &view->me, 1);
+    rendezvous_view_adopt_draft(view);
+    assert_null(rendezvous_view_self(view));
+    assert_false(rendezvous_view_is_participant(view));
+}
+
 WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it) {
     struct fixture *fixture = *state;
     rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;

@@ -41,6 +41,57 @@ TEST(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks) {
     scene_clear(&scene);
 }
 
+static void see_and_win(struct scene *scene, int64_t round, const char *names, bool is_done) {
+    struct rendezvous_state record = world(round, names);
+    struct succession_event event = {.kind = SUCCESSION_EVENT_SEEN, .record = &record};
+    struct succession_effects effects;
+    record.nodes[0].is_done = is_done;
+    event.now = scene_at(scene->seconds);
+    succession_machine_step(scene->machine, &event, &effects);
+    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_APPEND);
+    event.kind = SUCCESSION_EVENT_WON;
+    succession_machine_step(scene->machine, &event, &effects);
+    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_TELL_COMMITTED);
+    rendezvous_state_clear(&record);
+}
+
+/* Of four nodes two were lost, and went on being missed; and now node a is done, so that of those
+ * who could claim, most are missing. */
+static struct scene outnumbered_at_the_end(void) {
+    struct scene scene = hosting();
+    see_and_win(&scene, 1, "abcd", false);
+    miss(&scene, "b");
+    miss(&scene, "c");
+    see_and_win(&scene, 2, "ad", false);
+    see_and_win(&scene, 2, "ad", true);
+    return scene;
+}
+
+static void end_round(struct scene *scene, int64_t round, bool has_failed, const char *expected) {
+    struct rendezvous_state record = world(round, "ad");
+    record.nodes[0].is_done = true;
+    record.is_closed = true;
+    record.has_failed = has_failed;
+    seen(scene, &record, expected);
+    rendezvous_state_clear(&record);
+}
+
+/* Nobody of the committed world can be in a later one. So nothing is taken from who is missing. */
+TEST(an_outnumbered_host_appends_the_good_end_of_the_committed_world) {
+    struct scene scene = outnumbered_at_the_end();
+    end_round(&scene, 2, false,
+        "append commit 6 term 1: round 2 complete [a_1_1073741824:0:done d_1_1073741824:1] wait [] "
+        "spare [] closed");
+    scene_clear(&scene);
+}
+
+TEST(an_outnumbered_host_appends_no_other_end) {
+    struct scene scene = outnumbered_at_the_end();
+    end_round(&scene, 2, true, "");
+    end_round(&scene, 3, false, "");
+    scene_clear(&scene);
+}
+
 /* Whoever could be let in would end a world for one that cannot be committed. */
 TEST(a_host_tells_when_its_register_takes_nothing) {
     struct scene scene = hosting();

@@ -80,6 +80,8 @@ TEST_WITH(what_other_launchers_say_gets_a_hint, NULL, clear) {
         {"-np 4 t.py", "(did you mean --nproc-per-node?)"},
         {"-n4 t.py", "(did you mean --nproc-per-node?)"},
         {"--ppn=4 t.py", "(did you mean --nproc-per-node?)"},
+        {"--nprocs 4 t.py", "(did you mean --nproc-per-node?)"},
+        {"--rank 1 t.py", "(did you mean --node-rank?)"},
         {"--num_machines 2 t.py", "(did you mean --nnodes?)"}};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -100,6 +102,14 @@ TEST_WITH(variables_of_no_option_are_said, NULL, clear) {
     text_list_set_variable(&environment, "PET_NUMA_BINDING", "node");
     expect_warning(muster_config_of("t.py"), "(did you mean --numa-binding?)");
     text_list_clear(&environment);
+    static const char *const of_others[][2] = {{"PET_NPROC", "(did you mean PET_NPROC_PER_NODE?)"},
+        {"PET_NTASKS_PER_NODE", "(did you mean PET_NPROC_PER_NODE?)"},
+        {"PET_RANK", "(did you mean PET_NODE_RANK?)"}};
+    for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++) {
+        text_list_set_variable(&environment, of_others[i][0], "2");
+        expect_warning(muster_config_of("t.py"), of_others[i][1]);
+        text_list_clear(&environment);
+    }
     text_list_set_variable(&environment, "PET_XYZZY", "1");
     expect_warning(muster_config_of("t.py"), "PET_XYZZY is no option's variable");
     text_list_clear(&environment);
