@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What lies in the store of an elastic job: the same as torchrun's agents leave there."""
 
-import json
 import re
-import subprocess
 
 import pytest
 
+from support.answering import Answering
 from support.mixed_nodes import MixedJob
 from support.store import Server
 
@@ -15,26 +14,26 @@ pytestmark = pytest.mark.timeout(120)
 RECORD = "torch.rendezvous.job"
 SIZES = {1: 1, 2: 2}
 
-# Reads a record as torchrun's nodes do.
+# Reads records as torchrun's nodes do.
 DESCRIBE = """
 import base64, json, pickle, sys
-state = pickle.loads(base64.b64decode(sys.stdin.buffer.read(), validate=True))
 name = lambda node: [node.addr, type(node.pid).__name__, type(node.local_id).__name__]
-members = vars(state)
-members["participants"] = sorted([name(node), rank] for node, rank in state.participants.items())
-members["last_heartbeats"] = sorted([name(node), str(time.tzinfo)] for node, time in state.last_heartbeats.items())
-members["wait_list"] = [name(node) for node in state.wait_list]
-members["redundancy_list"] = [name(node) for node in state.redundancy_list]
-print(type(state).__module__, type(state).__name__)
-print(json.dumps(members, default=str))
+for line in sys.stdin:
+    state = pickle.loads(base64.b64decode(json.loads(line).strip(), validate=True))
+    members = vars(state)
+    members["participants"] = sorted([name(node), rank] for node, rank in state.participants.items())
+    members["last_heartbeats"] = sorted([name(node), str(time.tzinfo)] for node, time in state.last_heartbeats.items())
+    members["wait_list"] = [name(node) for node in state.wait_list]
+    members["redundancy_list"] = [name(node) for node in state.redundancy_list]
+    print(json.dumps([f"{type(state).__module__} {type(state).__name__}", members], default=str), flush=True)
 """
 
 
 class Contents:
     """The keys and values that a job of this kind has left behind, after a failure in its first round."""
 
-    def __init__(self, muster, peer, kind):
-        self.muster, self.peer, self.server = muster, peer, Server(muster)
+    def __init__(self, muster, peer, describing, kind):
+        self.muster, self.describing, self.server = muster, describing, Server(muster)
         job = MixedJob(muster, peer, endpoint=f"127.0.0.1:{self.server.port}", options=["--max-restarts", 1])
         for number, workers in SIZES.items():
             job.start(kind, number, "--role", f"role{number}", workers=workers, is_host=False)
@@ -56,17 +55,14 @@ class Contents:
         return end.out
 
     def describe_record(self):
-        command = [self.peer.python, "-c", DESCRIBE]
-        record = self.ask("get", RECORD)
-        end = subprocess.run(command, input=record, cwd="/tmp", capture_output=True, text=True)
-        assert end.returncode == 0, end.stderr
-        name, members = end.stdout.splitlines()
-        return name, json.loads(members)
+        return tuple(self.describing.ask(self.ask("get", RECORD)))
 
 
 @pytest.fixture
 def contents(muster, peer):
-    return [Contents(muster, peer, kind) for kind in ("torchrun", "muster")]
+    describing = Answering([peer.python, "-c", DESCRIBE])
+    yield [Contents(muster, peer, describing, kind) for kind in ("torchrun", "muster")]
+    describing.end()
 
 
 def without_own(members):
