@@ -75,7 +75,7 @@ struct muster_failure {
 /* A short fixed phrase for a code, never NULL: "timed out". "unknown" for what is no code. */
 const char *muster_error_text(enum muster_error error);
 
-/* The version of the library that runs: "0.2.0". */
+/* The version of the library that runs: "0.3.0". */
 const char *muster_version(void);
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
  * program, under the key rendezvous_key_write_protocol; agents of another version are refused.
  * torchrun's nodes do not look at it. The text is the number, a space and the program's name:
  *
- *     1 muster 0.2.0
+ *     1 muster 0.3.0
  */
 #ifndef MUSTER_WIRE_RENDEZVOUS_PROTOCOL_VERSION_H
 #define MUSTER_WIRE_RENDEZVOUS_PROTOCOL_VERSION_H
@@ -44,7 +44,7 @@ void protocol_version_write(const struct protocol_version *version, struct text 
 __attribute__((warn_unused_result)) enum failure_code protocol_version_read(
     struct slice text, struct protocol_version *out_version);
 
-/* Appends "muster 0.2.0, which speaks version 1 of Muster's protocol". */
+/* Appends "muster 0.3.0, which speaks version 1 of Muster's protocol". */
 void protocol_version_describe(const struct protocol_version *version, struct text *out);
 
 #endif
