@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "host/process/guardian.h"
+#include "host/process/pidfd.h"
 #include "host/process/process_kin.h"
 
 /* The exit status that is reported when the real one was lost, because other code in this process
@@ -882,6 +883,18 @@ void process_family_add(
 void process_family_add_spare(struct process_family *family, const struct process *process) {
     process_ids_add(&family->spares, process->pid);
     watch(family, process, -1);
+}
+
+/* The number of a child is its own until it is waited for. */
+bool process_family_adopt_spare(struct process_family *family, pid_t pid) {
+    siginfo_t state;
+    if (pid <= 0 || process_watch_has(family->watch, pid) ||
+        waitid(P_PID, (id_t)pid, &state, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        return false;
+    }
+    const struct process process = {pid, pidfd_open_process(pid)};
+    process_family_add_spare(family, &process);
+    return true;
 }
 
 void process_family_give(struct process_family *family, pid_t spare, int local_rank) {
