@@ -97,8 +97,8 @@ class Files:
         return found
 
     def changed_now(self):
-        """The same as below, for files of which the kernel tells, and as often as it is wanted."""
-        return next(self.different(self.directories()), None)
+        """The same as below, as often as it is wanted."""
+        return next(self.different(self.directories() | self.unwatched), None)
 
     def directories(self):
         """Those in which something may have changed."""

@@ -10,7 +10,8 @@ from muster_standby.gate import Dirty, Gate, Unsuited, read_list
 
 HUGE = 2 << 20
 COLLAPSE = 25  # MADV_COLLAPSE: Linux 6.1
-DEATH_SIGNAL, SET_MAP = 1, 35  # PR_SET_PDEATHSIG, PR_SET_MM
+DEATH_SIGNAL, SET_NAME, SET_MAP = 1, 15, 35  # PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_MM
+NAME = b"muster-parent"
 # The fields of struct prctl_mm_map, and where /proc/self/stat has those that stay.
 MAP = ("start_code", "end_code", "start_data", "end_data", "start_brk", "brk", "start_stack", "arg_start", "arg_end",
        "env_start", "env_end")
@@ -20,23 +21,30 @@ IN_STAT = {"start_code": 26, "end_code": 27, "start_stack": 28, "start_data": 45
 
 class Parent:
     def __init__(self, gate, warming, agent):
-        self.gate, self.warming, self.agent, self.is_child = gate, warming, agent, False
+        self.gate, self.warming, self.agent, self.is_child, self.name = gate, warming, agent, False, None
         places = set(sys.path_importer_cache)
         self.ctypes, self.time = borrow("ctypes"), borrow("time")
         borrow("select")
         for place in set(sys.path_importer_cache) - places:
             del sys.path_importer_cache[place]
+        for name in "sitecustomize", "usercustomize":
+            warming.files.add(getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None) or "")
         self.library = self.ctypes.CDLL(None)
+        warming.files.library = self.library
         self.library.mmap.restype = self.library.sbrk.restype = self.ctypes.c_void_p
 
     def settle(self):
         """All is imported. Raises Dirty where no standby worker can be forked from this process, and Unsuited with a
         module that is in the way."""
+        if self.name is None:
+            with open("/proc/self/comm", "rb") as file:
+                self.name = file.read()[:-1]
         self.collapse()
         gc = borrow("gc")
         gc.collect()
         gc.freeze()  # So that a child that collects garbage does not write into each object.
         self.check()
+        self.library.prctl(SET_NAME, NAME, 0, 0, 0)
 
     def collapse(self):
         """Makes huge pages of what can be one: a fork copies a table of pages for each 2 MiB of the others."""
@@ -101,6 +109,7 @@ class Parent:
         if os.getppid() != self.agent:
             os._exit(0)  # The agent has ended, or another process has adopted this one.
         os.setsid()
+        self.library.prctl(SET_NAME, self.name, 0, 0, 0)
         self.gate.socket.close()
         self.gate, self.is_child = Gate(fd), True
         self.warming.begin_again()

@@ -601,7 +601,7 @@ void standby_tell_dirty(const struct log *log, int local_rank, const char *reaso
 
 void standby_tell_separate(const struct log *log, const char *reason) {
     log_info(log,
-        "each standby worker imports by itself, since a warm parent cannot fork them: %s "
+        "each standby worker imports by itself, since one parent cannot fork them: %s "
         "(--standby-parent)",
         reason);
 }
@@ -1107,8 +1107,8 @@ static void take_unsuited_parent(struct agent_standby *standby) {
         (void)standby_spare_cut(process, &standby->places[rank].learned);
     }
     log_info(standby->settings.log,
-        "the warm parent of standby workers would not be what a worker is: %s; it is made anew, "
-        "and %zu module(s) wait for the program",
+        "the parent of standby workers would not be what a worker is: %s; it is made anew, and %zu "
+        "module(s) wait for the program from now on",
         reason, count);
     replace_parent(standby, reason);
     free(reason);
@@ -1137,6 +1137,17 @@ static void parent_spoke(void *context, int local_rank) {
     }
 }
 
+/* What was to be forked has ended with the parent, for the plan. */
+static void end_owed(struct agent_standby *standby, const struct process_exit *how) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        if (standby->places[rank].is_owed) {
+            standby->places[rank].is_owed = false;
+            post(standby,
+                (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED, .ended = {rank, *how}});
+        }
+    }
+}
+
 static void parent_exited(struct agent_standby *standby, const struct process_exit *how) {
     struct warm_parent *parent = &standby->parent;
     standby_spare_drain(parent->process); /* what it said at last */
@@ -1149,12 +1160,12 @@ static void parent_exited(struct agent_standby *standby, const struct process_ex
     standby_spare_free(parent->process);
     parent->process = NULL;
     tell_parent(standby, false);
-    if (!how->is_signal && !was_ready) {
+    if (!how->is_signal && !was_ready) { /* it may have run the program */
+        end_owed(standby, how);
         give_up_parent(standby, reason);
-        pay(standby);
     } else {
         log_info(
-            standby->settings.log, "the warm parent of standby workers is made anew: %s", reason);
+            standby->settings.log, "the parent of standby workers is made anew: %s", reason);
         replace_parent(standby, reason);
     }
     free(reason);

@@ -610,11 +610,16 @@ static void teach_first_behind(struct standby_plan *plan, struct instant now) {
     }
 }
 
-/* One at a time, and only beside workers that run and import nothing. */
+/* One at a time, and only beside workers that run and import nothing. Those that are forked import
+ * nothing themselves. */
 static void import_next(struct standby_plan *plan, struct instant now) {
     bool may_begin = plan->looking.is_quiet || plan->is_ahead;
-    if (may_begin && count_importing(plan) == 0 && !warm_first_due(plan, now) &&
-        plan->looking.is_quiet) {
+    if (!may_begin) {
+        return;
+    }
+    while (plan->has_parent && warm_first_due(plan, now)) {
+    }
+    if (count_importing(plan) == 0 && !warm_first_due(plan, now) && plan->looking.is_quiet) {
         teach_first_behind(plan, now);
     }
 }
