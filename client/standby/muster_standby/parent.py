@@ -91,6 +91,7 @@ class Parent:
             raise Dirty("it cannot fork: %s" % failure.strerror) from None
         if middle == 0:
             middle = os.getpid()
+            self.library.prctl(SET_NAME, self.name, 0, 0, 0)
             try:
                 if os.fork() > 0:
                     os._exit(0)
@@ -109,7 +110,6 @@ class Parent:
         if os.getppid() != self.agent:
             os._exit(0)  # The agent has ended, or another process has adopted this one.
         os.setsid()
-        self.library.prctl(SET_NAME, self.name, 0, 0, 0)
         self.gate.socket.close()
         self.gate, self.is_child = Gate(fd), True
         self.warming.begin_again()
@@ -122,7 +122,7 @@ class Parent:
         """Has /proc tell the worker's environment, and not the parent's. Where the kernel refuses that nothing changes."""
         with open("/proc/self/stat", "rb") as file:
             numbers = file.read().rpartition(b")")[2].split()
-        text = b"".join(os.fsencode("%s=%s" % pair) + b"\0" for pair in names)
+        text = b"".join(os.fsencode("%s=%s" % pair) + b"\0" for pair in names if pair[0])
         word, size = self.ctypes.c_ulong, self.ctypes.c_size_t
         place = self.library.mmap(None, size(len(text)), 3, 0x22, -1, word(0))
         if place in (None, self.ctypes.c_void_p(-1).value):

@@ -167,11 +167,6 @@ class Reads:
         except Exception:
             pass  # What C reads is not seen.
 
-    def begin_again(self):
-        """In a child of the process that has begun it."""
-        if self.traps:
-            self.traps.begin_again()
-
     def put(self, there):
         os.environ._data = os.environb._data = sys.modules["posix"].environ = there
 

@@ -47,7 +47,7 @@ def begin(told):
         directory, names, fds = gate.hear_go(learn)
         pass_gate(warming, directory, names, fds)
         if parent:
-            parent.show_environment(names)
+            parent.show_environment([*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))])
         record(fds[3], told)
         gate.say(b"R")
         gate.socket.close()

@@ -35,7 +35,8 @@ class Warming:
     def begin_again(self):
         """In a child of the process that has begun it. What is of a process and not of its memory is made anew."""
         self.effects.begin_again()
-        self.reads.begin_again()
+        if self.reads.traps:
+            self.reads.traps.begin_again()
         self.files.begin_again()
 
     def stop_watching(self):

@@ -1164,8 +1164,7 @@ static void parent_exited(struct agent_standby *standby, const struct process_ex
         end_owed(standby, how);
         give_up_parent(standby, reason);
     } else {
-        log_info(
-            standby->settings.log, "the parent of standby workers is made anew: %s", reason);
+        log_info(standby->settings.log, "the parent of standby workers is made anew: %s", reason);
         replace_parent(standby, reason);
     }
     free(reason);
