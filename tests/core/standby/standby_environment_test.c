@@ -50,6 +50,19 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
     text_list_clear(&list);
 }
 
+static void the_parent_of_standby_workers_has_no_rank(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    const struct standby_dress how = {.role = STANDBY_SPARE, .rest = 2.5, .parent_of = 4711};
+    standby_environment_dress(&list, &how);
+    assert_null(text_list_variable(&list, "LOCAL_RANK"));
+    assert_null(text_list_variable(&list, "RANK"));
+    assert_string_equal(text_list_variable(&list, "OMP_NUM_THREADS"), "1");
+    assert_string_equal(text_list_variable(&list, "MUSTER_STANDBY"),
+        "fd=3;role=spare;pythonpath=0;rest=2.5;parent=4711");
+    text_list_clear(&list);
+}
+
 static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
     (void)state;
     struct text_list list = worker();
@@ -131,6 +144,7 @@ static void what_was_said_to_another_goes(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_worker_that_records_keeps_its_environment),
     cmocka_unit_test(a_standby_worker_knows_nothing_of_the_round),
+    cmocka_unit_test(the_parent_of_standby_workers_has_no_rank),
     cmocka_unit_test(an_empty_path_of_the_user_is_one_that_was_there),
     cmocka_unit_test(python_is_told_on_which_signal_to_say_its_stacks),
     cmocka_unit_test(who_is_alone_is_told),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -443,6 +444,30 @@ static void the_family_is_gone_without_its_spares(void **state) {
     tear_down(&fixture); /* nothing of the spare is left then */
 }
 
+static void a_child_of_a_spare_may_become_a_spare(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char line[32];
+    set_up(&fixture);
+    pid_t parent = start_spare(&fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
+    processes_read_line(fixture.output[0], line, sizeof line);
+    pid_t child = atoi(line);
+    assert_false(process_family_adopt_spare(fixture.family, 1)); /* nobody's child here */
+    assert_false(process_family_adopt_spare(fixture.family, 0));
+    assert_false(process_family_adopt_spare(fixture.family, parent)); /* it is known */
+    while (!process_family_adopt_spare(fixture.family, child)) {
+        sched_yield(); /* until the process between them has ended */
+    }
+    assert_true(process_family_is_gone(fixture.family));
+    assert_int_equal(process_family_worker_count(fixture.family), 0);
+    process_family_end_spare(fixture.family, child);
+    while (fixture.spare_exit_count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(kill(parent, 0), 0);
+    tear_down(&fixture);
+}
+
 static void spares_get_no_signal_and_are_no_orphans(void **state) {
     (void)state;
     struct fixture fixture;
@@ -534,6 +559,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_orphan_that_was_ended_is_told_of_with_its_worker),
     cmocka_unit_test(what_a_stranger_leaves_is_a_stranger),
     cmocka_unit_test(the_family_is_gone_without_its_spares),
+    cmocka_unit_test(a_child_of_a_spare_may_become_a_spare),
     cmocka_unit_test(spares_get_no_signal_and_are_no_orphans),
     cmocka_unit_test(the_end_of_a_spare_is_no_workers),
     cmocka_unit_test(a_spare_that_was_given_is_a_worker),

@@ -142,6 +142,38 @@ static void what_was_imported_later_comes_as_a_list_of_its_own(void **state) {
     tear_down(&fixture);
 }
 
+static void the_order_to_fork_passes_the_end_of_another_gate(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char packet[16];
+    int descriptors[8];
+    int ends[2];
+    set_up(&fixture);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(standby_gate_send_fork(fixture.gate, ends[1], NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+    assert_int_equal(packet[0], 'F');
+    assert_int_equal(send(descriptors[0], "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(recv(ends[0], packet, sizeof packet, 0), 1);
+    close_all(descriptors);
+    close(ends[0]);
+    close(ends[1]);
+    tear_down(&fixture);
+}
+
+static void a_gate_is_closed_when_nobody_is_at_the_other_end(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_false(standby_gate_is_closed(fixture.gate));
+    close(fixture.worker);
+    fixture.worker = -1;
+    event_loop_run_ready(fixture.loop);
+    assert_true(standby_gate_is_closed(fixture.gate));
+    assert_int_equal(fixture.taken_count, 1);
+    tear_down(&fixture);
+}
+
 static void assert_same_file(int left, const char *path) {
     char link[64];
     char name[64];
@@ -249,6 +281,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_makes_no_sense_is_left_out),
     cmocka_unit_test(the_list_comes_as_a_file),
     cmocka_unit_test(what_was_imported_later_comes_as_a_list_of_its_own),
+    cmocka_unit_test(the_order_to_fork_passes_the_end_of_another_gate),
+    cmocka_unit_test(a_gate_is_closed_when_nobody_is_at_the_other_end),
     cmocka_unit_test(the_order_to_go_passes_the_descriptors_in_their_order),
     cmocka_unit_test(a_large_environment_comes_in_a_file),
     cmocka_unit_test(a_gate_that_is_shut_tells_what_was_said_before),
