@@ -56,7 +56,7 @@ def lines(path):
     words = open("/proc/self/" + path).read().split("\\0")
     return sorted(word for word in words if word and not word.startswith("MUSTER_"))
 names = sorted(os.environ)
-status = [line for line in open("/proc/self/status") if line.startswith(("Sig", "Cpus", "Umask", "Threads", "NoNewPrivs"))]
+status = [line for line in open("/proc/self/status") if line.startswith(("SigBlk", "SigIgn", "SigCgt", "Cpus", "Umask", "Threads", "NoNewPrivs"))]
 told = [lines("cmdline"), [line.partition("=")[0] for line in lines("environ")], names, "".join(status), os.nice(0)]
 told += [open("/proc/self/comm").read(), os.getpgid(0) == os.getpid(), open("/proc/self/oom_score_adj").read()]
 shown = dict(line.split("=", 1) for line in lines("environ"))
