@@ -122,7 +122,7 @@ def test_where_ranks_differ_in_more_than_their_number_each_standby_worker_import
 ])
 def test_what_belongs_to_one_process_is_not_imported_for_all(muster, scratch, name, text, reason):
     job, workers, _ = ready_job(muster, scratch, **with_library(scratch, **{name: text}))
-    said = f"the parent of standby workers would not be what a worker is: {reason}; it is made anew, and 1 module(s) wait"
+    said = f"the parent of standby workers would not be what a worker is: {reason}; 1 module(s) wait"
     assert job.said(said) == 1
     assert len(job.parents()) == 1
     next_attempt(job, 1, workers)

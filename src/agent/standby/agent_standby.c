@@ -651,6 +651,7 @@ struct warm_parent {
     bool is_off;                   /* there is none: each standby worker is a process of its own */
     bool is_told;                  /* to the plan: it forks */
     int ends;
+    int lost; /* children in a row that did not come here */
 };
 
 struct agent_standby {
@@ -1106,10 +1107,14 @@ static void take_unsuited_parent(struct agent_standby *standby) {
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         (void)standby_spare_cut(process, &standby->places[rank].learned);
     }
-    log_info(standby->settings.log,
-        "the parent of standby workers would not be what a worker is: %s; it is made anew, and %zu "
-        "module(s) wait for the program from now on",
-        reason, count);
+    if (count == 0) {
+        log_info(standby->settings.log, "the parent of standby workers is made anew: %s", reason);
+    } else {
+        log_info(standby->settings.log,
+            "the parent of standby workers would not be what a worker is: %s; %zu module(s) wait "
+            "for the program from now on: that one, and what imports it",
+            reason, count);
+    }
     replace_parent(standby, reason);
     free(reason);
 }
@@ -1178,13 +1183,14 @@ static void take_child(struct agent_standby *standby, int local_rank) {
         learned_list_count(&place->learned) <= learned_list_count(&standby->parent.learned);
     struct slice list = has_all ? slice_from_string("") : learned_list_text(&place->learned);
     if (standby_spare_adopt(place->spare, standby->starter.family, list)) {
+        standby->parent.lost = 0;
         post_rank(standby, STANDBY_EVENT_SPARE_HELLO, local_rank);
         pay(standby);
         return;
     }
     end_spare(standby, local_rank);
     place->is_owed = true;
-    if (++standby->parent.ends >= PARENT_ENDS_MAXIMUM && !standby->parent.is_off) {
+    if (++standby->parent.lost >= PARENT_ENDS_MAXIMUM && !standby->parent.is_off) {
         give_up_parent(standby, "what it forks does not come here");
     }
     pay(standby);
