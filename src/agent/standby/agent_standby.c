@@ -997,13 +997,14 @@ static char *why_no_parent(const struct agent_standby *standby) {
     return reason;
 }
 
-static void learn_for_parent(struct agent_standby *standby) {
+/* Adds what workers of all ranks have imported. */
+static void add_common(struct agent_standby *standby, struct learned_list *list) {
     size_t count = (size_t)standby->settings.worker_count;
     const struct learned_list **lists = memory_allocate(count * sizeof *lists);
     for (size_t rank = 0; rank < count; rank++) {
         lists[rank] = &standby->places[rank].learned;
     }
-    learned_list_add_common(&standby->parent.learned, lists, count);
+    learned_list_add_common(list, lists, count);
     free((void *)lists);
 }
 
@@ -1016,7 +1017,7 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
         free(reason);
         return;
     }
-    learn_for_parent(standby);
+    add_common(standby, &standby->parent.learned);
     order.is_parent = true;
     order.is_alone = is_alone;
     order.list = learned_list_text(&standby->parent.learned);
@@ -1178,7 +1179,7 @@ static void parent_exited(struct agent_standby *standby, const struct process_ex
 /* One that was forked has said something, but is not known yet. */
 static void take_child(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
-    learn_for_parent(standby);
+    add_common(standby, &standby->parent.learned);
     bool has_all =
         learned_list_count(&place->learned) <= learned_list_count(&standby->parent.learned);
     struct slice list = has_all ? slice_from_string("") : learned_list_text(&place->learned);
@@ -1233,7 +1234,7 @@ static void warm(struct agent_standby *standby, const struct standby_effect *eff
 
 static bool teach_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
-    learn_for_parent(standby);
+    add_common(standby, &standby->parent.learned);
     struct slice list = learned_list_text(&parent->learned);
     return list.length == parent->process->told || standby_spare_teach(parent->process, list);
 }
@@ -1424,17 +1425,11 @@ static void passage_is_late(void *context) {
 /* The workers of another node are none of the first ranks, and what not all import here may not be
  * theirs. */
 static void publish(struct agent_standby *standby) {
-    size_t count = (size_t)standby->settings.worker_count;
-    const struct learned_list **lists = memory_allocate(count * sizeof *lists);
     struct learned_list common;
-    for (size_t rank = 0; rank < count; rank++) {
-        lists[rank] = &standby->places[rank].learned;
-    }
     learned_list_init(&common);
-    learned_list_add_common(&common, lists, count);
+    add_common(standby, &common);
     standby->settings.publish(standby->settings.context, learned_list_shared_text(&common));
     learned_list_clear(&common);
-    free((void *)lists);
 }
 
 void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect) {
