@@ -334,13 +334,12 @@ static enum failure_code standby_spare_fork(struct event_loop *loop, struct stan
 /* Takes it over when it has said who it is. What the parent has not imported it imports itself. */
 static bool standby_spare_adopt(
     struct standby_spare *spare, struct process_family *family, struct slice list) {
-    struct failure failure = {0};
     if (!process_family_adopt_spare(family, spare->words.pid)) {
         return false;
     }
     spare->pid = spare->words.pid;
     spare_treatment_begin(spare->pid);
-    return standby_gate_send_list(spare->gate, list, &failure) == FAILURE_NONE;
+    return standby_gate_send_list(spare->gate, list, NULL) == FAILURE_NONE;
 }
 
 void standby_spare_free(struct standby_spare *spare) {
@@ -383,11 +382,10 @@ static const char *standby_spare_difference(
 /* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
  * when its words say so. False when it cannot be told. */
 static bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
-    struct failure failure = {0};
     struct slice rest = slice_from(list, spare->told);
     spare->words.is_ready = false;
     spare->told = list.length;
-    return standby_gate_send_more(spare->gate, rest, &failure) == FAILURE_NONE;
+    return standby_gate_send_more(spare->gate, rest, NULL) == FAILURE_NONE;
 }
 
 static int own_unless_given(int descriptor, int own) {
@@ -1031,12 +1029,11 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
 }
 
 static void fork_spare(struct agent_standby *standby, int local_rank) {
-    struct failure failure = {0};
     struct place *place = &standby->places[local_rank];
     struct standby_spare_order order = order_of(standby, local_rank);
     end_spare(standby, local_rank); /* it knows less */
-    if (standby_spare_fork(standby->loop, standby->parent.process, &order, &place->spare,
-            &failure) != FAILURE_NONE) {
+    if (standby_spare_fork(standby->loop, standby->parent.process, &order, &place->spare, NULL) !=
+        FAILURE_NONE) {
         place->is_owed = true; /* until its end is heard of */
     }
 }
@@ -1252,12 +1249,11 @@ static void teach(struct agent_standby *standby, int local_rank) {
         pay(standby);
         return;
     }
-    if (standby_spare_teach(place->spare, learned_list_text(&place->learned))) {
-        return;
+    if (!standby_spare_teach(place->spare, learned_list_text(&place->learned))) {
+        end_spare(standby, local_rank);
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                          .ended = {local_rank, {.is_signal = true}}});
     }
-    end_spare(standby, local_rank);
-    post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
-                      .ended = {local_rank, {.is_signal = true}}});
 }
 
 /* Before this node joins. */
