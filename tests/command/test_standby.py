@@ -106,7 +106,7 @@ def own_memory(pid):
 def test_fifty_deaths_leave_nothing_behind(muster, scratch):
     """An agent that kept an environment for each of them would have grown by some 10 MiB in the last forty."""
     large = {f"LARGE_{number}": str(number) * 100000 for number in range(3)}
-    job = Job(muster, scratch, workers=1, restarts=50, **large)
+    job = Job(muster, scratch, "--standby-parent", "off", workers=1, restarts=50, **large)
     descriptors, memory = [], []
     for attempt in range(50):
         worker = job.attempt(attempt)[0]
@@ -170,7 +170,7 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     library = scratch / "lib" / "site-packages"
     library.mkdir(parents=True)
     (library / "talks.py").write_text("print('x' * 70000)\n")
-    job = Job(muster, scratch, script="import talks\n" + WORKER, PYTHONPATH=library)
+    job = Job(muster, scratch, "--standby-parent", "off", script="import talks\n" + WORKER, PYTHONPATH=library)
     first = job.attempt(0)
     job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
     job.wait_for(lambda: job.said("imported modules printed more than") == 1)
@@ -264,7 +264,7 @@ def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_need
     library.mkdir(parents=True)
     for name, text in HOUSE.items():
         (library / f"{name}.py").write_text(text)
-    job = Job(muster, scratch, script=LIVING, PYTHONPATH=library)
+    job = Job(muster, scratch, "--standby-parent", "off", script=LIVING, PYTHONPATH=library)
     first = job.attempt(0)
     job.wait_until_ready()
     assert job.said("door reads RANK while it is imported; 2 module(s) wait for the program from now on") == 1
@@ -290,7 +290,7 @@ def test_what_a_library_changes_that_was_left_out_is_changed_for_it_or_what_come
     for name, text in changes.items():
         (library / f"{name}.py").write_text(text)
     seen = "import os\nprint(f'seen {os.environ.get(\"SEASON\")}', flush=True)\n"
-    job = Job(muster, scratch, script=seen + LIVING, PYTHONPATH=library)
+    job = Job(muster, scratch, "--standby-parent", "off", script=seen + LIVING, PYTHONPATH=library)
     first = job.attempt(0)
     job.wait_until_ready()
     spares, killed = set(job.spares()), time.time()
@@ -316,7 +316,7 @@ def test_a_crash_loop_is_as_it_is_without_standby_workers(muster, scratch):
 def test_a_crash_loop_uses_the_standby_workers_that_there_are_and_makes_no_more(muster, scratch):
     failing = "if os.environ['TORCHELASTIC_RESTART_COUNT'] != '0':\n    sys.exit(3)\n"
     script = WORKER.replace("line = ", failing + "line = ")
-    job, first, spares = ready_job(muster, scratch, "--standby-after", "2", script=script, restarts=6)
+    job, first, spares = ready_job(muster, scratch, "--standby-after", "2", "--standby-parent", "off", script=script, restarts=6)
     kill(first[0]["pid"])
     end = job.running.finish()
     assert end.status == 1, end
@@ -426,7 +426,8 @@ def test_there_is_no_standby_worker_where_there_is_no_restart(muster, scratch):
 
 def test_standby_workers_are_told_of_in_events_and_metrics(muster, scratch):
     (scratch / "lib").mkdir()
-    job = Job(muster, scratch, "--event-log-handler", "file:events", workers=1, PYTHONPATH=scratch / "lib", **SERVING)
+    job = Job(muster, scratch, "--event-log-handler", "file:events", "--standby-parent", "off", workers=1,
+              PYTHONPATH=scratch / "lib", **SERVING)
     first = job.attempt(0)
     job.wait_until_ready()
     probe = Probe(job.running)

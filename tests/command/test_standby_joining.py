@@ -59,7 +59,7 @@ class Job:
         running = self.muster.start(
             ["run", "--nnodes", self.nnodes, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}",
              "--rdzv-id", "job", "--rdzv-conf", "last_call_timeout=1", "--local-addr", name, "--nproc-per-node", 2,
-             "--max-restarts", 3, "--standby", standby, "--standby-after", 0.2, *options, "worker.py"],
+             "--max-restarts", 3, "--standby", standby, "--standby-after", 0.2, "--standby-parent", "off", *options, "worker.py"],
             env={"NODE": name, "STORY": self.scratch / "story", "PYTHONPATH": path or self.path,
                  "PYTHON_EXEC": python, "LOGLEVEL": "INFO", "MUSTER_JOB_TOKEN": token})
         self.nodes.append(Node(name, running))

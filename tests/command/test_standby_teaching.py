@@ -145,7 +145,7 @@ def job(muster, scratch):
         "libraries/site-packages/later_0.py": WAITING,
         **{f"libraries/site-packages/later_{number}.py": "" for number in range(1, MORE)},
     })
-    job = Job(muster, scratch, script=LATER, PYTHONPATH=scratch / "libraries/site-packages")
+    job = Job(muster, scratch, "--standby-parent", "off", script=LATER, PYTHONPATH=scratch / "libraries/site-packages")
     job.first = job.attempt(0)
     job.wait_until_ready()
     job.waiting = job.spares()

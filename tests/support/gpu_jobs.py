@@ -2,7 +2,7 @@
 """Jobs whose workers compute on a real GPU and tell, each in a line of a file, what came of it."""
 
 from support.leaks import environment_of
-from support.standby_jobs import pids_below, read_story
+from support.standby_jobs import PARENT, name_of, pids_below, read_story
 
 # Begins a worker's program: tell(what=…) adds a line to the story, stay() waits until the test has seen enough.
 TELL = """
@@ -46,10 +46,10 @@ class Job:
         self.agent.wait_until(lambda: self.agent.err().count("standby workers ready") >= times, "spares", timeout=200)
 
     def spares(self):
-        """Pids of the agent's children that were started as standby workers and are still ones."""
+        """Pids of the agent's children that were started as standby workers and are still ones, without their parent."""
         workers = {one["pid"] for number in range(10) for one in self.told(number)}
         children = pids_below(self.agent.pid)
-        return [pid for pid in children if pid not in workers and b"role=spare" in environment_of(pid)]
+        return [pid for pid in children if pid not in workers and name_of(pid) != PARENT and b"role=spare" in environment_of(pid)]
 
     def finish(self):
         (self.directory / "end").touch()

@@ -27,6 +27,7 @@ while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
 """
 
 AFTER = 0.3  # --standby-after
+PARENT = "muster-parent"  # as it calls itself when it has imported everything
 
 
 def read_line(line):
@@ -83,9 +84,13 @@ class Job:
         self.wait_for(lambda: self.said("standby workers ready") >= times)
 
     def spares(self):
-        """Pids of the agent's children that are neither workers nor gone."""
+        """Pids of the agent's children that are neither workers nor gone, nor the parent of standby workers."""
         known = {line["pid"] for attempt in range(100) for line in self.story(attempt)} if self.workers else set()
-        return sorted(pids_below(self.running.pid) - known)
+        return sorted(pid for pid in pids_below(self.running.pid) - known if name_of(pid) != PARENT)
+
+    def parents(self):
+        """Pids of processes that have imported everything and fork standby workers."""
+        return [pid for pid in pids_below(self.running.pid) if name_of(pid) == PARENT]
 
     def end(self, attempt):
         (self.scratch / f"end.{attempt}").write_text("")

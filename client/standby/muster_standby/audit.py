@@ -87,8 +87,10 @@ JUDGES.update({
 
 
 def is_usual(frame):
-    """Python itself writes what it has compiled, and looks for a directory for temporary files."""
+    """Python itself writes what it has compiled, and looks for a directory for temporary files. A warm parent forks."""
     name = frame.f_globals.get("__name__")
+    if name == "muster_standby.parent":
+        return True
     if name == "tempfile":
         return frame.f_code.co_name == "_get_default_tempdir"
     return frame.f_code.co_filename == "<frozen importlib._bootstrap_external>"

@@ -27,10 +27,16 @@ class Effects:
 
     def __init__(self):
         self.path, self.begun, self.signal, self.exits = sys.path[:], {}, borrow("_signal"), borrow("atexit")._ncallbacks
-        self.process = [move_up(os.open("/proc/self/" + name, os.O_RDONLY | os.O_CLOEXEC)) for name in ("status", "fd", "task")]
+        self.process = open_process()
         has_python_threads()  # What that borrows is borrowed before imports are watched.
         self.marks, self.stands_in, self.there = self.look(), False, []
         self.before = self.state()
+
+    def begin_again(self):
+        """In a child of the process that has begun it, with a gate of its own."""
+        self.close()
+        self.process = open_process()
+        self.before["files"], self.marks = held_files(), self.look()
 
     def stand_in(self, change):
         """The front of sys.path becomes another one, which is no module's effect. Nor is what a sitecustomize of the
@@ -93,6 +99,10 @@ class Effects:
     def close(self):
         for fd in self.process:
             os.close(fd)
+
+
+def open_process():
+    return [move_up(os.open("/proc/self/" + name, os.O_RDONLY | os.O_CLOEXEC)) for name in ("status", "fd", "task")]
 
 
 def lines_of(status):

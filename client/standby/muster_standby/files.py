@@ -45,10 +45,16 @@ class Files:
         self.library = library or self.library
         known = set(self.watched.values()) | self.unwatched
         new = set(self.stamps) - known
+        self.have_told(new)
+        self.roots.update((root, self.inode(root)) for root in sys.path if os.path.isabs(root) and root not in self.roots)
+        self.unwatched.update(os.path.dirname(path) for path in self.different(new))  # while they were imported
+
+    def have_told(self, directories):
+        library = self.library
         if library and self.fd is None:
             number = library.inotify_init1(NOT_WAITING)
             self.fd = move_up(number) if number >= 0 else None
-        for directory in new:
+        for directory in directories:
             number = -1
             if library and self.fd is not None and is_local(library, directory):
                 number = library.inotify_add_watch(self.fd, os.fsencode(directory), CHANGES)
@@ -56,8 +62,17 @@ class Files:
                 self.unwatched.add(directory)
             else:
                 self.watched[number] = directory
-        self.roots.update((root, self.inode(root)) for root in sys.path if os.path.isabs(root) and root not in self.roots)
-        self.unwatched.update(os.path.dirname(path) for path in self.different(new))  # while they were imported
+
+    def begin_again(self):
+        """In a child of the process that has begun it, which hears of changes until then: a watch is heard once."""
+        old, directories = self.fd, set(self.watched.values())
+        self.fd, self.watched = None, {}
+        self.have_told(directories)
+        if old is not None:
+            poll = borrow("select").poll()
+            poll.register(old, 1)
+            self.unwatched.update(directories if poll.poll(0) else ())  # Something has changed meanwhile.
+            os.close(old)
 
     @staticmethod
     def inode(path):
@@ -81,10 +96,18 @@ class Files:
             pass
         return found
 
+    def changed_now(self):
+        """The same as below, as often as it is wanted."""
+        return next(self.different(self.directories() | self.unwatched), None)
+
+    def directories(self):
+        """Those in which something may have changed."""
+        moved = any(self.inode(root) != old for root, old in self.roots.items())
+        return set(self.watched.values()) if moved else self.told()
+
     def changed(self):
         """A file that is not what it was; None where all are. At the gate, once."""
-        moved = any(self.inode(root) != old for root, old in self.roots.items())
-        directories = set(self.watched.values()) if moved else self.told()
+        directories = self.directories()
         for number in self.watched:
             self.library.inotify_rm_watch(self.fd, number)
         # To close it now would wait for the kernel to forget them, for 25 ms. Later, and at the end, it is quick.

@@ -13,7 +13,7 @@ from muster_standby.traps import NOBODY, Traps
 # What the agent keeps back until the gate (src/core/standby/standby_environment.c), and what is there too early.
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 NAMES = EARLY + ("RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR",
-                 "MASTER_PORT")
+                 "MASTER_PORT", "LOCAL_RANK")  # The last is kept back in a warm parent alone.
 WHOLE = "reads the environment as a whole while it is imported"
 TESTS = ("startswith", "endswith", "__contains__", "__eq__")
 UNWATCHED = ("__new__", "__init__", "__init_subclass__", "__subclasshook__", "__class__", "__getattribute__", "__hash__",

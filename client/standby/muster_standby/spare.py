@@ -5,12 +5,13 @@ import os
 from muster_standby import borrow, is_of_round
 from muster_standby.gate import Dirty, Gate, Unsuited, change_streams
 from muster_standby.pace import Pace
+from muster_standby.parent import Parent
 from muster_standby.record import record
 from muster_standby.warming import Warming
 
 
 def begin(told):
-    gate = warming = None
+    gate = warming = parent = None
     gc = borrow("gc")
 
     def start():
@@ -19,11 +20,15 @@ def begin(told):
         gate.say(b"H", 1, os.getpid())
 
     def become_worker():
+        nonlocal gate, parent
         collects, is_alone = gc.isenabled(), told.get("alone") == "1"
 
         def learn(listed):
             """Up to saying that it is ready; once more for what workers have imported later."""
             nonlocal is_alone
+            if parent and parent.is_child and not listed:  # It has all that its parent has.
+                say_ready(gate, warming, True)
+                return
             gc.disable()
             warming.preload(listed, Pace(0 if is_alone else float(told.get("rest", "0"))))
             is_alone = False
@@ -32,10 +37,17 @@ def begin(told):
             gc.collect()  # What is due now would delay the program's first lines.
             for complaint in warming.complaints():
                 raise Dirty(complaint)
-            say_ready(gate, warming)
+            if parent and not parent.is_child:
+                parent.settle()
+            say_ready(gate, warming, parent and parent.is_child)
 
+        if "parent" in told:
+            parent = Parent(gate, warming, int(told["parent"]))
+            gate = parent.serve(learn)  # which returns in a child
         directory, names, fds = gate.hear_go(learn)
         pass_gate(warming, directory, names, fds)
+        if parent:
+            parent.show_environment([*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))])
         record(fds[3], told)
         gate.say(b"R")
         gate.socket.close()
@@ -58,9 +70,13 @@ def begin(told):
     return lambda: guarded(become_worker)
 
 
-def say_ready(gate, warming):
+def say_ready(gate, warming, shares):
+    """Of the memory only what it does not share, where most of it is its parent's."""
     with open("/proc/self/statm", "rb") as file:
         memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
+    if shares:
+        with open("/proc/self/smaps_rollup", "rb") as file:
+            memory = sum(int(line.split()[1]) for line in file if line.startswith(b"Private_"))
     gate.say(b"P", len(warming.loaded), warming.skipped, int(sum(os.times()[:2]) * 1000), memory)
 
 

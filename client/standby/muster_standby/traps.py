@@ -10,6 +10,10 @@ from muster_standby import borrow, move_up
 NOBODY = "MUSTER_STANDBY_NOBODY"  # Nobody asks for it by name: who has read it has read everything.
 
 
+def open_table():
+    return move_up(os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC))
+
+
 class Traps:
     """Names in the environment as C sees it."""
 
@@ -33,8 +37,13 @@ class Traps:
             ctypes.memmove(end - len(name) + 1, name[:-1].encode(), len(name) - 1)
             c.putenv(self.number(end - len(name) + 1))
         os.close(file)
-        self.file = move_up(os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC))
+        self.file = open_table()
         self.prove()
+
+    def begin_again(self):
+        """In a child of the process that has begun it: the pages are where they were, but the table is another one."""
+        os.close(self.file)
+        self.file = open_table()
 
     def map(self, address, pages, *how):
         """Private memory, without a file (0x22) or of one, at this address (0x12)."""

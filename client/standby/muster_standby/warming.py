@@ -32,6 +32,13 @@ class Warming:
         """The module whose code runs, if one does."""
         return next(iter(self.blame.running()), None) if self.blame else None
 
+    def begin_again(self):
+        """In a child of the process that has begun it. What is of a process and not of its memory is made anew."""
+        self.effects.begin_again()
+        if self.reads.traps:
+            self.reads.traps.begin_again()
+        self.files.begin_again()
+
     def stop_watching(self):
         self.effects.close()
         self.stop_refusing()

@@ -158,6 +158,7 @@ struct standby_spare {
     struct standby_spare_words words;
     struct text_list environment; /* of the worker for whom it was started */
     size_t told;                  /* bytes of the list */
+    bool is_forked;               /* of a warm parent; `pid` is 0 until it is here */
     bool has_spoken;              /* and `spoke` has not been called since */
     void (*spoke)(void *context, int local_rank);
     void *context;
@@ -186,6 +187,7 @@ static void hear(void *context, const struct gate_message *message) {
     switch (message->kind) {
     case GATE_MESSAGE_HELLO:
         spare->words.has_reached_hook = true;
+        spare->words.pid = (pid_t)message->hello.pid;
         break;
     case GATE_MESSAGE_READY:
         spare->words.is_ready = true;
@@ -209,7 +211,8 @@ static void hear(void *context, const struct gate_message *message) {
 
 static void tell(void *context) {
     struct standby_spare *spare = context;
-    if (spare->has_spoken) {
+    bool is_lost = spare->pid == 0 && standby_gate_is_closed(spare->gate);
+    if (spare->has_spoken || is_lost) { /* of another one its process tells */
         spare->has_spoken = false;
         spare->spoke(spare->context, spare->local_rank);
     }
@@ -263,7 +266,8 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
         .hook_directory = order->hook_directory,
         .evidence_signal = order->evidence_signal,
         .rest = order->rest,
-        .is_alone = order->is_alone};
+        .is_alone = order->is_alone,
+        .parent_of = order->is_parent ? (int)getpid() : 0};
     standby_environment_dress(&environment, &dress);
     enum failure_code code = order->starter->spawn(
         order->starter->context, order->local_rank, &environment, descriptors, &process, failure);
@@ -301,6 +305,42 @@ enum failure_code standby_spare_start(struct event_loop *loop,
     }
     *out_spare = spare;
     return FAILURE_NONE;
+}
+
+/* Has a warm parent fork one. It speaks when it is here. */
+static enum failure_code standby_spare_fork(struct event_loop *loop, struct standby_spare *parent,
+    const struct standby_spare_order *order, struct standby_spare **out_spare,
+    struct failure *failure) {
+    struct standby_spare *spare = memory_allocate(sizeof *spare);
+    const struct standby_gate_events events = {hear, tell, spare};
+    int worker_fd = -1;
+    spare->local_rank = order->local_rank;
+    spare->is_forked = true;
+    text_list_add_all(&spare->environment, order->environment);
+    spare->spoke = order->spoke;
+    spare->context = order->context;
+    enum failure_code code = standby_gate_new(loop, &events, &spare->gate, &worker_fd, failure);
+    if (code == FAILURE_NONE) {
+        code = standby_gate_send_fork(parent->gate, worker_fd, failure);
+        close(worker_fd);
+    }
+    if (code != FAILURE_NONE) {
+        standby_spare_free(spare);
+        return code;
+    }
+    *out_spare = spare;
+    return FAILURE_NONE;
+}
+
+/* Takes it over when it has said who it is. What the parent has not imported it imports itself. */
+static bool standby_spare_adopt(
+    struct standby_spare *spare, struct process_family *family, struct slice list) {
+    if (!process_family_adopt_spare(family, spare->words.pid)) {
+        return false;
+    }
+    spare->pid = spare->words.pid;
+    spare_treatment_begin(spare->pid);
+    return standby_gate_send_list(spare->gate, list, NULL) == FAILURE_NONE;
 }
 
 void standby_spare_free(struct standby_spare *spare) {
@@ -343,11 +383,10 @@ static const char *standby_spare_difference(
 /* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
  * when its words say so. False when it cannot be told. */
 static bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
-    struct failure failure = {0};
     struct slice rest = slice_from(list, spare->told);
     spare->words.is_ready = false;
     spare->told = list.length;
-    return standby_gate_send_more(spare->gate, rest, &failure) == FAILURE_NONE;
+    return standby_gate_send_more(spare->gate, rest, NULL) == FAILURE_NONE;
 }
 
 static int own_unless_given(int descriptor, int own) {
@@ -559,6 +598,13 @@ void standby_tell_dirty(const struct log *log, int local_rank, const char *reaso
         local_rank, reason);
 }
 
+void standby_tell_separate(const struct log *log, const char *reason) {
+    log_info(log,
+        "each standby worker imports by itself, since one parent cannot fork them: %s "
+        "(--standby-parent)",
+        reason);
+}
+
 /* Why one that was ready is of no use at its gate, in its own words. */
 static void standby_tell_outdated(const struct log *log, int local_rank, const char *reason) {
     log_info(log,
@@ -594,6 +640,21 @@ struct place {
     struct standby_spare *spare; /* NULL: none */
     bool is_awaited;             /* the spare has been told to go through its gate … */
     int late_looks;              /* … and was looked at so often since, because it had not */
+    bool is_owed;                /* a warm parent is to fork another one */
+    bool is_alone;               /* and there is no worker yet */
+};
+
+/* How often a warm parent may end, or not fit any more, until there is none. */
+#define PARENT_ENDS_MAXIMUM 8
+
+/* A process that has imported what all workers have, and forks standby workers. */
+struct warm_parent {
+    struct standby_spare *process; /* NULL: it does not run */
+    struct learned_list learned;   /* what all workers import */
+    bool is_off;                   /* there is none: each standby worker is a process of its own */
+    bool is_told;                  /* to the plan: it forks */
+    int ends;
+    int lost; /* children in a row that did not come here */
 };
 
 struct agent_standby {
@@ -606,6 +667,7 @@ struct agent_standby {
     struct learned_list learned; /* by any of them */
     struct place *places;        /* by local rank */
     struct standby_probe probe;
+    struct warm_parent parent;
 };
 
 static void post(struct agent_standby *standby, struct standby_event event) {
@@ -651,6 +713,9 @@ enum failure_code agent_standby_new(struct event_loop *loop,
         learned_list_init(&standby->places[rank].learned);
     }
     learned_list_init(&standby->learned);
+    learned_list_init(&standby->parent.learned);
+    standby->parent.is_off =
+        !settings->config->has_standby_parent || !standby_is_for_python(settings->config);
     standby->timer = event_timer_new(loop, timer_fired, standby);
     standby->passage = event_timer_new(loop, passage_is_late, standby);
     enum failure_code code = open_hook(standby, failure);
@@ -679,6 +744,8 @@ void agent_standby_free(struct agent_standby *standby) {
         text_list_clear(&standby->places[rank].environment);
     }
     (void)standby_probe_end(&standby->probe);
+    standby_spare_free(standby->parent.process);
+    learned_list_clear(&standby->parent.learned);
     hook_directory_close_within(duration_from_seconds(DISK_PATIENCE_SECONDS), &standby->hook);
     learned_list_clear(&standby->learned);
     event_timer_free(standby->timer);
@@ -765,6 +832,7 @@ static void look(struct agent_standby *standby) {
 static void give_away(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     place->record.worker = standby_spare_pid(place->spare);
+    place->is_owed = false;
     death_notice_look(place->record.notice, place->record.worker);
     forget_spare(place);
     post_rank(standby, STANDBY_EVENT_SPARE_GIVEN, local_rank);
@@ -780,6 +848,7 @@ static void take_back(struct agent_standby *standby, int local_rank) {
     } else if (words->reason != NULL) {
         standby_tell_outdated(standby->settings.log, local_rank, words->reason);
     }
+    place->is_owed = false;
     process_family_take_back(standby->starter.family, standby_spare_pid(place->spare));
     worker_record_clear(&place->record);
     forget_spare(place);
@@ -799,8 +868,11 @@ static void settle_and_tell(struct agent_standby *standby, int local_rank, bool 
 /* Nothing more is told of it. */
 static void end_spare(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
+    place->is_owed = false;
     if (place->spare != NULL && !place->is_awaited) {
-        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
+        if (place->spare->pid != 0) { /* else it ends at its gate */
+            process_family_end_spare(standby->starter.family, place->spare->pid);
+        }
         forget_spare(place);
     }
 }
@@ -819,12 +891,322 @@ static void take_unsuited(struct agent_standby *standby, int local_rank) {
                       .kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {local_rank, count > 0}});
 }
 
+static void spare_spoke(void *context, int local_rank);
+
+/* Those that a warm parent has forked have its memory in common. */
+static uint64_t memory_of(const struct agent_standby *standby, const struct standby_spare *spare) {
+    uint64_t kib = spare->words.memory_kib;
+    if (spare->is_forked && standby->parent.process != NULL) {
+        kib += standby->parent.process->words.memory_kib / (unsigned)standby->settings.worker_count;
+    }
+    return kib * 1024;
+}
+
+static struct standby_spare_order order_of(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    return (struct standby_spare_order){
+        .local_rank = local_rank,
+        .environment = &place->environment,
+        .hook_directory = standby->hook.path,
+        .evidence_signal = standby->settings.config->evidence_signal,
+        .rest = standby->settings.config->standby_rest,
+        .is_alone = place->is_alone,
+        .list = learned_list_text(&place->learned),
+        .starter = &standby->starter,
+        .spoke = spare_spoke,
+        .context = standby,
+    };
+}
+
+static void start_spare(struct agent_standby *standby, int local_rank) {
+    struct failure failure = {0};
+    struct standby_spare_order order = order_of(standby, local_rank);
+    if (standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
+        FAILURE_NONE) {
+        log_warning(standby->settings.log,
+            "the standby worker of local rank %d could not be started: %s", local_rank,
+            failure.message);
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                          .ended = {local_rank, {.is_signal = true}}});
+    }
+}
+
+/* The warm parent. */
+
+static void parent_spoke(void *context, int local_rank);
+
+static void tell_parent(struct agent_standby *standby, bool is_ready) {
+    if (standby->parent.is_told != is_ready) {
+        standby->parent.is_told = is_ready;
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = is_ready});
+    }
+}
+
+/* Those that it has forked live on. */
+static void end_parent(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    if (parent->process != NULL) {
+        process_family_end_spare(standby->starter.family, parent->process->pid);
+        standby_spare_free(parent->process);
+        parent->process = NULL;
+    }
+    tell_parent(standby, false);
+}
+
+static void give_up_parent(struct agent_standby *standby, const char *reason) {
+    standby_tell_separate(standby->settings.log, reason);
+    standby->parent.is_off = true;
+    end_parent(standby);
+}
+
+/* What all ranks have. Environments of workers without their rank. */
+static char *difference_of_ranks(
+    const struct agent_standby *standby, const struct text_list *before) {
+    char *difference = NULL;
+    for (int rank = 0; rank < standby->settings.worker_count && difference == NULL; rank++) {
+        struct text_list common = {0};
+        text_list_add_all(&common, &standby->places[rank].environment);
+        standby_environment_drop_rank(&common);
+        const char *entry = common.count == 0 || before->count == 0
+                                ? NULL
+                                : standby_environment_difference(before, &common);
+        difference = entry == NULL ? NULL : text_format("%.*s", (int)strcspn(entry, "="), entry);
+        text_list_clear(&common);
+    }
+    return difference;
+}
+
+/* Why there can be no parent at all; the caller frees it. NULL: there can. */
+static char *why_no_parent(const struct agent_standby *standby) {
+    static const char *const bindings[] = {
+        "GOMP_CPU_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY"};
+    const struct text_list *environment = &standby->places[0].environment;
+    struct text_list common = {0};
+    if (standby->settings.config->numa_binding != LAUNCH_NUMA_NONE) {
+        return text_format("each worker has CPUs of its own (--numa-binding)");
+    }
+    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++) {
+        if (text_list_variable(environment, bindings[i]) != NULL) {
+            return text_format("%s binds threads to CPUs", bindings[i]);
+        }
+    }
+    text_list_add_all(&common, environment);
+    standby_environment_drop_rank(&common);
+    char *name = difference_of_ranks(standby, &common);
+    text_list_clear(&common);
+    char *reason =
+        name == NULL ? NULL : text_format("%s is not the same for all local ranks", name);
+    free(name);
+    return reason;
+}
+
+/* Adds what workers of all ranks have imported. */
+static void add_common(struct agent_standby *standby, struct learned_list *list) {
+    size_t count = (size_t)standby->settings.worker_count;
+    const struct learned_list **lists = memory_allocate(count * sizeof *lists);
+    for (size_t rank = 0; rank < count; rank++) {
+        lists[rank] = &standby->places[rank].learned;
+    }
+    learned_list_add_common(list, lists, count);
+    free((void *)lists);
+}
+
+static void start_parent(struct agent_standby *standby, bool is_alone) {
+    struct failure failure = {0};
+    struct standby_spare_order order = order_of(standby, 0);
+    char *reason = why_no_parent(standby);
+    if (reason != NULL) {
+        give_up_parent(standby, reason);
+        free(reason);
+        return;
+    }
+    add_common(standby, &standby->parent.learned);
+    order.is_parent = true;
+    order.is_alone = is_alone;
+    order.list = learned_list_text(&standby->parent.learned);
+    order.spoke = parent_spoke;
+    if (standby_spare_start(standby->loop, &order, &standby->parent.process, &failure) !=
+        FAILURE_NONE) {
+        give_up_parent(standby, failure.message);
+        return;
+    }
+    standby_environment_drop_rank(&standby->parent.process->environment);
+}
+
+static void fork_spare(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    struct standby_spare_order order = order_of(standby, local_rank);
+    end_spare(standby, local_rank); /* it knows less */
+    if (standby_spare_fork(standby->loop, standby->parent.process, &order, &place->spare, NULL) !=
+        FAILURE_NONE) {
+        place->is_owed = true; /* until its end is heard of */
+    }
+}
+
+/* Whether there is one that was forked, or is being forked and not here yet. */
+static bool is_any_forked(const struct agent_standby *standby, bool is_on_its_way) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        const struct standby_spare *spare = standby->places[rank].spare;
+        if (spare != NULL && spare->is_forked && (!is_on_its_way || spare->pid == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes those that are owed, or what is missing for that. */
+static void pay(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    bool is_any_owed = false;
+    bool is_alone = false;
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        is_any_owed = is_any_owed || standby->places[rank].is_owed;
+        is_alone = is_alone || (standby->places[rank].is_owed && standby->places[rank].is_alone);
+    }
+    if (is_any_owed && !parent->is_off && parent->process != NULL) {
+        char *name = difference_of_ranks(standby, &parent->process->environment);
+        if (name != NULL) {
+            free(name);
+            end_parent(standby);
+        }
+    }
+    if (is_any_owed && !parent->is_off && parent->process == NULL) {
+        start_parent(standby, is_alone);
+    }
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        struct place *place = &standby->places[rank];
+        if (!place->is_owed || place->is_awaited) {
+            continue;
+        }
+        if (parent->is_off) {
+            end_spare(standby, rank);
+            start_spare(standby, rank);
+        } else if (parent->process->words.is_ready && !is_any_forked(standby, true)) {
+            fork_spare(standby, rank);
+        }
+    }
+}
+
+/* It is of no use. Another one may be, as long as that does not happen again and again. */
+static void replace_parent(struct agent_standby *standby, const char *reason) {
+    end_parent(standby);
+    if (++standby->parent.ends >= PARENT_ENDS_MAXIMUM) {
+        give_up_parent(standby, reason);
+    }
+    pay(standby);
+    if (!standby->parent.is_off && standby->parent.process == NULL &&
+        is_any_forked(standby, false)) {
+        start_parent(standby, false); /* for the next ones */
+    }
+}
+
+/* It leaves out what it has named, as all do from now on. */
+static void take_unsuited_parent(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    const struct standby_spare *process = parent->process;
+    char *reason = memory_duplicate_string(process->words.reason);
+    size_t count = standby_spare_cut(process, &standby->learned);
+    (void)standby_spare_cut(process, &parent->learned);
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        (void)standby_spare_cut(process, &standby->places[rank].learned);
+    }
+    if (count == 0) {
+        log_info(standby->settings.log, "the parent of standby workers is made anew: %s", reason);
+    } else {
+        log_info(standby->settings.log,
+            "the parent of standby workers would not be what a worker is: %s; %zu module(s) wait "
+            "for the program from now on: that one, and what imports it",
+            reason, count);
+    }
+    replace_parent(standby, reason);
+    free(reason);
+}
+
+static void parent_spoke(void *context, int local_rank) {
+    struct agent_standby *standby = context;
+    const struct standby_spare_words *words = &standby->parent.process->words;
+    (void)local_rank;
+    if (words->is_unsuited) {
+        take_unsuited_parent(standby);
+    } else if (words->reason != NULL) {
+        char *reason = memory_duplicate_string(words->reason);
+        give_up_parent(standby, reason);
+        free(reason);
+        pay(standby);
+    } else if (words->is_ready) {
+        tell_parent(standby, true);
+        pay(standby);
+    } else if (words->has_reached_hook) {
+        for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+            if (standby->places[rank].is_owed) {
+                post_rank(standby, STANDBY_EVENT_SPARE_HELLO, rank);
+            }
+        }
+    }
+}
+
+/* What was to be forked has ended with the parent, for the plan. */
+static void end_owed(struct agent_standby *standby, const struct process_exit *how) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        if (standby->places[rank].is_owed) {
+            standby->places[rank].is_owed = false;
+            post(standby,
+                (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED, .ended = {rank, *how}});
+        }
+    }
+}
+
+static void parent_exited(struct agent_standby *standby, const struct process_exit *how) {
+    struct warm_parent *parent = &standby->parent;
+    standby_spare_drain(parent->process); /* what it said at last */
+    if (parent->process == NULL) {
+        return;
+    }
+    bool was_ready = parent->process->words.is_ready;
+    char *reason =
+        text_format("it has ended by %s %d", how->is_signal ? "signal" : "exit status", how->value);
+    standby_spare_free(parent->process);
+    parent->process = NULL;
+    tell_parent(standby, false);
+    if (!how->is_signal && !was_ready) { /* it may have run the program */
+        end_owed(standby, how);
+        give_up_parent(standby, reason);
+    } else {
+        log_info(standby->settings.log, "the parent of standby workers is made anew: %s", reason);
+        replace_parent(standby, reason);
+    }
+    free(reason);
+}
+
+/* One that was forked has said something, but is not known yet. */
+static void take_child(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    add_common(standby, &standby->parent.learned);
+    bool has_all =
+        learned_list_count(&place->learned) <= learned_list_count(&standby->parent.learned);
+    struct slice list = has_all ? slice_from_string("") : learned_list_text(&place->learned);
+    if (standby_spare_adopt(place->spare, standby->starter.family, list)) {
+        standby->parent.lost = 0;
+        post_rank(standby, STANDBY_EVENT_SPARE_HELLO, local_rank);
+        pay(standby);
+        return;
+    }
+    end_spare(standby, local_rank);
+    place->is_owed = true;
+    if (++standby->parent.lost >= PARENT_ENDS_MAXIMUM && !standby->parent.is_off) {
+        give_up_parent(standby, "what it forks does not come here");
+    }
+    pay(standby);
+}
+
 /* A spare has said something. What it says when it is awaited ends the wait. */
 static void spare_spoke(void *context, int local_rank) {
     struct agent_standby *standby = context;
     struct place *place = &standby->places[local_rank];
     const struct standby_spare_words *words = standby_spare_words(place->spare);
-    if (place->is_awaited) {
+    if (place->spare->pid == 0) {
+        take_child(standby, local_rank);
+    } else if (place->is_awaited) {
         if (words->has_gone_through || words->reason != NULL) {
             settle_and_tell(standby, local_rank, words->has_gone_through);
         }
@@ -835,51 +1217,48 @@ static void spare_spoke(void *context, int local_rank) {
         post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
     } else if (words->is_ready) {
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,
-                          .ready = {local_rank, (uint64_t)words->memory_kib * 1024}});
+                          .ready = {local_rank, memory_of(standby, place->spare)}});
     } else if (words->has_reached_hook) {
         post_rank(standby, STANDBY_EVENT_SPARE_HELLO, local_rank);
     }
 }
 
-static enum failure_code start_spare(
-    struct agent_standby *standby, const struct standby_effect *effect, struct failure *failure) {
-    int local_rank = effect->local_rank;
-    struct place *place = &standby->places[local_rank];
-    struct standby_spare_order order = {
-        .local_rank = local_rank,
-        .environment = &place->environment,
-        .hook_directory = standby->hook.path,
-        .evidence_signal = standby->settings.config->evidence_signal,
-        .rest = standby->settings.config->standby_rest,
-        .is_alone = !effect->makes_way,
-        .list = learned_list_text(&place->learned),
-        .starter = &standby->starter,
-        .spoke = spare_spoke,
-        .context = standby,
-    };
-    return standby_spare_start(standby->loop, &order, &place->spare, failure);
+static void warm(struct agent_standby *standby, const struct standby_effect *effect) {
+    struct place *place = &standby->places[effect->local_rank];
+    place->is_alone = !effect->makes_way;
+    place->is_owed = true;
+    pay(standby);
+    const struct standby_spare *parent = standby->parent.process;
+    if (parent != NULL && parent->words.has_reached_hook) {
+        post_rank(standby, STANDBY_EVENT_SPARE_HELLO, effect->local_rank);
+    }
 }
 
-static void warm(struct agent_standby *standby, const struct standby_effect *effect) {
-    struct failure failure = {0};
-    if (start_spare(standby, effect, &failure) != FAILURE_NONE) {
-        log_warning(standby->settings.log,
-            "the standby worker of local rank %d could not be started: %s", effect->local_rank,
-            failure.message);
-        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
-                          .ended = {effect->local_rank, {.is_signal = true}}});
-    }
+static bool teach_parent(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    add_common(standby, &standby->parent.learned);
+    struct slice list = learned_list_text(&parent->learned);
+    return list.length == parent->process->told || standby_spare_teach(parent->process, list);
 }
 
 static void teach(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
-    if (place->spare == NULL || place->is_awaited ||
-        standby_spare_teach(place->spare, learned_list_text(&place->learned))) {
+    if (place->spare == NULL || place->is_awaited) {
         return;
     }
-    end_spare(standby, local_rank);
-    post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
-                      .ended = {local_rank, {.is_signal = true}}});
+    if (place->spare->is_forked) { /* it waits until another one is there */
+        place->is_owed = true;
+        if (standby->parent.process != NULL && !teach_parent(standby)) {
+            end_parent(standby);
+        }
+        pay(standby);
+        return;
+    }
+    if (!standby_spare_teach(place->spare, learned_list_text(&place->learned))) {
+        end_spare(standby, local_rank);
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                          .ended = {local_rank, {.is_signal = true}}});
+    }
 }
 
 /* Before this node joins. */
@@ -936,6 +1315,10 @@ void agent_standby_spare_exited(
     struct agent_standby *standby, pid_t pid, const struct process_exit *how) {
     if (standby->probe.pid == pid) {
         take_probe(standby);
+        return;
+    }
+    if (standby->parent.process != NULL && standby->parent.process->pid == pid) {
+        parent_exited(standby, how);
         return;
     }
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
@@ -1075,17 +1458,11 @@ static void passage_is_late(void *context) {
 /* The workers of another node are none of the first ranks, and what not all import here may not be
  * theirs. */
 static void publish(struct agent_standby *standby) {
-    size_t count = (size_t)standby->settings.worker_count;
-    const struct learned_list **lists = memory_allocate(count * sizeof *lists);
     struct learned_list common;
-    for (size_t rank = 0; rank < count; rank++) {
-        lists[rank] = &standby->places[rank].learned;
-    }
     learned_list_init(&common);
-    learned_list_add_common(&common, lists, count);
+    add_common(standby, &common);
     standby->settings.publish(standby->settings.context, learned_list_shared_text(&common));
     learned_list_clear(&common);
-    free((void *)lists);
 }
 
 void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect) {
@@ -1106,6 +1483,7 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
         for (int rank = 0; rank < standby->settings.worker_count; rank++) {
             end_spare(standby, rank);
         }
+        end_parent(standby);
         break;
     case STANDBY_EFFECT_LOOK:
         look(standby);

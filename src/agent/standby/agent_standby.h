@@ -85,6 +85,7 @@ struct standby_spare;
 /* What it has said so far. */
 struct standby_spare_words {
     bool has_reached_hook;
+    pid_t pid; /* as it says, where it has */
     bool is_ready;
     uint32_t memory_kib; /* that it takes; set when it is ready */
     char *reason;        /* why it cannot be used; NULL: it can */
@@ -100,6 +101,7 @@ struct standby_spare_order {
     int evidence_signal;                 /* when it has become a worker; 0: none */
     double rest;                         /* after working, in times of that; 0: none */
     bool is_alone;                       /* there is no worker yet for which to rest */
+    bool is_parent;                      /* it will never be a worker, but forks standby workers */
     struct slice list;                   /* what it is to import */
     const struct agent_standby_starter *starter;
     /* It has said something. May free it. */
@@ -129,6 +131,9 @@ void standby_spare_shut(struct standby_spare *spare);
 /* One of the TELL effects. */
 void standby_tell(
     const struct log *log, const struct launch_config *config, const struct standby_effect *effect);
+
+/* Why each standby worker is a process of its own, where a warm parent was asked for. */
+void standby_tell_separate(const struct log *log, const char *reason);
 
 /* Why there are none, where they were asked for. */
 void standby_tell_choice(

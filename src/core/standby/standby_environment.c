@@ -43,6 +43,14 @@ static void drop(struct text_list *environment, bool (*is_unwanted)(const char *
     *environment = kept;
 }
 
+static bool is_of_rank(const char *entry) {
+    return is_named(entry, "LOCAL_RANK");
+}
+
+void standby_environment_drop_rank(struct text_list *environment) {
+    drop(environment, is_of_rank);
+}
+
 void standby_environment_undress(struct text_list *environment) {
     if (text_list_variable(environment, STANDBY_VARIABLE) != NULL) {
         drop(environment, is_said_to_another);
@@ -61,6 +69,10 @@ void standby_environment_dress(struct text_list *environment, const struct stand
     if (dress->role == STANDBY_SPARE) {
         text_append_format(&value, ";rest=%g%s", dress->rest, dress->is_alone ? ";alone=1" : "");
         drop(environment, is_of_round);
+    }
+    if (dress->parent_of != 0) {
+        text_append_format(&value, ";parent=%d", dress->parent_of);
+        standby_environment_drop_rank(environment);
     }
     if (dress->hook_directory != NULL) {
         path = text_list_variable(environment, PATH_VARIABLE);

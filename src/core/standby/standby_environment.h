@@ -24,11 +24,15 @@ struct standby_dress {
     double rest;   /* how many times as long as it has worked a standby worker rests when others
                     * want its CPU */
     bool is_alone; /* no workers run beside it until it is ready */
+    int parent_of; /* it is a warm parent, whose children this process adopts; 0: it is none */
 };
 
 /* Adds to the environment of a worker what makes it a worker that records, or a standby worker. For
  * the latter, the names of the round go. */
 void standby_environment_dress(struct text_list *environment, const struct standby_dress *dress);
+
+/* Makes the environment of one worker that of all workers of its node. */
+void standby_environment_drop_rank(struct text_list *environment);
 
 /* Takes STANDBY_VARIABLE out of an environment. An agent that is started by a worker inherits what
  * was said to that worker. */

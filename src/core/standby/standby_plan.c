@@ -158,6 +158,10 @@ struct standby_plan {
     bool has_begun;  /* an attempt */
     bool has_started;
     bool is_first;
+    bool has_parent;          /* which forks spares */
+    bool is_ahead;            /* spares are forked although the workers are not quiet yet */
+    struct instant minute;    /* the beginning of the last one in which they were */
+    int starts;               /* in that minute */
     size_t published;         /* modules that new nodes have been told of */
     bool is_ready_news;       /* a spare has become ready, which was not told yet */
     int taught;               /* spares that are ready again, which was not told yet */
@@ -452,6 +456,21 @@ static void tell_awaited(struct standby_plan *plan, struct instant now) {
     }
 }
 
+/* Forks cost milliseconds, but not in a crash loop. */
+static void fork_ahead(struct standby_plan *plan, struct instant now) {
+    struct instant end = instant_after(plan->minute, duration_from_seconds(60));
+    if (plan->starts == 0 || !instant_is_before(now, end)) {
+        plan->minute = now;
+        plan->starts = 0;
+    }
+    plan->is_ahead = plan->has_parent && plan->looking.is_running && !plan->is_scarce &&
+                     plan->starts < STANDBY_FORKS_MAXIMUM;
+    if (plan->is_ahead) {
+        plan->starts++;
+        want_missing(plan);
+    }
+}
+
 /* Spares that have become workers, or not. */
 
 static enum standby_cold cold_of_absent(
@@ -591,9 +610,16 @@ static void teach_first_behind(struct standby_plan *plan, struct instant now) {
     }
 }
 
-/* One at a time, and only beside workers that run and import nothing. */
+/* One at a time, and only beside workers that run and import nothing. Those that are forked import
+ * nothing themselves. */
 static void import_next(struct standby_plan *plan, struct instant now) {
-    if (plan->looking.is_quiet && count_importing(plan) == 0 && !warm_first_due(plan, now)) {
+    bool may_begin = plan->looking.is_quiet || plan->is_ahead;
+    if (!may_begin) {
+        return;
+    }
+    while (plan->has_parent && warm_first_due(plan, now)) {
+    }
+    if (count_importing(plan) == 0 && !warm_first_due(plan, now) && plan->looking.is_quiet) {
         teach_first_behind(plan, now);
     }
 }
@@ -653,12 +679,15 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         tell_used(plan);
         plan->is_first = event->is_first;
         standby_looking_begin(&plan->looking, event->now, event->may_restart);
+        fork_ahead(plan, event->now);
         break;
     case STANDBY_EVENT_WORKERS_ENDING:
         standby_looking_end(&plan->looking);
+        plan->is_ahead = false;
         break;
     case STANDBY_EVENT_JOB_ENDING:
         standby_looking_end(&plan->looking);
+        plan->is_ahead = false;
         end_all(plan);
         break;
     case STANDBY_EVENT_HELLO:
@@ -695,6 +724,10 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_SPARE_REFUSED:
         refuse(plan, event->local_rank);
+        break;
+    case STANDBY_EVENT_PARENT:
+        plan->has_parent = event->has_parent;
+        plan->is_ahead = plan->is_ahead && event->has_parent;
         break;
     case STANDBY_EVENT_TIMER_FIRED:
         note_timer(plan, event->now);

@@ -38,6 +38,8 @@
  * - INVITED comes at most once, and before the first attempt. The way to the interpreter is known
  *   to lead through the hook then. All spares are warmed at once, since no worker runs that they
  *   could disturb.
+ * - PARENT says whether spares are made within milliseconds, since a warm parent forks them. As
+ * long as that is so, they are made as soon as new workers run, a few times a minute.
  * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
 #ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
 #define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
@@ -139,6 +141,8 @@ bool standby_looking_note_silence(struct standby_looking *looking);
 #define STANDBY_MODULES_BEHIND 20
 /* … or any, and nothing for this long: who imports now and then may be about to import more. */
 #define STANDBY_SETTLED_SECONDS 20
+/* In so many starts of a minute spares are made at once, where a warm parent forks them. */
+#define STANDBY_FORKS_MAXIMUM 20
 /* After how long of waiting for spares that is said, and how often then. */
 #define STANDBY_AWAITED_SECONDS 30
 
@@ -185,6 +189,7 @@ enum standby_event_kind {
     STANDBY_EVENT_SPARE_ENDED,
     STANDBY_EVENT_SPARE_GIVEN,
     STANDBY_EVENT_SPARE_REFUSED,
+    STANDBY_EVENT_PARENT,
     STANDBY_EVENT_TIMER_FIRED,
     STANDBY_EVENT_COUNT,
 };
@@ -196,6 +201,7 @@ struct standby_event {
     union {
         size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
+        bool has_parent;  /* PARENT */
         int local_rank;   /* HELLO, SPARE_HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
         struct {
             struct duration quiet; /* since the last import of any worker */

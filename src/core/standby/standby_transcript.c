@@ -18,6 +18,7 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
     [STANDBY_EVENT_SPARE_ENDED] = "spare_ended",
     [STANDBY_EVENT_SPARE_GIVEN] = "spare_given",
     [STANDBY_EVENT_SPARE_REFUSED] = "spare_refused",
+    [STANDBY_EVENT_PARENT] = "parent",
     [STANDBY_EVENT_TIMER_FIRED] = "timer_fired",
 };
 
@@ -80,6 +81,9 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
     switch (event->kind) {
     case STANDBY_EVENT_WORKERS_STARTED:
         text_append(out, event->may_restart ? "" : " last");
+        break;
+    case STANDBY_EVENT_PARENT:
+        text_append(out, event->has_parent ? " ready" : " gone");
         break;
     case STANDBY_EVENT_HELLO:
     case STANDBY_EVENT_SPARE_HELLO:

@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "host/process/guardian.h"
+#include "host/process/pidfd.h"
 #include "host/process/process_kin.h"
 
 /* The exit status that is reported when the real one was lost, because other code in this process
@@ -318,6 +319,8 @@ struct process_family {
     bool is_gone;    /* the family is empty, and `gone` was called */
     int closing;     /* the signal that is in force; 0: none */
     bool is_killing; /* it is SIGKILL */
+    struct event_loop *loop;
+    struct event_timer *recount; /* set when a child of ours turns out to be none */
 };
 
 /* Spares and sessions. */
@@ -813,6 +816,7 @@ enum failure_code process_family_new(struct event_loop *loop,
     }
     family->guardian = guardian;
     family->is_gone = true;
+    family->loop = loop;
     family->may_meet_strangers = process_kin_may_meet_strangers();
     const struct process_watch_events watch_events = {
         worker_exited, children_reaped, orphan_exited, family};
@@ -822,6 +826,7 @@ enum failure_code process_family_new(struct event_loop *loop,
         free(family);
         return code;
     }
+    family->recount = event_timer_new(loop, children_reaped, family);
     list_children(&family->strangers);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* cannot fail since Linux 3.4 */
     *out_family = family;
@@ -855,6 +860,7 @@ static void end_spares(struct process_family *family) {
 void process_family_free(struct process_family *family) {
     if (family != NULL) {
         end_spares(family);
+        event_timer_free(family->recount);
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
         process_watch_free(family->watch);
         process_ids_clear(&family->strangers);
@@ -882,6 +888,21 @@ void process_family_add(
 void process_family_add_spare(struct process_family *family, const struct process *process) {
     process_ids_add(&family->spares, process->pid);
     watch(family, process, -1);
+}
+
+/* The number of a child is its own until it is waited for. Until now it has passed for what a
+ * worker has left behind. */
+bool process_family_adopt_spare(struct process_family *family, pid_t pid) {
+    siginfo_t state;
+    if (pid <= 0 || process_watch_has(family->watch, pid) ||
+        waitid(P_PID, (id_t)pid, &state, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        return false;
+    }
+    const struct process process = {pid, pidfd_open_process(pid)};
+    forget_number(&family->strangers, pid);
+    process_family_add_spare(family, &process);
+    event_timer_set(family->recount, event_loop_now(family->loop));
+    return true;
 }
 
 void process_family_give(struct process_family *family, pid_t spare, int local_rank) {

@@ -126,6 +126,10 @@ void process_family_add(
 /* The same for a spare; `spare_exited` reports its end. */
 void process_family_add_spare(struct process_family *family, const struct process *process);
 
+/* The same for one that a spare has started, and whose end this process is told of since it is its
+ * child now. False: it is none, or is known already. */
+bool process_family_adopt_spare(struct process_family *family, pid_t pid);
+
 /* A spare becomes a worker. */
 void process_family_give(struct process_family *family, pid_t spare, int local_rank);
 

@@ -54,6 +54,10 @@ static void readable(void *context) {
     gate->events.taken(gate->events.context);
 }
 
+bool standby_gate_is_closed(const struct standby_gate *gate) {
+    return gate->descriptor == NULL;
+}
+
 void standby_gate_shut(struct standby_gate *gate) {
     shutdown(gate->fd, SHUT_RDWR);
     standby_gate_drain(gate);
@@ -116,6 +120,11 @@ enum failure_code standby_gate_send_list(
 enum failure_code standby_gate_send_more(
     struct standby_gate *gate, struct slice list, struct failure *failure) {
     return send_list(gate, "T", list, failure);
+}
+
+enum failure_code standby_gate_send_fork(
+    struct standby_gate *gate, int worker_fd, struct failure *failure) {
+    return send_packet(gate, slice_from_string("F"), &worker_fd, 1, failure);
 }
 
 enum failure_code standby_gate_send_go(

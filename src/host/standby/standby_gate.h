@@ -7,6 +7,8 @@
 #ifndef MUSTER_HOST_STANDBY_STANDBY_GATE_H
 #define MUSTER_HOST_STANDBY_STANDBY_GATE_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
@@ -43,8 +45,14 @@ __attribute__((warn_unused_result)) enum failure_code standby_gate_send_list(
 /* To one that is ready: what it is to import, too. */
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_more(
     struct standby_gate *gate, struct slice list, struct failure *failure);
+/* To a warm parent that is ready: the end of another gate, for a child of it. */
+__attribute__((warn_unused_result)) enum failure_code standby_gate_send_fork(
+    struct standby_gate *gate, int worker_fd, struct failure *failure);
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_go(
     struct standby_gate *gate, const struct standby_passage *passage, struct failure *failure);
+
+/* Nobody is at the other end any more, and all messages were taken. */
+bool standby_gate_is_closed(const struct standby_gate *gate);
 
 /* Takes the messages that are there. */
 void standby_gate_drain(struct standby_gate *gate);

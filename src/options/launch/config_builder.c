@@ -776,6 +776,7 @@ static enum failure_code build_standby(struct building *building) {
             text_of(building, "standby_rest"), LAUNCH_MAXIMUM_STANDBY_REST);
         return FAILURE_INVALID;
     }
+    config->has_standby_parent = text_equals(text_of(building, "standby_parent"), "on");
     config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
                       : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
                                                      : LAUNCH_STANDBY_OFF;

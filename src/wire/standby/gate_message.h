@@ -12,7 +12,9 @@
  *   spare     R       -                                           it goes through the gate
  *   agent     L       - (a file with the list)                    import this
  *   agent     T       - (a file with a list)                      import this, too, and say P again
- *   agent     G       u32 flags, body, descriptors                go through the gate
+ *   agent     F       - (a socket)                                to a warm parent: fork a spare,
+ * whose end of its gate this is agent     G       u32 flags, body, descriptors                go
+ * through the gate
  *
  * The body of G is u32 length of the working directory, the directory, and the whole environment as
  * NAME=VALUE, each with a NUL byte. A large body comes in a file, which is then the first

@@ -48,6 +48,18 @@ TEST(a_standby_worker_knows_nothing_of_the_round) {
     text_list_clear(&list);
 }
 
+TEST(the_parent_of_standby_workers_has_no_rank) {
+    struct text_list list = worker();
+    const struct standby_dress how = {.role = STANDBY_SPARE, .rest = 2.5, .parent_of = 4711};
+    standby_environment_dress(&list, &how);
+    assert_null(text_list_variable(&list, "LOCAL_RANK"));
+    assert_null(text_list_variable(&list, "RANK"));
+    assert_string_equal(text_list_variable(&list, "OMP_NUM_THREADS"), "1");
+    assert_string_equal(text_list_variable(&list, "MUSTER_STANDBY"),
+        "fd=3;role=spare;pythonpath=0;rest=2.5;parent=4711");
+    text_list_clear(&list);
+}
+
 TEST(an_empty_path_of_the_user_is_one_that_was_there) {
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "");

@@ -445,6 +445,83 @@ TEST(why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted) {
     tear_down(&scene);
 }
 
+static void tell_parent(struct scene *scene, bool has_parent) {
+    take(scene, (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = has_parent});
+}
+
+static void use_all(struct scene *scene) {
+    take_kind(scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(scene, STANDBY_EVENT_SPARE_GIVEN, 0);
+    take_rank(scene, STANDBY_EVENT_SPARE_GIVEN, 1);
+    take_kind(scene, STANDBY_EVENT_WORKERS_STARTED);
+}
+
+TEST(spares_that_are_forked_are_made_as_soon_as_new_workers_run) {
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    expect(&scene, "warm rank=0; arm_timer at=7.500");
+    tell_parent(&scene, true);
+    expect(&scene, "warm rank=1"); /* they do not wait for each other */
+    take_ready(&scene, 1);
+    take_ready(&scene, 0);
+    expect(&scene, "tell_ready 2/2 bytes=2000");
+    use_all(&scene);
+    expect(&scene, "tell_used 2/2; warm rank=0; warm rank=1; arm_timer at=3.125");
+    tear_down(&scene);
+}
+
+TEST(a_crash_loop_makes_spares_ahead_a_few_times_a_minute) {
+    struct scene scene;
+    int made = 0;
+    set_up(&scene, false);
+    make_ready(&scene);
+    tell_parent(&scene, true);
+    for (int i = 0; i < 3 * STANDBY_FORKS_MAXIMUM; i++) {
+        use_all(&scene);
+        made += state_of(&scene, 0) == STANDBY_WARMING ? 1 : 0;
+        take_ready(&scene, 0);
+        take_ready(&scene, 1);
+    }
+    assert_int_equal(made, STANDBY_FORKS_MAXIMUM);
+    take_records(&scene, 2.5, 100);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING); /* quiet workers are no crash loop */
+    take_ready(&scene, 0);
+    take_ready(&scene, 1);
+    wait_seconds(&scene, 60);
+    use_all(&scene);
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
+    tear_down(&scene);
+}
+
+TEST(without_a_parent_spares_wait_for_quiet_workers_again) {
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    tell_parent(&scene, true);
+    tell_parent(&scene, false);
+    use_all(&scene);
+    expect(&scene, "tell_used 2/2; arm_timer at=3.125");
+    take_records(&scene, 2.5, 100);
+    expect(&scene, "warm rank=0; arm_timer at=7.500");
+    tear_down(&scene);
+}
+
+TEST(what_runs_for_the_last_time_needs_no_spares_ahead) {
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    tell_parent(&scene, true);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 0);
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_WORKERS_STARTED});
+    assert_int_equal(state_of(&scene, 0), STANDBY_GIVEN);
+    tear_down(&scene);
+}
+
 TEST(no_plan_has_no_spares) {
     assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
     assert_int_equal(standby_plan_count(NULL, STANDBY_READY), 0);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
@@ -423,6 +425,53 @@ TEST(the_family_is_gone_without_its_spares) {
     assert_int_equal(fixture.gone_count, 1);
     assert_int_equal(fixture.spare_exit_count, 0);
     tear_down(&fixture); /* nothing of the spare is left then */
+}
+
+TEST(a_child_of_a_spare_may_become_a_spare) {
+    struct fixture fixture;
+    char line[32];
+    set_up(&fixture);
+    pid_t parent = start_spare(&fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
+    processes_read_line(fixture.output[0], line, sizeof line);
+    pid_t child = atoi(line);
+    assert_false(process_family_adopt_spare(fixture.family, 1)); /* nobody's child here */
+    assert_false(process_family_adopt_spare(fixture.family, 0));
+    assert_false(process_family_adopt_spare(fixture.family, parent)); /* it is known */
+    while (getsid(child) != child || !process_family_adopt_spare(fixture.family, child)) {
+        sched_yield(); /* until it has a session, and the process between them has ended */
+    }
+    assert_true(process_family_is_gone(fixture.family));
+    assert_int_equal(process_family_worker_count(fixture.family), 0);
+    process_family_end_spare(fixture.family, child);
+    while (fixture.spare_exit_count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(kill(parent, 0), 0);
+    tear_down(&fixture);
+}
+
+TEST(a_family_that_waited_for_a_child_of_a_spare_is_gone_when_that_is_known) {
+    struct fixture fixture;
+    siginfo_t info;
+    char line[32];
+    set_up(&fixture);
+    start_spare(&fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
+    processes_read_line(fixture.output[0], line, sizeof line);
+    pid_t child = atoi(line);
+    while (getsid(child) != child ||
+           waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        sched_yield(); /* until it is a child of this process */
+    }
+    start(&fixture, "exit 4");
+    while (fixture.exit_count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(fixture.gone_count, 0); /* it may be the worker's */
+    assert_true(process_family_adopt_spare(fixture.family, child));
+    while (fixture.gone_count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    tear_down(&fixture);
 }
 
 TEST(spares_get_no_signal_and_are_no_orphans) {

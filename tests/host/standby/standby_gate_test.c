@@ -138,6 +138,36 @@ TEST(what_was_imported_later_comes_as_a_list_of_its_own) {
     tear_down(&fixture);
 }
 
+TEST(the_order_to_fork_passes_the_end_of_another_gate) {
+    struct fixture fixture;
+    char packet[16];
+    int descriptors[8];
+    int ends[2];
+    set_up(&fixture);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(standby_gate_send_fork(fixture.gate, ends[1], NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+    assert_int_equal(packet[0], 'F');
+    assert_int_equal(send(descriptors[0], "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(recv(ends[0], packet, sizeof packet, 0), 1);
+    close_all(descriptors);
+    close(ends[0]);
+    close(ends[1]);
+    tear_down(&fixture);
+}
+
+TEST(a_gate_is_closed_when_nobody_is_at_the_other_end) {
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_false(standby_gate_is_closed(fixture.gate));
+    close(fixture.worker);
+    fixture.worker = -1;
+    event_loop_run_ready(fixture.loop);
+    assert_true(standby_gate_is_closed(fixture.gate));
+    assert_int_equal(fixture.taken_count, 1);
+    tear_down(&fixture);
+}
+
 static void assert_same_file(int left, const char *path) {
     char link[64];
     char name[64];
