@@ -16,18 +16,19 @@ static int compare_entries(const void *left, const void *right) {
     return node_identity_compare(&left_entry->identity, &right_entry->identity);
 }
 
-/* Adds the heartbeats in the record, in torchrun's order. No entry has been silent yet. */
+/* Adds the heartbeats in the record, in torchrun's order. No entry has been silent yet. A node that
+ * has none, which whoever writes itself into the record gives itself, has one that never changes.
+ */
 static void list_heartbeats(
     const struct rendezvous_state *state, bool of_torchrun_alone, struct heartbeat_watch *watch) {
     size_t capacity = 0;
     for (size_t i = 0; i < state->count; i++) {
         const struct rendezvous_node *node = &state->nodes[i];
-        if (node->has_heartbeat &&
-            !(of_torchrun_alone && node_identity_is_muster(&node->identity))) {
+        if (!(of_torchrun_alone && node_identity_is_muster(&node->identity))) {
             watch->entries =
                 memory_reserve(watch->entries, &capacity, watch->count + 1, sizeof *watch->entries);
-            watch->entries[watch->count++] =
-                (struct heartbeat_entry){.identity = node->identity, .heartbeat = node->heartbeat};
+            watch->entries[watch->count++] = (struct heartbeat_entry){.identity = node->identity,
+                .heartbeat = node->has_heartbeat ? node->heartbeat : (struct wall_time){0}};
         }
     }
     if (watch->count > 1) {
