@@ -31,15 +31,13 @@ static bool restart_policy_take(struct restart_policy *policy) {
     return true;
 }
 
-/* Goes to `attempt`, to which another node has restarted the job. Returns false, and changes
- * nothing, when this node allows fewer restarts. Never goes back to an earlier attempt. */
+/* Goes to `attempt`, a later one, to which another node has restarted the job. Returns false, and
+ * changes nothing, when this node allows fewer restarts. */
 static bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
     if (attempt > policy->maximum) {
         return false;
     }
-    if (attempt > policy->used) {
-        policy->used = attempt;
-    }
+    policy->used = attempt;
     return true;
 }
 
