@@ -5,7 +5,6 @@
 #include "core/standby/learned_list.h"
 #include "fuzz_input.h"
 #include "wire/standby/gate_message.h"
-#include "wire/standby/standby_record.h"
 
 static void read_packet(struct slice packet) {
     struct gate_message message;

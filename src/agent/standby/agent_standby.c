@@ -17,7 +17,7 @@
 #include "host/standby/memory_file.h"
 #include "host/standby/spare_treatment.h"
 #include "host/standby/standby_gate.h"
-#include "wire/standby/standby_record.h"
+#include "wire/standby/gate_message.h"
 
 void worker_record_init(struct worker_record *record) {
     *record = (struct worker_record){.fd = -1};
@@ -142,274 +142,6 @@ bool standby_probe_has_hello(int record, pid_t pid) {
         greeter == (int64_t)pid;
     bytes_clear(&bytes);
     return has_hello;
-}
-
-/* Spare. */
-
-/* Of the fourth descriptors that a process is started with. */
-#define DESCRIPTOR_COUNT 4
-/* Modules that one may name. All of PyTorch has some 3,000. */
-#define LEFT_OUT_MAXIMUM 10000
-
-struct standby_spare {
-    int local_rank;
-    pid_t pid;
-    struct standby_gate *gate;
-    struct standby_spare_words words;
-    struct text_list environment; /* of the worker for whom it was started */
-    size_t told;                  /* bytes of the list */
-    bool is_forked;               /* of a warm parent; `pid` is 0 until it is here */
-    bool has_spoken;              /* and `spoke` has not been called since */
-    void (*spoke)(void *context, int local_rank);
-    void *context;
-};
-
-/* What it says. */
-
-static char *printable_reason(struct slice reason) {
-    struct text text = {0};
-    text_append_bytes(&text, (const char *)reason.data, reason.length);
-    char *line = memory_duplicate_string(text_string(&text));
-    utf8_make_line_printable(line);
-    text_clear(&text);
-    return line;
-}
-
-static void leave_out(struct standby_spare *spare, struct slice name) {
-    struct text_list *names = &spare->words.left_out;
-    if (names->count < LEFT_OUT_MAXIMUM) {
-        text_list_add_taken(names, text_format("%.*s", (int)name.length, (const char *)name.data));
-    }
-}
-
-static void hear(void *context, const struct gate_message *message) {
-    struct standby_spare *spare = context;
-    switch (message->kind) {
-    case GATE_MESSAGE_HELLO:
-        spare->words.has_reached_hook = true;
-        spare->words.pid = (pid_t)message->hello.pid;
-        break;
-    case GATE_MESSAGE_READY:
-        spare->words.is_ready = true;
-        spare->words.memory_kib = message->ready.memory_kib;
-        break;
-    case GATE_MESSAGE_LEFT_OUT:
-        leave_out(spare, message->name);
-        return;
-    case GATE_MESSAGE_DIRTY:
-    case GATE_MESSAGE_UNSUITED:
-        spare->words.is_unsuited = message->kind == GATE_MESSAGE_UNSUITED;
-        free(spare->words.reason);
-        spare->words.reason = printable_reason(message->reason);
-        break;
-    case GATE_MESSAGE_THROUGH:
-        spare->words.has_gone_through = true;
-        break;
-    }
-    spare->has_spoken = true;
-}
-
-static void tell(void *context) {
-    struct standby_spare *spare = context;
-    bool is_lost = spare->pid == 0 && standby_gate_is_closed(spare->gate);
-    if (spare->has_spoken || is_lost) { /* of another one its process tells */
-        spare->has_spoken = false;
-        spare->spoke(spare->context, spare->local_rank);
-    }
-}
-
-/* Takes what it has said and the loop has not taken yet; `spoke` may be called. */
-static void standby_spare_drain(struct standby_spare *spare) {
-    standby_gate_drain(spare->gate);
-    tell(spare);
-}
-
-void standby_spare_shut(struct standby_spare *spare) {
-    standby_gate_shut(spare->gate);
-    spare->has_spoken = false;
-}
-
-/* Its start. Until it goes through its gate it reads nothing, and what it writes is kept. */
-
-static void close_all(const int descriptors[DESCRIPTOR_COUNT]) {
-    for (int i = 0; i < DESCRIPTOR_COUNT; i++) {
-        if (descriptors[i] != -1) {
-            close(descriptors[i]);
-        }
-    }
-}
-
-static enum failure_code open_descriptors(struct standby_spare *spare, struct event_loop *loop,
-    int descriptors[DESCRIPTOR_COUNT], struct failure *failure) {
-    const struct standby_gate_events events = {hear, tell, spare};
-    descriptors[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (descriptors[0] == -1) {
-        return failure_set_system(failure, errno, "cannot open /dev/null");
-    }
-    enum failure_code code =
-        memory_file_new("muster-standby-stdout", true, &descriptors[1], failure);
-    if (code == FAILURE_NONE) {
-        code = memory_file_new("muster-standby-stderr", true, &descriptors[2], failure);
-    }
-    if (code == FAILURE_NONE) {
-        code = standby_gate_new(loop, &events, &spare->gate, &descriptors[3], failure);
-    }
-    return code;
-}
-
-static enum failure_code spawn(struct standby_spare *spare, const struct standby_spare_order *order,
-    const int descriptors[DESCRIPTOR_COUNT], struct failure *failure) {
-    struct text_list environment = {0};
-    struct process process;
-    text_list_add_all(&environment, order->environment);
-    const struct standby_dress dress = {.role = STANDBY_SPARE,
-        .hook_directory = order->hook_directory,
-        .evidence_signal = order->evidence_signal,
-        .rest = order->rest,
-        .is_alone = order->is_alone,
-        .parent_of = order->is_parent ? (int)getpid() : 0};
-    standby_environment_dress(&environment, &dress);
-    enum failure_code code = order->starter->spawn(
-        order->starter->context, order->local_rank, &environment, descriptors, &process, failure);
-    if (code == FAILURE_NONE) {
-        spare->pid = process.pid;
-        process_family_add_spare(order->starter->family, &process);
-        spare_treatment_begin(spare->pid);
-        code = standby_gate_send_list(spare->gate, order->list, failure);
-    }
-    if (code != FAILURE_NONE && spare->pid != 0) {
-        process_family_end_spare(order->starter->family, spare->pid);
-    }
-    text_list_clear(&environment);
-    return code;
-}
-
-enum failure_code standby_spare_start(struct event_loop *loop,
-    const struct standby_spare_order *order, struct standby_spare **out_spare,
-    struct failure *failure) {
-    struct standby_spare *spare = memory_allocate(sizeof *spare);
-    int descriptors[DESCRIPTOR_COUNT] = {-1, -1, -1, -1};
-    spare->local_rank = order->local_rank;
-    text_list_add_all(&spare->environment, order->environment);
-    spare->told = order->list.length;
-    spare->spoke = order->spoke;
-    spare->context = order->context;
-    enum failure_code code = open_descriptors(spare, loop, descriptors, failure);
-    if (code == FAILURE_NONE) {
-        code = spawn(spare, order, descriptors, failure);
-    }
-    close_all(descriptors);
-    if (code != FAILURE_NONE) {
-        standby_spare_free(spare);
-        return code;
-    }
-    *out_spare = spare;
-    return FAILURE_NONE;
-}
-
-/* Has a warm parent fork one. It speaks when it is here. */
-static enum failure_code standby_spare_fork(struct event_loop *loop, struct standby_spare *parent,
-    const struct standby_spare_order *order, struct standby_spare **out_spare,
-    struct failure *failure) {
-    struct standby_spare *spare = memory_allocate(sizeof *spare);
-    const struct standby_gate_events events = {hear, tell, spare};
-    int worker_fd = -1;
-    spare->local_rank = order->local_rank;
-    spare->is_forked = true;
-    text_list_add_all(&spare->environment, order->environment);
-    spare->spoke = order->spoke;
-    spare->context = order->context;
-    enum failure_code code = standby_gate_new(loop, &events, &spare->gate, &worker_fd, failure);
-    if (code == FAILURE_NONE) {
-        code = standby_gate_send_fork(parent->gate, worker_fd, failure);
-        close(worker_fd);
-    }
-    if (code != FAILURE_NONE) {
-        standby_spare_free(spare);
-        return code;
-    }
-    *out_spare = spare;
-    return FAILURE_NONE;
-}
-
-/* Takes it over when it has said who it is. What the parent has not imported it imports itself. */
-static bool standby_spare_adopt(
-    struct standby_spare *spare, struct process_family *family, struct slice list) {
-    if (!process_family_adopt_spare(family, spare->words.pid)) {
-        return false;
-    }
-    spare->pid = spare->words.pid;
-    spare_treatment_begin(spare->pid);
-    return standby_gate_send_list(spare->gate, list, NULL) == FAILURE_NONE;
-}
-
-void standby_spare_free(struct standby_spare *spare) {
-    if (spare != NULL) {
-        standby_gate_free(spare->gate);
-        free(spare->words.reason);
-        text_list_clear(&spare->words.left_out);
-        text_list_clear(&spare->environment);
-        free(spare);
-    }
-}
-
-pid_t standby_spare_pid(const struct standby_spare *spare) {
-    return spare->pid;
-}
-
-const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare) {
-    return &spare->words;
-}
-
-/* Leaves out of the list what it has named. Returns how many modules are left out only now. */
-static size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list *list) {
-    const struct text_list *names = &spare->words.left_out;
-    size_t count = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        count += learned_list_leave_out(list, slice_from_string(names->items[i])) ? 1 : 0;
-    }
-    return count;
-}
-
-/* Its way. */
-
-/* Why it may not become a worker with this environment, given the one that it was started with: the
- * variable that is different, as in standby_environment_difference. NULL: it may. */
-static const char *standby_spare_difference(
-    const struct standby_spare *spare, const struct text_list *environment) {
-    return standby_environment_difference(&spare->environment, environment);
-}
-
-/* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
- * when its words say so. False when it cannot be told. */
-static bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
-    struct slice rest = slice_from(list, spare->told);
-    spare->words.is_ready = false;
-    spare->told = list.length;
-    return standby_gate_send_more(spare->gate, rest, NULL) == FAILURE_NONE;
-}
-
-static int own_unless_given(int descriptor, int own) {
-    return descriptor != -1 ? descriptor : own;
-}
-
-enum failure_code standby_spare_send(struct standby_spare *spare,
-    const struct text_list *environment, const int streams[2], int record,
-    struct failure *failure) {
-    char *directory = getcwd(NULL, 0);
-    if (directory == NULL) {
-        return failure_set_system(failure, errno, "the working directory has no name any more");
-    }
-    const struct standby_passage passage = {
-        .directory = directory,
-        .environment = environment,
-        .descriptors = {STDIN_FILENO, own_unless_given(streams[0], STDOUT_FILENO),
-            own_unless_given(streams[1], STDERR_FILENO), record},
-    };
-    spare_treatment_end(spare->pid);
-    enum failure_code code = standby_gate_send_go(spare->gate, &passage, failure);
-    free(directory);
-    return code;
 }
 
 /* Telling. */
@@ -870,8 +602,8 @@ static void end_spare(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     place->is_owed = false;
     if (place->spare != NULL && !place->is_awaited) {
-        if (place->spare->pid != 0) { /* else it ends at its gate */
-            process_family_end_spare(standby->starter.family, place->spare->pid);
+        if (standby_spare_pid(place->spare) != 0) { /* else it ends at its gate */
+            process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
         }
         forget_spare(place);
     }
@@ -895,9 +627,10 @@ static void spare_spoke(void *context, int local_rank);
 
 /* Those that a warm parent has forked have its memory in common. */
 static uint64_t memory_of(const struct agent_standby *standby, const struct standby_spare *spare) {
-    uint64_t kib = spare->words.memory_kib;
-    if (spare->is_forked && standby->parent.process != NULL) {
-        kib += standby->parent.process->words.memory_kib / (unsigned)standby->settings.worker_count;
+    uint64_t kib = standby_spare_words(spare)->memory_kib;
+    if (standby_spare_is_forked(spare) && standby->parent.process != NULL) {
+        kib += standby_spare_words(standby->parent.process)->memory_kib /
+               (unsigned)standby->settings.worker_count;
     }
     return kib * 1024;
 }
@@ -946,7 +679,7 @@ static void tell_parent(struct agent_standby *standby, bool is_ready) {
 static void end_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
     if (parent->process != NULL) {
-        process_family_end_spare(standby->starter.family, parent->process->pid);
+        process_family_end_spare(standby->starter.family, standby_spare_pid(parent->process));
         standby_spare_free(parent->process);
         parent->process = NULL;
     }
@@ -1030,7 +763,7 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
         give_up_parent(standby, failure.message);
         return;
     }
-    standby_environment_drop_rank(&standby->parent.process->environment);
+    standby_spare_drop_rank(standby->parent.process);
 }
 
 static void fork_spare(struct agent_standby *standby, int local_rank) {
@@ -1047,7 +780,8 @@ static void fork_spare(struct agent_standby *standby, int local_rank) {
 static bool is_any_forked(const struct agent_standby *standby, bool is_on_its_way) {
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         const struct standby_spare *spare = standby->places[rank].spare;
-        if (spare != NULL && spare->is_forked && (!is_on_its_way || spare->pid == 0)) {
+        if (spare != NULL && standby_spare_is_forked(spare) &&
+            (!is_on_its_way || standby_spare_pid(spare) == 0)) {
             return true;
         }
     }
@@ -1064,7 +798,7 @@ static void pay(struct agent_standby *standby) {
         is_alone = is_alone || (standby->places[rank].is_owed && standby->places[rank].is_alone);
     }
     if (is_any_owed && !parent->is_off && parent->process != NULL) {
-        char *name = difference_of_ranks(standby, &parent->process->environment);
+        char *name = difference_of_ranks(standby, standby_spare_environment(parent->process));
         if (name != NULL) {
             free(name);
             end_parent(standby);
@@ -1081,7 +815,8 @@ static void pay(struct agent_standby *standby) {
         if (parent->is_off) {
             end_spare(standby, rank);
             start_spare(standby, rank);
-        } else if (parent->process->words.is_ready && !is_any_forked(standby, true)) {
+        } else if (standby_spare_words(parent->process)->is_ready &&
+                   !is_any_forked(standby, true)) {
             fork_spare(standby, rank);
         }
     }
@@ -1104,7 +839,7 @@ static void replace_parent(struct agent_standby *standby, const char *reason) {
 static void take_unsuited_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
     const struct standby_spare *process = parent->process;
-    char *reason = memory_duplicate_string(process->words.reason);
+    char *reason = memory_duplicate_string(standby_spare_words(process)->reason);
     size_t count = standby_spare_cut(process, &standby->learned);
     (void)standby_spare_cut(process, &parent->learned);
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
@@ -1124,7 +859,7 @@ static void take_unsuited_parent(struct agent_standby *standby) {
 
 static void parent_spoke(void *context, int local_rank) {
     struct agent_standby *standby = context;
-    const struct standby_spare_words *words = &standby->parent.process->words;
+    const struct standby_spare_words *words = standby_spare_words(standby->parent.process);
     (void)local_rank;
     if (words->is_unsuited) {
         take_unsuited_parent(standby);
@@ -1162,7 +897,7 @@ static void parent_exited(struct agent_standby *standby, const struct process_ex
     if (parent->process == NULL) {
         return;
     }
-    bool was_ready = parent->process->words.is_ready;
+    bool was_ready = standby_spare_words(parent->process)->is_ready;
     char *reason =
         text_format("it has ended by %s %d", how->is_signal ? "signal" : "exit status", how->value);
     standby_spare_free(parent->process);
@@ -1204,7 +939,7 @@ static void spare_spoke(void *context, int local_rank) {
     struct agent_standby *standby = context;
     struct place *place = &standby->places[local_rank];
     const struct standby_spare_words *words = standby_spare_words(place->spare);
-    if (place->spare->pid == 0) {
+    if (standby_spare_pid(place->spare) == 0) {
         take_child(standby, local_rank);
     } else if (place->is_awaited) {
         if (words->has_gone_through || words->reason != NULL) {
@@ -1229,7 +964,7 @@ static void warm(struct agent_standby *standby, const struct standby_effect *eff
     place->is_owed = true;
     pay(standby);
     const struct standby_spare *parent = standby->parent.process;
-    if (parent != NULL && parent->words.has_reached_hook) {
+    if (parent != NULL && standby_spare_words(parent)->has_reached_hook) {
         post_rank(standby, STANDBY_EVENT_SPARE_HELLO, effect->local_rank);
     }
 }
@@ -1238,7 +973,8 @@ static bool teach_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
     add_common(standby, &standby->parent.learned);
     struct slice list = learned_list_text(&parent->learned);
-    return list.length == parent->process->told || standby_spare_teach(parent->process, list);
+    return standby_spare_is_told(parent->process, list) ||
+           standby_spare_teach(parent->process, list);
 }
 
 static void teach(struct agent_standby *standby, int local_rank) {
@@ -1246,7 +982,7 @@ static void teach(struct agent_standby *standby, int local_rank) {
     if (place->spare == NULL || place->is_awaited) {
         return;
     }
-    if (place->spare->is_forked) { /* it waits until another one is there */
+    if (standby_spare_is_forked(place->spare)) { /* it waits until another one is there */
         place->is_owed = true;
         if (standby->parent.process != NULL && !teach_parent(standby)) {
             end_parent(standby);
@@ -1317,7 +1053,7 @@ void agent_standby_spare_exited(
         take_probe(standby);
         return;
     }
-    if (standby->parent.process != NULL && standby->parent.process->pid == pid) {
+    if (standby->parent.process != NULL && standby_spare_pid(standby->parent.process) == pid) {
         parent_exited(standby, how);
         return;
     }

@@ -17,6 +17,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "agent/standby/standby_spare.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_event.h"
 #include "core/standby/learned_list.h"
@@ -76,55 +77,6 @@ bool standby_probe_end(struct standby_probe *probe);
 
 /* Whether the process has said hello in its record. */
 bool standby_probe_has_hello(int record, pid_t pid);
-
-/* One standby worker: its process, its gate, and what it has said. */
-
-struct agent_standby_starter;
-struct standby_spare;
-
-/* What it has said so far. */
-struct standby_spare_words {
-    bool has_reached_hook;
-    pid_t pid; /* as it says, where it has */
-    bool is_ready;
-    uint32_t memory_kib; /* that it takes; set when it is ready */
-    char *reason;        /* why it cannot be used; NULL: it can */
-    bool is_unsuited;    /* it cannot be used, but one that leaves these modules out could be */
-    struct text_list left_out; /* as it has named them: any bytes */
-    bool has_gone_through;
-};
-
-struct standby_spare_order {
-    int local_rank;
-    const struct text_list *environment; /* of a worker of that rank */
-    const char *hook_directory;          /* NULL where the program is not Python */
-    int evidence_signal;                 /* when it has become a worker; 0: none */
-    double rest;                         /* after working, in times of that; 0: none */
-    bool is_alone;                       /* there is no worker yet for which to rest */
-    bool is_parent;                      /* it will never be a worker, but forks standby workers */
-    struct slice list;                   /* what it is to import */
-    const struct agent_standby_starter *starter;
-    /* It has said something. May free it. */
-    void (*spoke)(void *context, int local_rank);
-    void *context;
-};
-
-/* Starts it and adds it to the family as a spare. Lists and texts stay the caller's. */
-__attribute__((warn_unused_result)) enum failure_code standby_spare_start(struct event_loop *loop,
-    const struct standby_spare_order *order, struct standby_spare **out_spare,
-    struct failure *failure);
-/* Closes the gate: it ends, unless it has gone through. Accepts NULL. */
-void standby_spare_free(struct standby_spare *spare);
-
-pid_t standby_spare_pid(const struct standby_spare *spare);
-const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
-
-/* Tells it to go through its gate. */
-__attribute__((warn_unused_result)) enum failure_code standby_spare_send(
-    struct standby_spare *spare, const struct text_list *environment, const int streams[2],
-    int record, struct failure *failure);
-/* The same, without a call; from now on it cannot say anything. */
-void standby_spare_shut(struct standby_spare *spare);
 
 /* What the log says of standby workers. */
 

@@ -12,9 +12,9 @@
  *   spare     R       -                                           it goes through the gate
  *   agent     L       - (a file with the list)                    import this
  *   agent     T       - (a file with a list)                      import this, too, and say P again
- *   agent     F       - (a socket)                                to a warm parent: fork a spare,
- * whose end of its gate this is agent     G       u32 flags, body, descriptors                go
- * through the gate
+ *   agent     F       - (a socket)                                a warm parent: fork a spare,
+ *                                                               with this end of its gate
+ *   agent     G       u32 flags, body, descriptors                go through the gate
  *
  * The body of G is u32 length of the working directory, the directory, and the whole environment as
  * NAME=VALUE, each with a NUL byte. A large body comes in a file, which is then the first
@@ -27,6 +27,23 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
+#include "core/standby/learned_list.h"
+
+/* What a worker records for standby workers: a text that begins with the line "hello 1 PID" when
+ * the hook was reached, and then has one line for each import, as core/standby/learned_list has
+ * them. The worker appends to it at any time, and may write anything. */
+
+/* In front of the text the file has a page that the agent and the worker share, for another purpose
+ * (host/process/death_notice.h). */
+#define STANDBY_RECORD_HEAD 4096
+/* The most bytes of a record that are read. */
+#define STANDBY_RECORD_MAXIMUM LEARNED_LIST_TEXT_MAXIMUM
+
+/* Reads the first line, and sets `out_imports` to what follows it. FAILURE_INCOMPLETE when it is
+ * not there yet, FAILURE_MALFORMED when it is another line, FAILURE_UNSUPPORTED for another
+ * version. */
+__attribute__((warn_unused_result)) enum failure_code standby_record_read_hello(
+    struct slice record, int64_t *out_pid, struct slice *out_imports);
 
 #define GATE_VERSION 1
 /* The longest message of a standby worker. */

@@ -4,7 +4,7 @@
 #include "../standby_fixture.h"
 #include "agent/standby/agent_standby.h"
 #include "host/standby/memory_file.h"
-#include "wire/standby/standby_record.h"
+#include "wire/standby/gate_message.h"
 
 static bool run_probe(struct standby_fixture *fixture) {
     struct text_list environment = {0};

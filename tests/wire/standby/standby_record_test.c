@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/standby/standby_record.h"
+#include "wire/standby/gate_message.h"
 
 static enum failure_code read(const char *text, int64_t *pid, struct slice *imports) {
     return standby_record_read_hello(slice_from_string(text), pid, imports);
