@@ -11,7 +11,7 @@ import re
 import measure
 import picture
 import scale_table
-from recovery import FOUR_WORKERS, JOINING, READY, STANDBY
+from recovery import AGAIN, FOUR_WORKERS, JOINING, READY, STANDBY
 
 MARKER = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -20,6 +20,7 @@ APART = "-"  # PART-MACHINE: what was measured on another machine, which has a t
 # The rows of the README's table: what a user feels. docs/performance.md has them all.
 HEADLINES = (
     FOUR_WORKERS,
+    AGAIN,
     READY,
     JOINING,
     "no-op job, 2 workers, wall time",
@@ -71,7 +72,7 @@ def load(root):
 def short_table(results):
     mine = [result for name, result in results.items() if APART not in name]
     rows = {measured["name"]: measured for result in mine for measured in result["rows"]}
-    shown_rows = [rows[name] for name in HEADLINES if name in rows and (name == READY or measure.ratio(rows[name]) is not None)]
+    shown_rows = [rows[name] for name in HEADLINES if name in rows and (name in (AGAIN, READY) or measure.ratio(rows[name]) is not None)]
     sides = ["torchrun", "muster"]
     if any(measured["sides"].get(STANDBY) for measured in shown_rows):
         sides.append(STANDBY)

@@ -21,6 +21,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import traceback
 
@@ -40,6 +41,7 @@ def become(request, descriptors):
         os.close(descriptor)
     os.environ.clear()
     os.environ.update({**ADDED, **request["environment"]})
+    tempfile.tempdir = None  # It is looked for again in this environment.
     has_directory = os.path.isdir(request["directory"])  # the peer has another root
     os.chdir(request["directory"] if has_directory else "/")
     sys.argv = request["arguments"]
