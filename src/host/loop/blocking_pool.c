@@ -35,6 +35,11 @@ struct desk {
     struct event_wake *wake;     /* for calls that have not been dropped: there is a loop then */
     size_t user_count;
     size_t thread_count;
+    /* Where a thread stays: it waits here for the next call. */
+    pthread_cond_t came;
+    bool keeps_thread;
+    bool has_idle_thread;
+    bool is_over;
 };
 
 struct blocking_pool {
@@ -52,6 +57,7 @@ static void release_desk(struct desk *desk) {
     size_t users_left = --desk->user_count;
     pthread_mutex_unlock(&desk->mutex);
     if (users_left == 0) {
+        pthread_cond_destroy(&desk->came);
         pthread_mutex_destroy(&desk->mutex);
         free(desk);
     }
@@ -83,11 +89,28 @@ static void remove_from(struct desk *desk, const struct blocking_call *call) {
     *link = call->next;
 }
 
+static size_t count_waiting(const struct desk *desk) {
+    size_t count = 0;
+    for (const struct blocking_call *call = desk->first; call != NULL; call = call->next) {
+        count += call->phase == CALL_WAITING ? 1 : 0;
+    }
+    return count;
+}
+
+static bool may_stay(const struct desk *desk) {
+    return desk->keeps_thread && !desk->is_over && !desk->has_idle_thread;
+}
+
 /* The threads. */
 
 static struct blocking_call *take(struct desk *desk) {
     pthread_mutex_lock(&desk->mutex);
-    struct blocking_call *call = find(desk, CALL_WAITING);
+    struct blocking_call *call;
+    while ((call = find(desk, CALL_WAITING)) == NULL && may_stay(desk)) {
+        desk->has_idle_thread = true;
+        pthread_cond_wait(&desk->came, &desk->mutex);
+        desk->has_idle_thread = false;
+    }
     if (call != NULL) {
         call->phase = CALL_TAKEN;
     } else {
@@ -126,7 +149,11 @@ static void *run(void *context) {
 static enum failure_code start_thread(struct desk *desk, struct failure *failure) {
     pthread_t thread;
     pthread_mutex_lock(&desk->mutex);
-    bool is_allowed = desk->thread_count < BLOCKING_POOL_MAXIMUM_THREADS;
+    bool is_taken = desk->has_idle_thread && count_waiting(desk) == 1; /* by the one that stays */
+    bool is_allowed = !is_taken && desk->thread_count < BLOCKING_POOL_MAXIMUM_THREADS;
+    if (desk->has_idle_thread) {
+        pthread_cond_signal(&desk->came);
+    }
     desk->thread_count += is_allowed ? 1 : 0;
     desk->user_count += is_allowed ? 1 : 0;
     pthread_mutex_unlock(&desk->mutex);
@@ -179,10 +206,15 @@ enum failure_code blocking_pool_new(
     }
     pool->desk = memory_allocate(sizeof *pool->desk);
     pthread_mutex_init(&pool->desk->mutex, NULL);
+    pthread_cond_init(&pool->desk->came, NULL);
     pool->desk->wake = pool->wake;
     pool->desk->user_count = 1;
     *out_pool = pool;
     return FAILURE_NONE;
+}
+
+void blocking_pool_keep_thread(struct blocking_pool *pool) {
+    pool->desk->keeps_thread = true; /* there are no threads yet */
 }
 
 enum failure_code blocking_pool_send(struct blocking_pool *pool, const struct blocking_task *task,
@@ -225,6 +257,10 @@ void blocking_pool_free(struct blocking_pool *pool) {
         blocking_pool_drop(pool, call);
     }
     event_wake_free(pool->wake);
+    pthread_mutex_lock(&pool->desk->mutex);
+    pool->desk->is_over = true;
+    pthread_cond_broadcast(&pool->desk->came);
+    pthread_mutex_unlock(&pool->desk->mutex);
     release_desk(pool->desk);
     free(pool);
 }

@@ -35,6 +35,10 @@ struct blocking_answer {
 __attribute__((warn_unused_result)) enum failure_code blocking_pool_new(
     struct event_loop *loop, struct blocking_pool **out_pool, struct failure *failure);
 
+/* One thread stays when there is nothing to do, once there has been one. So what could be carried
+ * out once is not refused later because processes are used up. Before the first call is sent. */
+void blocking_pool_keep_thread(struct blocking_pool *pool);
+
 /* Drops all blocking calls. Accepts NULL. Must not be called from within an answer. */
 void blocking_pool_free(struct blocking_pool *pool);
 

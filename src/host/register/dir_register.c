@@ -710,6 +710,7 @@ static enum failure_code dir_open(struct event_loop *loop, const struct register
         code = blocking_pool_new(loop, &state->pool, failure);
     }
     if (code == FAILURE_NONE) {
+        blocking_pool_keep_thread(state->pool); /* a host without its register is no host */
         *out_state = state;
     } else {
         register_directory_clear(&state->directory);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -20,6 +21,7 @@ struct subject {
     struct gate *gate; /* NULL: it does not hang */
     atomic_int *freed_count;
     int number;
+    pid_t thread;
     bool is_done;
 };
 
@@ -31,6 +33,7 @@ struct fixture {
     struct text answers;
     size_t answer_count;
     size_t wanted;
+    pid_t thread; /* that has carried out the last call answered */
 };
 
 static void run_subject(void *context) {
@@ -40,6 +43,7 @@ static void run_subject(void *context) {
         atomic_fetch_add(&subject->gate->arrived_count, 1);
         assert_int_equal(read(subject->gate->ends[0], &byte, 1), 1);
     }
+    subject->thread = gettid();
     subject->is_done = true;
 }
 
@@ -54,6 +58,7 @@ static void done(void *context, void *context_of_subject) {
     const struct subject *subject = context_of_subject;
     assert_true(subject->is_done);
     text_append_format(&fixture->answers, "%d ", subject->number);
+    fixture->thread = subject->thread;
     fixture->answer_count++;
     if (fixture->answer_count == fixture->wanted) {
         event_loop_stop(fixture->loop);
@@ -117,6 +122,46 @@ TEST(each_call_is_answered_once_by_the_loop) {
     assert_int_equal(fixture.answer_count, COUNT);
     assert_int_equal(atomic_load(&fixture.freed_count), COUNT);
     tear_down(&fixture, COUNT);
+}
+
+/* Of a thread of this process; 0: it is gone. */
+static char state_of(pid_t thread) {
+    char path[64];
+    char line[256] = {0};
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd == -1) {
+        return 0;
+    }
+    bool is_there = read(fd, line, sizeof line - 1) > 0;
+    close(fd);
+    return is_there ? strrchr(line, ')')[2] : 0;
+}
+
+TEST(a_thread_stays_for_the_next_call_where_that_is_wanted) {
+    struct fixture fixture;
+    set_up(&fixture);
+    blocking_pool_keep_thread(fixture.pool);
+    send_call(&fixture, 1, NULL);
+    event_loop_run(fixture.loop);
+    pid_t first = fixture.thread;
+    for (char found = 'R'; found != 'S'; usleep(1000)) {
+        found = state_of(first);
+        assert_true(found == 'R' || found == 'S' || found == 'D');
+    }
+    send_call(&fixture, 2, NULL);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.thread, first);
+    send_call(&fixture, 3, &fixture.gate); /* and what hangs holds up no other */
+    send_call(&fixture, 4, NULL);
+    fixture.wanted--;
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.answers), "1 2 4 ");
+    open_gate(&fixture, 1);
+    tear_down(&fixture, 4);
+    while (state_of(first) != 0) {
+        usleep(1000);
+    }
 }
 
 TEST(calls_that_hang_hold_up_no_other) {
