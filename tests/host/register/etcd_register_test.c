@@ -174,7 +174,9 @@ static void send_reply(int connection, const struct reply *reply) {
     assert_true(5 + length <= sizeof body);
     body[3] = (uint8_t)(length >> 8);
     body[4] = (uint8_t)length;
-    memcpy(body + 5, reply->message.data, length);
+    if (length > 0) {
+        memcpy(body + 5, reply->message.data, length);
+    }
     send_frame(connection, FRAME_SETTINGS, 0, 0, "", 0);
     send_frame(connection, FRAME_SETTINGS, 1, 0, "", 0); /* the client's are known */
     send_frame(connection, FRAME_HEADERS, END_OF_HEADERS, 1, "\x88", 1); /* 200 */
