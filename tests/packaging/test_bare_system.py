@@ -38,7 +38,7 @@ def sources(into):
 def part_of_the_commands_tests():
     """Another one with each commit: they take minutes."""
     commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-    return f"{int(commit.strip() or '0', 16) % PARTS}/{PARTS}"
+    return f"{int(commit.strip() or '0', 16) // 16 % PARTS}/{PARTS}"  # the last digit says whose turn it is
 
 
 def named(word, said):
