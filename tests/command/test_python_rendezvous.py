@@ -84,7 +84,7 @@ class WatchedBackend(Backend):
 
 
 def handler_of(backend, lowest=2, highest=2, keys=None, timeout=SOON, run_id="job"):
-    return rendezvous.DynamicRendezvousHandler.from_backend(run_id, keys, backend, lowest, highest, timeout=timeout)
+    return rendezvous.DynamicRendezvousHandler.from_backend(run_id, keys, backend, lowest, highest, "127.0.0.1", timeout)
 
 
 def all_next(handlers):

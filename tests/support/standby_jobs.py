@@ -106,8 +106,8 @@ def ready_job(muster, scratch, *options, **keywords):
     job = Job(muster, scratch, *options, **keywords)
     first = job.attempt(0)
     job.wait_until_ready()
+    job.wait_for(lambda: len(job.spares()) == job.workers)  # what forks one may be about to end
     spares = job.spares()
-    assert len(spares) == job.workers
     return job, first, spares
 
 
