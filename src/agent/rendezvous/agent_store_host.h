@@ -53,7 +53,7 @@ struct store_limits agent_store_memory_limits(
 /* The store of a dynamic rendezvous as an agent serves it: opens its port, tells which agents are
  * gone or have stalled, and stays until the others have left. It may stand by first, and again:
  * then its port is open, nobody is served, and who asks is told who hosts. Which agent hosts and
- * when is decided elsewhere (agent_store_host, agent_term_store). */
+ * when is decided elsewhere (agent_store_host below, agent_succession). */
 
 struct agent_hosted_store;
 
