@@ -584,6 +584,7 @@ static void prepare_story(struct agent *agent) {
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .voice = &agent->voice,
         .workers = agent->workers,
         .worker_store = is_fixed ? NULL : &agent->worker_store_operations,
         .log = agent->log,

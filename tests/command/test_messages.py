@@ -235,6 +235,21 @@ def test_of_many_nodes_one_has_the_report_and_the_others_name_it(muster, level):
             assert f"] {line}\n" in told, (line, end)
 
 
+def test_of_many_nodes_one_tells_how_the_job_goes_and_the_others_say_a_line(muster, scratch):
+    commands = ["run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29451 --rdzv-id job --log-dir logs "
+                f"--rdzv-conf is_host={i} --local-addr node{2 - i} train.py" for i in (1, 0)]
+    port = str(free_port())
+    muster.script("train.py", "")
+    nodes = [muster.start(command.replace("29451", port).split(), env={"LOGLEVEL": "INFO"}) for command in commands]
+    ends = [running.finish() for running in nodes]
+    assert [end.status for end in ends] == [0, 0], ends
+    first, other = (without_passing(re.sub(r"^[IWE]\d{4} .*?\] ", "", end.err, flags=re.MULTILINE), scratch) for end in ends)
+    about_munge = "the nodes of this job do not prove themselves"  # each machine says why it has none
+    assert [line for line in other if not line.startswith(about_munge)] == transcript(commands[1]), ends
+    for line in ("Starting elastic_operator with launch configs:", "  group_world_size=2", "[default] Starting worker group"):
+        assert first.count(line) == 1, ends
+
+
 def test_of_many_nodes_one_speaks_of_what_concerns_all(muster):
     """Of where they meet, of a name that none was given, and of OMP_NUM_THREADS."""
     port = free_port()

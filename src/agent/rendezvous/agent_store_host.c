@@ -677,8 +677,8 @@ static bool try_port(struct agent_store_host *host) {
     }
     if (!host->is_taken) {
         bool is_anothers = failure.system_error == EADDRINUSE;
-        log_record(host->settings.log, is_anothers ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, LOG_ORIGIN,
-            "not hosting the job's store: %s", failure.message);
+        log_record(host->settings.log, is_anothers ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+            LOG_ORIGIN, "not hosting the job's store: %s", failure.message);
         host->is_taken = true;
     }
     return false;

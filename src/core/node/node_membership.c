@@ -713,7 +713,8 @@ static void enter_world(struct membership_step *step) {
         "round %lld of job '%s': this node is rank %d of %d nodes%s%s",
         (long long)told->world.round, membership->settings.run_id, told->world.group_rank,
         told->world.node_count, *reason != '\0' ? "; " : "", reason);
-    membership_note(step, LOG_LEVEL_INFO);
+    /* The first node says it for all. */
+    membership_note(step, told->world.group_rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG);
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = ROUND_EVENT_BEGIN,
                                   .round = told->world.round,
