@@ -527,6 +527,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     say_for_all(agent);
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
+        .environment = agent->environment,
         .preparation = &agent->preparation,
         .node = &agent->node_settings.node,
         .name_leads_to = agent->node_settings.address_leads_to,
@@ -638,7 +639,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
-    agent->announcement = agent_announcement_new(agent->loop, agent->environment, agent->log);
+    agent->announcement = agent_announcement_new(agent->loop, agent->environment,
+        &agent->node_settings.node.rendezvous.identity.process, agent->log);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 

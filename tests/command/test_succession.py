@@ -155,6 +155,16 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
     assert job.succeeds()
 
 
+def test_who_alone_is_left_of_the_agents_of_a_machine_waits_for_none_of_them(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:5", conf=["silence_timeout=600"])
+    start_nodes(job, 5)
+    for node in job.started[:4]:
+        node.signal(signal.SIGKILL)
+    job.wait_for_world("node5").end()
+    assert job.started[4].finish().status == 0, job.tell()
+    assert "the process on this machine has ended: node " in job.started[4].err(), job.tell()
+
+
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to end"])
 def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
     job = make_job_of_each_kind("1:3", conf=PATIENT)

@@ -869,6 +869,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .key = settings->key,
         .operations = settings->record_store_operations,
         .stands_by = true,
+        .environment = settings->environment,
         .gone = node_gone,
         .silent = node_silent,
         .missed = node_missed,
