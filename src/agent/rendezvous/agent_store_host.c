@@ -380,7 +380,6 @@ struct death_look {
     struct job_sighting *sightings;
     struct node_identity *nodes;
     size_t count;
-    size_t room;
 };
 
 static void carry_out_look(void *subject) {
@@ -396,13 +395,21 @@ static void free_look(void *subject) {
     free(look);
 }
 
-static void add_sighting(void *context, const struct presence_absence *absence) {
-    struct death_look *look = context;
-    const struct node_identity *node = &absence->identity;
-    if (node_process_is_known(&node->process) && look->count < look->room) {
-        look->nodes[look->count] = *node;
-        node_process_write(&node->process, look->sightings[look->count++].name);
+static struct death_look *new_look(const struct agent_hosted_store *store) {
+    const struct presence_watch *watch = &store->presences;
+    struct death_look *look = memory_allocate(sizeof *look);
+    size_t room = watch->absent_count < SIGHTINGS_MAXIMUM ? watch->absent_count : SIGHTINGS_MAXIMUM;
+    look->sightings = memory_allocate(room * sizeof *look->sightings);
+    look->nodes = memory_allocate(room * sizeof *look->nodes);
+    job_directory_places(store->settings.environment, &look->places);
+    for (size_t i = 0; i < watch->absent_count && look->count < room; i++) {
+        const struct node_identity *node = &watch->absent[i].identity;
+        if (!watch->absent[i].is_known && node_process_is_known(&node->process)) {
+            look->nodes[look->count] = *node;
+            node_process_write(&node->process, look->sightings[look->count++].name);
+        }
     }
+    return look;
 }
 
 static void have_looked(void *context, void *subject) {
@@ -436,16 +443,8 @@ static void look_for_dead(struct agent_hosted_store *store) {
         code = blocking_pool_new(store->loop, &store->pool, &failure);
     }
     if (code == FAILURE_NONE) {
-        struct death_look *look = memory_allocate(sizeof *look);
-        const struct blocking_task task = {carry_out_look, free_look, look};
+        const struct blocking_task task = {carry_out_look, free_look, new_look(store)};
         const struct blocking_answer answer = {have_looked, store};
-        look->room = store->presences.absent_count < SIGHTINGS_MAXIMUM
-                         ? store->presences.absent_count
-                         : SIGHTINGS_MAXIMUM;
-        look->sightings = memory_allocate(look->room * sizeof *look->sightings);
-        look->nodes = memory_allocate(look->room * sizeof *look->nodes);
-        job_directory_places(store->settings.environment, &look->places);
-        presence_watch_each_awaited(&store->presences, add_sighting, look);
         code = blocking_pool_send(store->pool, &task, &answer, &store->call, &failure);
     }
     if (code != FAILURE_NONE) {

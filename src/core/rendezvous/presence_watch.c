@@ -148,15 +148,6 @@ bool presence_watch_is_awaiting(const struct presence_watch *watch) {
     return i < watch->absent_count;
 }
 
-void presence_watch_each_awaited(const struct presence_watch *watch,
-    void (*awaited)(void *context, const struct presence_absence *absence), void *context) {
-    for (size_t i = 0; i < watch->absent_count; i++) {
-        if (is_awaited(watch, &watch->absent[i])) {
-            awaited(context, &watch->absent[i]);
-        }
-    }
-}
-
 bool presence_watch_give_up(struct presence_watch *watch, const struct node_identity *identity) {
     for (size_t i = 0; i < watch->absent_count; i++) {
         struct presence_absence *absence = &watch->absent[i];

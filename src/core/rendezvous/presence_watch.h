@@ -52,9 +52,6 @@ void presence_watch_look(struct presence_watch *watch, struct instant now, struc
 void presence_watch_await(
     struct presence_watch *watch, const struct rendezvous_state *record, struct instant now);
 bool presence_watch_is_awaiting(const struct presence_watch *watch);
-/* Calls `awaited` for each of them. */
-void presence_watch_each_awaited(const struct presence_watch *watch,
-    void (*awaited)(void *context, const struct presence_absence *absence), void *context);
 /* This node will never come, as is known otherwise. Returns whether it was awaited. */
 bool presence_watch_give_up(struct presence_watch *watch, const struct node_identity *identity);
 
