@@ -61,9 +61,16 @@ int agent_end_by_signal(struct agent *agent) {
     return agent_report_signal_status(agent->config, signal);
 }
 
+/* Workers of two fixed nodes have failed: the other node was first to say so. */
+static bool has_failed_second(const struct agent *agent) {
+    return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
+           agent->outcome.kind == AGENT_OUTCOME_FAILED &&
+           node_machine_knowledge(agent->node)->trouble != NULL;
+}
+
 /* The node of the worker that failed first has the report. The others name it. */
 static bool is_told_elsewhere(const struct agent *agent) {
-    return node_machine_knowledge(agent->node)->has_root_cause;
+    return node_machine_knowledge(agent->node)->has_root_cause || has_failed_second(agent);
 }
 
 static void name_root_cause(const struct agent *agent, const char *what) {
@@ -82,11 +89,12 @@ static int report_failures(struct agent *agent) {
         .workers = agent->workers,
         .log = agent->log,
         .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .is_shown = !is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG,
         .parent_error_file = parent_error_file(agent),
     };
     struct text report = {0};
     int status = agent_report_failures(&settings, workers, &report);
-    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+    if (settings.is_shown) {
         log_sink_write_text(agent->sink, text_string(&report));
     }
     text_clear(&report);
@@ -161,6 +169,11 @@ static int agent_end_report(struct agent *agent) {
         }
         if (knowledge->has_root_cause) {
             name_root_cause(agent, "a worker of another node failed first");
+        } else if (has_failed_second(agent)) {
+            log_error(agent->log,
+                "a worker of another node failed first: %s; the report is that "
+                "node's",
+                knowledge->trouble);
         }
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:

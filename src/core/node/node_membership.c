@@ -267,6 +267,7 @@ static void restart_fixed(struct membership_step *step) {
 }
 
 static void fail_fixed(struct membership_step *step) {
+    step->membership->end.has_failed = true;
     membership_tell_round(step, ROUND_EVENT_FAILURE_ASKED);
 }
 
@@ -284,6 +285,7 @@ static void flush(struct membership_step *step) {
 
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
+    step->membership->end.has_failed = true;
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -339,7 +341,8 @@ static void stop_parting(struct membership_step *step) {
  * barrier for a restart ignores both. */
 static void go_when_alone(struct membership_step *step) {
     struct membership_end *ending = &step->membership->end;
-    if (ending->is_asked && ending->has_passed && step->membership->is_host &&
+    bool have_others_to_read = ending->has_passed || ending->has_failed;
+    if (ending->is_asked && have_others_to_read && step->membership->is_host &&
         !ending->is_parting) {
         part(step);
     } else if (ending->is_asked) {
