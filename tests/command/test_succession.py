@@ -515,6 +515,21 @@ def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_u
     assert len(said) == 1, said
 
 
+def test_a_host_ends_when_a_register_that_was_full_has_taken_the_end_of_the_job(make_job_of_each_kind, small_disk):
+    job = make_job_of_each_kind("1:2", register=small_disk)
+    world = start_nodes(job, 2)
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    world.end()
+    assert job.started[1].finish().status == 0, job.tell()
+    job.started[0].wait_for_log("succession <- register_failed", count=2)
+    (small_disk / "filling").unlink()
+    assert job.started[0].finish().status == 0, job.tell()
+    entries = sorted((small_disk / "muster-job").glob("entry.*"))
+    assert json.loads(entries[-1].read_text())["kind"] == "close", job.tell()
+
+
 @pytest.mark.parametrize("place", ["a register", "node2"])
 def test_rank_0_publishes_the_address_that_was_tried_not_a_name_that_leads_elsewhere(muster, make_network, scratch, place):
     """Each node's own name leads into a network that the other one has not. Rank 0 is node1, and hosts the
