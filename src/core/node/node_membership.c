@@ -566,10 +566,14 @@ static void join(struct membership_step *step) {
 
 /* The node is counted in the barrier first, and tells that it is done afterwards. The other nodes
  * do not miss a node that is known to be done. If it were lost between both in the other order,
- * they would wait in the barrier for a node that never comes. */
+ * they would wait in the barrier for a node that never comes. Of a closed record nobody is waited
+ * for, as in the barrier itself; but nodes of torchrun's count those who come. */
 static void enter_barrier(struct membership_step *step) {
     membership_enter_barrier(step);
     membership_tell_rendezvous(step, RENDEZVOUS_EVENT_DONE_ASKED, NULL);
+    if (step->membership->is_closed && !step->membership->has_foreign_node) {
+        pass_closed_barrier(step);
+    }
 }
 
 /* Publishes the account of the failed worker before the record tells of the failure. Returns the
@@ -711,7 +715,8 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
-    membership->is_last_round = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->has_foreign_node = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->is_closed = false;
     text_append_format(&membership->note,
         "round %lld of job '%s': this node is rank %d of %d nodes%s%s",
         (long long)told->world.round, membership->settings.run_id, told->world.group_rank,
@@ -858,7 +863,7 @@ static void believe_failure(struct membership_step *step) {
 /* When the record is closed without a failure, the workers may finish, as among torchrun's nodes.
  */
 static void note_closing(struct membership_step *step) {
-    step->membership->is_last_round = true;
+    step->membership->is_closed = true;
     text_append(&step->membership->note,
         "the job's record was closed; workers here may finish, but not restart");
     membership_note(step, LOG_LEVEL_INFO);
@@ -922,7 +927,8 @@ static void membership_changing_fail_barrier(struct membership_step *step) {
 static void membership_changing_stay_in_barrier(struct membership_step *step) {
     const struct node_membership *membership = step->membership;
     membership_stay_in_barrier(step);
-    if (membership->settings.ignores_losses || membership->is_last_round) {
+    if (membership->settings.ignores_losses || membership->has_foreign_node ||
+        membership->is_closed) {
         membership_push(step, (struct membership_effect){
                                   .kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
     }
