@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from support.binary import ROOT
 from support.ports import free_port
 from support.transcripts import transcript
 
@@ -394,3 +395,27 @@ def test_two_nodes_with_one_rank_name_each_other(muster):
         (line,) = transcript(command.format(1, shown_name))
         line = line.replace("node1", "EARLY").replace("node2", late).replace("EARLY", early)
         assert line in [re.sub(r"\(pid \d+\)", "(pid 4711)", words) for words in ends[name]], ends
+
+
+def flat(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def said_in_logs():
+    """What is literal in each warning and error of the sources: (file, parts between what differs)."""
+    for path in sorted((ROOT / "src").rglob("*.c")):
+        source = re.sub(r'"\s*PRI\w+\s*"', "d", path.read_text(encoding="utf-8"))
+        source = re.sub(r'"\s*\n\s*"', "", source)
+        for line in re.findall(r'\blog_(?:warning|error)\(\s*[^,"]+,\s*"((?:[^"\\]|\\.)*)"', source):
+            yield path.name, [flat(part).strip() for part in re.split(r"%[-+0-9.*]*(?:zu|lld|ld|[dsguf])", line)]
+
+
+def test_each_warning_is_on_the_page():
+    """Its longest words are, or those of another part of it: at the end of the page there are tables for them."""
+    page = flat((ROOT / "docs/messages.md").read_text(encoding="utf-8"))
+    lines = list(said_in_logs())
+    missing = [
+        (name, parts) for name, parts in lines
+        if max(map(len, parts)) >= 12 and not any(part[:20] in page for part in parts if len(part) >= 12)
+    ]  # fmt: skip
+    assert len(lines) > 80 and missing == [], missing
