@@ -61,9 +61,16 @@ int agent_end_by_signal(struct agent *agent) {
     return agent_report_signal_status(agent->config, signal);
 }
 
+/* Workers of two fixed nodes have failed: the other node was first to say so. */
+static bool has_failed_second(const struct agent *agent) {
+    return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
+           agent->outcome.kind == AGENT_OUTCOME_FAILED &&
+           node_machine_knowledge(agent->node)->trouble != NULL;
+}
+
 /* The node of the worker that failed first has the report. The others name it. */
 static bool is_told_elsewhere(const struct agent *agent) {
-    return node_machine_knowledge(agent->node)->has_root_cause;
+    return node_machine_knowledge(agent->node)->has_root_cause || has_failed_second(agent);
 }
 
 static void name_root_cause(const struct agent *agent, const char *what) {
@@ -82,11 +89,12 @@ static int report_failures(struct agent *agent) {
         .workers = agent->workers,
         .log = agent->log,
         .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .is_shown = !is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG,
         .parent_error_file = parent_error_file(agent),
     };
     struct text report = {0};
     int status = agent_report_failures(&settings, workers, &report);
-    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+    if (settings.is_shown) {
         log_sink_write_text(agent->sink, text_string(&report));
     }
     text_clear(&report);
@@ -161,6 +169,11 @@ static int agent_end_report(struct agent *agent) {
         }
         if (knowledge->has_root_cause) {
             name_root_cause(agent, "a worker of another node failed first");
+        } else if (has_failed_second(agent)) {
+            log_error(agent->log,
+                "a worker of another node failed first: %s; the report is that "
+                "node's",
+                knowledge->trouble);
         }
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
@@ -527,6 +540,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     say_for_all(agent);
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
+        .environment = agent->environment,
         .preparation = &agent->preparation,
         .node = &agent->node_settings.node,
         .name_leads_to = agent->node_settings.address_leads_to,
@@ -584,6 +598,7 @@ static void prepare_story(struct agent *agent) {
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .voice = &agent->voice,
         .workers = agent->workers,
         .worker_store = is_fixed ? NULL : &agent->worker_store_operations,
         .log = agent->log,
@@ -637,7 +652,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
-    agent->announcement = agent_announcement_new(agent->loop, agent->environment, agent->log);
+    agent->announcement = agent_announcement_new(agent->loop, agent->environment,
+        &agent->node_settings.node.rendezvous.identity.process, agent->log);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
