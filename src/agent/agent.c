@@ -110,12 +110,17 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
+/* Why this agent cannot go on, though its workers might; or NULL. */
+static const char *own_trouble(const struct agent *agent) {
+    return agent->has_no_memory ? AGENT_MEMORY_SENTENCE : agent->refusal;
+}
+
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
-static int end_without_memory(struct agent *agent) {
+static int end_unable(struct agent *agent) {
     const struct worker_group *group = node_machine_workers(agent->node);
-    note_trouble(agent, AGENT_MEMORY_SENTENCE);
-    agent_report_launcher_failure(
-        parent_error_file(agent), agent->log, "MemoryError", AGENT_MEMORY_SENTENCE);
+    note_trouble(agent, own_trouble(agent));
+    agent_report_launcher_failure(parent_error_file(agent), agent->log,
+        agent->has_no_memory ? "MemoryError" : "RuntimeError", own_trouble(agent));
     if (worker_group_has_failure(group) &&
         !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
         (void)report_failures(agent);
@@ -153,8 +158,8 @@ static int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_SUCCEEDED:
         return EXIT_SUCCESS;
     case AGENT_OUTCOME_FAILED:
-        if (agent->has_no_memory) {
-            return end_without_memory(agent);
+        if (own_trouble(agent) != NULL) {
+            return end_unable(agent);
         }
         if (is_only_left_behind) {
             return agent_end_of_itself(agent, "RuntimeError", left_behind);
@@ -185,8 +190,8 @@ static void agent_end_record(struct agent *agent) {
     if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
         trouble = signalled;
-    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && agent->has_no_memory) {
-        trouble = AGENT_MEMORY_SENTENCE;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && own_trouble(agent) != NULL) {
+        trouble = own_trouble(agent);
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
     }
@@ -374,9 +379,16 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
 
+/* Of the timers and the program, that of whoever is behind. */
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
-    return agent_watchdog_last_progress(agent->watchdog, event_loop_wall_time(agent->loop));
+    struct wall_time now = event_loop_wall_time(agent->loop);
+    struct wall_time seen = agent_watchdog_last_progress(agent->watchdog, now);
+    if (agent->hooks.last_progress != NULL) {
+        struct wall_time said = agent->hooks.last_progress(agent->hooks.context);
+        seen = said.nanoseconds < seen.nanoseconds ? said : seen;
+    }
+    return seen;
 }
 
 static void write_metrics(void *context, struct text *out) {
@@ -543,6 +555,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .warm = warm_standby,
         .warm_context = agent,
         .said = agent->said.text != NULL ? &agent->said : NULL,
+        .kept_record = agent->program != NULL ? agent->program->kept_record : NULL,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
@@ -669,6 +682,9 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     if (code == FAILURE_NONE) {
         agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
         agent->calm = event_timer_new(agent->loop, agent_watch_signals, agent);
+        if (agent->hooks.monitor_workers != NULL) {
+            agent->monitor = event_timer_new(agent->loop, agent_monitor_workers, agent);
+        }
         code =
             agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
     }
@@ -836,6 +852,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->monitor);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
@@ -843,12 +860,25 @@ static void tear_down(struct agent *agent) {
     agent_preparation_clear(&agent->preparation);
     agent_voice_clear(&agent->voice);
     free(agent->trouble);
+    free(agent->refusal);
+}
+
+/* Its workers have ended, and nothing is reported yet. */
+static void shut_program_down(const struct agent *agent) {
+    if (agent->hooks.shutdown != NULL) {
+        bool is_signalled = agent->outcome.kind == AGENT_OUTCOME_SIGNALLED;
+        struct run_group group = agent_describe_group(agent);
+        agent->hooks.shutdown(
+            agent->hooks.context, &group, is_signalled ? agent->outcome.signal : 0);
+        run_group_clear(&group);
+    }
 }
 
 int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
         .program = program,
+        .hooks = program != NULL ? program->hooks : (struct agent_hooks){0},
         .config = config,
         .environment = environment,
         .sink = sink,
@@ -864,6 +894,7 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
         agent.has_run = true;
+        shut_program_down(&agent);
         agent_end_record(&agent);
         agent_voice_end(&agent.voice);
         status = agent_end_report(&agent);

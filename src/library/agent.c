@@ -25,6 +25,7 @@
 #include "host/loop/clock.h"
 #include "host/network/name_lookup.h"
 #include "host/process/process_apart.h"
+#include "library/agent_calls.h"
 #include "library/library_settings.h"
 #include "options/launch/launch_options.h"
 #include "wire/failure/error_file_json.h"
@@ -36,6 +37,7 @@ struct agent_order {
     struct muster_agent_settings settings; /* callbacks, contexts, descriptors */
     struct launch_config config;
     struct text_list environment; /* of the workers */
+    struct agent_calls calls;
 };
 
 static void agent_order_clear(struct agent_order *order);
@@ -315,32 +317,36 @@ static enum muster_error build(struct agent_order *order, struct muster_failure 
     return error;
 }
 
-/* Checks and copies `settings`. */
+/* Checks and copies `settings`. Nothing is left to be cleared after an error. */
 static enum muster_error agent_order_read(const struct muster_agent_settings *settings,
-    struct agent_order *out_order, struct muster_failure *failure) {
-    struct agent_order order = {0};
+    struct agent_order *order, struct muster_failure *failure) {
+    *order = (struct agent_order){0};
     enum muster_error error = library_settings_read(
-        settings, OLDEST_SETTINGS, &order.settings, sizeof order.settings, failure);
+        settings, OLDEST_SETTINGS, &order->settings, sizeof order->settings, failure);
     if (error == MUSTER_OK) {
-        error = check_entrypoint(&order.settings, failure);
+        error = check_entrypoint(&order->settings, failure);
     }
     if (error == MUSTER_OK) {
-        error = check_numbers(&order.settings, failure);
+        error = check_numbers(&order->settings, failure);
     }
     if (error == MUSTER_OK) {
-        error = build(&order, failure);
+        error = agent_calls_read(&order->settings, &order->calls, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = build(order, failure);
     }
     if (error != MUSTER_OK) {
-        agent_order_clear(&order);
+        agent_order_clear(order);
         return error;
     }
-    *out_order = order;
+    agent_calls_apply(&order->calls, &order->config);
     return MUSTER_OK;
 }
 
 static void agent_order_clear(struct agent_order *order) {
     launch_config_clear(&order->config);
     text_list_clear(&order->environment);
+    agent_calls_clear(&order->calls);
     *order = (struct agent_order){0};
 }
 
@@ -349,6 +355,8 @@ static void agent_order_clear(struct agent_order *order) {
 /* Begin with the first; the rest is zero. */
 struct agent_reading {
     const struct muster_agent_settings *settings; /* borrowed: the callbacks */
+    bool has_group;                               /* the agent has told of one */
+    struct run_group group;
     struct run_result run;
     bool is_complete;                /* the result has been said */
     struct muster_run_result result; /* valid after agent_reading_end; its texts are those of run */
@@ -492,6 +500,15 @@ static void take_metric(const struct agent_reading *reading, struct slice line) 
     free(metric.name);
 }
 
+static void take_group(struct agent_reading *reading, struct slice line) {
+    struct run_group group;
+    if (agent_line_read_group(line, &group) == FAILURE_NONE) {
+        run_group_clear(&reading->group);
+        reading->group = group;
+        reading->has_group = true;
+    }
+}
+
 /* One line, without its newline. May call back. What makes no sense is passed over. */
 static void agent_reading_take(struct agent_reading *reading, struct slice line) {
     if (line.length == 0) {
@@ -502,6 +519,8 @@ static void agent_reading_take(struct agent_reading *reading, struct slice line)
         take_event(reading, document);
     } else if (line.data[0] == AGENT_LINE_METRIC) {
         take_metric(reading, document);
+    } else if (line.data[0] == AGENT_LINE_GROUP) {
+        take_group(reading, document);
     } else {
         (void)!agent_line_read_result(
             (char)line.data[0], document, &reading->run, &reading->is_complete);
@@ -580,6 +599,7 @@ static void agent_reading_end(struct agent_reading *reading) {
 }
 
 static void agent_reading_clear(struct agent_reading *reading) {
+    run_group_clear(&reading->group);
     run_result_clear(&reading->run);
     free(reading->workers);
     free(reading->failures);
@@ -602,7 +622,10 @@ struct muster_agent {
     pid_t owner;
     struct process_apart process;
     struct agent_reading reading;
-    struct text line; /* the beginning of one that has not come whole */
+    struct run_group group;           /* as the program has asked for it last … */
+    struct muster_worker_group asked; /* … in its words … */
+    struct muster_worker *workers;    /* … with these */
+    struct text line;                 /* the beginning of one that has not come whole */
     bool is_line_too_long;
     bool has_ended;
     bool is_busy;
@@ -647,6 +670,7 @@ static enum failure_code run_order(struct agent_order *order,
     bool *out_has_no_memory, struct failure *failure) {
     struct process_function function = {run_function, &order->settings, {0}};
     struct agent_program program = {.audience = *audience, .out_has_no_memory = out_has_no_memory};
+    agent_calls_give(&order->calls, &program);
     if (order->settings.function != NULL) {
         enum failure_code code =
             process_function_keep(&function, descriptors[0], descriptors[1], failure);
@@ -727,8 +751,8 @@ enum muster_error muster_agent_start(const struct muster_agent_settings *setting
     error = check_descriptors(&order.settings, out_failure);
     struct muster_agent *agent = memory_allocate(sizeof *agent);
     struct errand_apart errand = {.order = &order};
-    const struct process_apart_settings apart = {
-        order.settings.stdout_fd, order.settings.stderr_fd, run_apart, &errand};
+    const struct process_apart_settings apart = {order.settings.stdout_fd, order.settings.stderr_fd,
+        run_apart, &errand, agent_calls_descriptor(&order.calls)};
     clock_zone_learn(&errand.zone);
     if (error == MUSTER_OK &&
         process_apart_start(&apart, &agent->process, &failure) != FAILURE_NONE) {
@@ -779,6 +803,8 @@ static void destroy(struct muster_agent *agent) {
         close(agent->process.pidfd);
     }
     agent_reading_clear(&agent->reading);
+    run_group_clear(&agent->group);
+    free(agent->workers);
     text_clear(&agent->line);
     free(agent);
 }
@@ -842,6 +868,26 @@ enum muster_error muster_agent_kill(struct muster_agent *agent, struct muster_fa
         return library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
     }
     return error;
+}
+
+enum muster_error muster_agent_worker_group(struct muster_agent *agent,
+    const struct muster_worker_group **out_group, struct muster_failure *failure) {
+    enum muster_error error = check_agent(agent, failure);
+    if (error == MUSTER_OK && out_group == NULL) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the group");
+    }
+    if (error == MUSTER_OK && !agent->reading.has_group) {
+        error = library_fail(failure, MUSTER_ERROR_STATE, "the agent has no workers yet");
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    run_group_clear(&agent->group);
+    free(agent->workers);
+    run_group_copy(&agent->reading.group, &agent->group);
+    agent->workers = agent_calls_word_group(&agent->group, &agent->asked);
+    *out_group = &agent->asked;
+    return MUSTER_OK;
 }
 
 enum muster_error muster_agent_result(const struct muster_agent *agent,
