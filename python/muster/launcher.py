@@ -132,23 +132,131 @@ class elastic_launch:  # noqa: N801
 
 def launch_agent(config: LaunchConfig, entrypoint: Union[Callable, str, None], args: List[Any]) -> Dict[int, Any]:
     """The same, with the arguments as a list."""
-    name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
-    directory = None
-    try:
+    with Job(config, entrypoint, args, handler=_handler_of(config)) as job:
+        return job.run()
+
+
+def _handler_of(config):
+    """Of a backend that the program has registered (muster.rendezvous.rendezvous_handler_registry)."""
+    from muster.rendezvous_api import RendezvousParameters, rendezvous_handler_registry
+
+    if config.rdzv_backend in ("", "c10d", "static") or config.rdzv_backend not in rendezvous_handler_registry._registry:
+        return None
+    return rendezvous_handler_registry.create_handler(RendezvousParameters(
+        config.rdzv_backend, config.rdzv_endpoint, config.run_id or str(uuid.uuid4().int), config.min_nodes, config.max_nodes,
+        config.local_addr, **config.rdzv_configs))
+
+
+class Job:
+    """What an agent runs, and what its workers return, until the end of `with`. `handler` takes the place of what the
+    configuration says of the rendezvous. `args` and `envs` may be {local rank: …}. `fields` are further members of the agent's
+    settings."""
+
+    def __init__(self, config, entrypoint, args=(), envs=None, handler=None, **fields):
+        self._config, self._entrypoint, self._args, self._directory, self.agent = config, entrypoint, args, None, None
+        self._fields = {**({} if handler is None else _fields_of_handler(handler)), **fields}
+        if envs:
+            texts = ([f"{name}={value}" for name, value in envs.get(rank, {}).items()] for rank in range(config.nproc_per_node))
+            self._fields["rank_env"] = _lists(texts)
+        self.name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
+
+    def __enter__(self):
+        try:
+            self.agent = self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.agent is not None:
+            self.agent.free()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start(self):
+        config, entrypoint, args = self._config, self._entrypoint, self._args
         if isinstance(entrypoint, str):
-            return _Agent(config, [entrypoint, *map(str, args)]).run(name, lambda rank: None)
+            if isinstance(args, dict):
+                self._fields["rank_args"] = _lists(map(str, args.get(rank, ())) for rank in range(config.nproc_per_node))
+                args = ()
+            return _Agent(config, [entrypoint, *map(str, args)], fields=self._fields)
         if not callable(entrypoint):
             raise TypeError(f"the entrypoint is a function or the name of a program, not {entrypoint!r}")
-        directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
+        self._directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
         if config.start_method == "fork":
-            agent = _Agent(config, None, _Forked(directory, entrypoint, args).function)
-        else:
-            _write_job(directory / JOB, entrypoint, args)
-            agent = _Agent(config, [sys.executable, "-c", BOOT, str(pathlib.Path(__file__).resolve().parent.parent), str(directory)])
-        return agent.run(name, lambda rank: _read_value(directory, rank))
-    finally:
-        if directory is not None:
-            shutil.rmtree(directory, ignore_errors=True)
+            return _Agent(config, None, _Forked(self._directory, entrypoint, args).function, self._fields)
+        _write_job(self._directory / JOB, entrypoint, args)
+        words = [sys.executable, "-c", BOOT, str(pathlib.Path(__file__).resolve().parent.parent), str(self._directory)]
+        return _Agent(config, words, fields=self._fields)
+
+    def value_of(self, rank):
+        """What the worker of that global rank has returned."""
+        return None if self._directory is None else _read_value(self._directory, rank)
+
+    def run(self):
+        """What all have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
+        return self.values_of(self.agent.wait())
+
+    def values_of(self, result):
+        if result.state == STATES.index("SUCCEEDED"):
+            return {worker.global_rank: self.value_of(worker.global_rank) for worker in result.workers[:result.worker_count]}
+        root = result.root_cause.contents.copied() if result.root_cause else None
+        reason = _decoded(result.message) or (f"signal {result.signal} has ended the agent" if result.signal else None)
+        raise ChildFailedError(self.name, failures_of(result), root, reason)
+
+
+def failures_of(result):
+    return dict(each.copied() for each in result.failures[:result.failure_count])
+
+
+def _lists(lists):
+    """Lists of texts, each up to a NULL."""
+    made = []
+    for texts in lists:
+        words = [os.fsencode(text) for text in texts]
+        made.append((ctypes.c_char_p * (len(words) + 1))(*words, None))
+    outer = (ctypes.c_void_p * len(made))(*[ctypes.addressof(each) for each in made])
+    outer._lists = made  # which it points to
+    return outer
+
+
+def place_of(store):
+    """Where nodes reach a store, Muster's or PyTorch's, as muster/agent.h has it."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    if hasattr(store, "path"):
+        return os.path.abspath(store.path)
+    if not hasattr(store, "port"):
+        raise TypeError(f"an agent needs a store that other processes reach, a TCPStore or a FileStore, and not {store!r}")
+    return f"[{store.host}]:{store.port}" if ":" in store.host else f"{store.host}:{store.port}"
+
+
+def _fields_of_handler(handler):
+    """What the agent's settings say of a rendezvous of the program's."""
+    from muster.c10d_rendezvous_backend import C10dRendezvousBackend
+    from muster.dynamic_rendezvous import DynamicRendezvousHandler
+    from muster.rendezvous_registry import StaticTCPRendezvous
+
+    none = {"min_nodes": 1, "max_nodes": 1, "rdzv_backend": None, "rdzv_endpoint": None, "run_id": None, "rdzv_configs": None}
+    if isinstance(handler, StaticTCPRendezvous):
+        place = f"{handler.master_addr}:{handler.master_port}"
+        return {**none, "min_nodes": handler.world_size, "max_nodes": handler.world_size, "rdzv_backend": b"static",
+                "rdzv_endpoint": place.encode(), "run_id": _encoded(handler.run_id),
+                "rdzv_configs": f"rank={handler.rank},timeout={int(handler.timeout.total_seconds())}".encode()}  # fmt: skip
+    if not isinstance(handler, DynamicRendezvousHandler):
+        raise TypeError("an agent takes a DynamicRendezvousHandler or a StaticTCPRendezvous of muster.rendezvous, and not "
+                        f"{handler!r}; what it does otherwise is a RendezvousBackend's")
+    settings, place = handler.settings, _encoded(place_of(handler._store)) if handler._store is not None else None
+    if not isinstance(handler._backend, C10dRendezvousBackend):
+        return {**none, "rendezvous": handler._node._handle.value, "rdzv_store": place}
+    seconds = {"join_timeout": settings.timeout.join, "last_call_timeout": settings.timeout.last_call,
+               "close_timeout": settings.timeout.close, "keep_alive_interval": settings.keep_alive_interval}  # fmt: skip
+    texts = [f"{name}={max(1, round(time.total_seconds()))}" for name, time in seconds.items()]
+    texts += [f"keep_alive_max_attempt={settings.keep_alive_max_attempt}"]
+    texts += ["store_type=file"] if place.startswith(b"/") else []
+    return {**none, "min_nodes": settings.min_nodes, "max_nodes": settings.max_nodes, "rdzv_backend": b"c10d",
+            "rdzv_endpoint": place, "run_id": _encoded(settings.run_id), "rdzv_configs": ",".join(texts).encode()}
 
 
 # The function's way to the workers, and its values' way back.
@@ -170,9 +278,13 @@ def _work(directory):
         with open(pathlib.Path(directory, JOB), "rb") as job:
             spawn.prepare(pickle.load(job))
             function, arguments = pickle.load(job)
-        return function(*arguments)
+        return function(*_own_arguments(arguments))
 
     _keep_value(directory, read_and_call)
+
+
+def _own_arguments(arguments):
+    return arguments[int(os.environ["LOCAL_RANK"])] if isinstance(arguments, dict) else arguments
 
 
 def _keep_value(directory, function):
@@ -201,9 +313,9 @@ class _Forked:
     def _take(self, _context, _out_value):
         status = 1
         try:
-            ctypes.pythonapi.PyOS_AfterFork_Child()  # as os.fork does
+            muster_library.enter_copy()
             _reload_environment()
-            _keep_value(self._directory, lambda: self._function(*self._arguments))
+            _keep_value(self._directory, lambda: self._function(*_own_arguments(self._arguments)))
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
@@ -292,7 +404,29 @@ class _Settings(ctypes.Structure):
         ("max_nodes", ctypes.c_int), ("rdzv_backend", _TEXT), ("rdzv_endpoint", _TEXT), ("run_id", _TEXT), ("rdzv_configs", _TEXT),
         ("log_dir", _TEXT), ("redirects", _TEXT), ("tee", _TEXT), ("options", _TEXTS), ("event", ctypes.c_void_p),
         ("metric", ctypes.c_void_p), ("ended", ctypes.c_void_p), ("context", ctypes.c_void_p), ("stdout_fd", ctypes.c_int),
-        ("stderr_fd", ctypes.c_int),
+        ("stderr_fd", ctypes.c_int), ("master_addr", _TEXT), ("master_port", ctypes.c_int), ("rank_env", ctypes.c_void_p),
+        ("rank_args", ctypes.c_void_p), ("rendezvous", ctypes.c_void_p), ("rdzv_store", _TEXT), ("start_workers", ctypes.c_void_p),
+        ("restart_workers", ctypes.c_void_p), ("stop_workers", ctypes.c_void_p), ("monitor_workers", ctypes.c_void_p),
+        ("shutdown", ctypes.c_void_p), ("alive_callback", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+class Worker(ctypes.Structure):
+    """struct muster_worker."""
+
+    _fields_ = [
+        ("local_rank", ctypes.c_int), ("global_rank", ctypes.c_int), ("role_rank", ctypes.c_int), ("world_size", ctypes.c_int),
+        ("role_world_size", ctypes.c_int), ("pid", ctypes.c_long),
+    ]  # fmt: skip
+
+
+class WorkerGroup(ctypes.Structure):
+    """struct muster_worker_group."""
+
+    _fields_ = [
+        ("state", ctypes.c_int), ("group_rank", ctypes.c_int), ("group_world_size", ctypes.c_int), ("restarts", ctypes.c_int),
+        ("run_id", _TEXT), ("role", _TEXT), ("master_addr", _TEXT), ("master_port", ctypes.c_int),
+        ("workers", ctypes.POINTER(Worker)), ("worker_count", ctypes.c_size_t),
     ]  # fmt: skip
 
 
@@ -306,6 +440,9 @@ def _library():
         "muster_agent_fd": (ctypes.c_int, [handle]),
         "muster_agent_process": (ctypes.c_int, [handle, failure]),
         "muster_agent_result": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(_Result)), failure]),
+        "muster_agent_stop": (ctypes.c_int, [handle, ctypes.c_int, failure]),
+        "muster_agent_kill": (ctypes.c_int, [handle, failure]),
+        "muster_agent_worker_group": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(WorkerGroup)), failure]),
         "muster_agent_free": (None, [handle]),
     })  # fmt: skip
 
@@ -313,36 +450,27 @@ def _library():
 class _Agent:
     """One job's, from its start to its end."""
 
-    def __init__(self, config, words, function=None):
+    def __init__(self, config, words, function=None, fields=None):
         self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
-        self._function = function  # workers call it when they start, again after a failure
+        self._function, self._fields = function, fields or {}  # workers and the agent call them as long as they live
         settings = _settings_of(config, words or [])
-        start = self._library.muster_agent_start
+        for name, value in self._fields.items():
+            setattr(settings, name, ctypes.cast(value, ctypes.c_void_p) if isinstance(value, (ctypes.Array, ctypes._CFuncPtr)) else value)
         if function is not None:
             settings.function = ctypes.cast(function, ctypes.c_void_p)
-            # The thread keeps the interpreter's lock, so that its copies have it.
-            start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
+        # The thread keeps the interpreter's lock, so that its copies have it.
+        start = self._library.muster_agent_start
+        start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
         sys.stdout.flush()
         self._check(start(settings, self._handle, self._failure))
 
-    def run(self, name, value_of):
-        """What the workers have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
-        try:
-            result = self._wait()
-            if result.state == STATES.index("SUCCEEDED"):
-                return {worker.global_rank: value_of(worker.global_rank) for worker in result.workers[:result.worker_count]}
-            failures = dict(each.copied() for each in result.failures[:result.failure_count])
-            root = result.root_cause.contents.copied() if result.root_cause else None
-            reason = _decoded(result.message) or (f"signal {result.signal} has ended the agent" if result.signal else None)
-            raise ChildFailedError(name, failures, root, reason)
-        finally:
-            self._library.muster_agent_free(self._handle)
-
-    def _wait(self):
+    def wait(self, timeout=None):
+        """The result, which is good until free(); None when the time is up."""
         poll, result = select.poll(), ctypes.POINTER(_Result)()
         poll.register(self._library.muster_agent_fd(self._handle), select.POLLIN)
+        end = None if timeout is None else time.monotonic() + timeout
         while True:
-            poll.poll()
+            ready = poll.poll(None if end is None else max(0, (end - time.monotonic()) * 1000))
             with raising():
                 self._check(self._library.muster_agent_process(self._handle, self._failure))
             code = self._library.muster_agent_result(self._handle, result, self._failure)
@@ -350,6 +478,27 @@ class _Agent:
                 return result.contents
             if code != muster_library.STATE:
                 self._check(code)
+            if not ready and end is not None:
+                return None
+
+    def worker_group(self):
+        """A WorkerGroup, which is good until the next call; None before the first rendezvous."""
+        group = ctypes.POINTER(WorkerGroup)()
+        code = self._library.muster_agent_worker_group(self._handle, group, self._failure)
+        if code == muster_library.STATE:
+            return None
+        self._check(code)
+        return group.contents
+
+    def stop(self, number=0):
+        return self._library.muster_agent_stop(self._handle, number, None) == muster_library.OK
+
+    def kill(self):
+        return self._library.muster_agent_kill(self._handle, None) == muster_library.OK
+
+    def free(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        self._library.muster_agent_free(handle)
 
     def _check(self, code):
         if code != muster_library.OK:
