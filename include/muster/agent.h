@@ -271,9 +271,9 @@ struct muster_agent_settings {
         void *context, const struct muster_worker_group *group, struct muster_failure *failure);
     /* Once, when the workers have ended and the agent is about to; `signal` has ended it, or 0. */
     void (*shutdown)(void *context, const struct muster_worker_group *group, int signal);
-    /* HealthCheckServer's: when the program made progress last. /health of --health-check-port is
-     * judged by that, too. */
-    double (*alive_callback)(void *context);
+    /* HealthCheckServer's: when the program made progress last, in seconds since 1970. Where
+     * $TORCHELASTIC_HEALTH_CHECK_PORT is in `env`, /health is judged by that, too. */
+    int64_t (*alive_callback)(void *context);
 };
 #define MUSTER_AGENT_SETTINGS                                                                      \
     {                                                                                              \

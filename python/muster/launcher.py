@@ -23,6 +23,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import uuid
@@ -219,6 +220,12 @@ def _lists(lists):
     outer = (ctypes.c_void_p * len(made))(*[ctypes.addressof(each) for each in made])
     outer._lists = made  # which it points to
     return outer
+
+
+def texts_of(texts):
+    """What a member like `env` takes."""
+    words = [os.fsencode(text) for text in texts]
+    return ctypes.cast((ctypes.c_char_p * (len(words) + 1))(*words, None), _TEXTS)
 
 
 def place_of(store):
@@ -452,6 +459,7 @@ class _Agent:
 
     def __init__(self, config, words, function=None, fields=None):
         self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
+        self._lock = threading.Lock()
         self._function, self._fields = function, fields or {}  # workers and the agent call them as long as they live
         settings = _settings_of(config, words or [])
         for name, value in self._fields.items():
@@ -464,41 +472,43 @@ class _Agent:
         sys.stdout.flush()
         self._check(start(settings, self._handle, self._failure))
 
-    def wait(self, timeout=None):
-        """The result, which is good until free(); None when the time is up."""
+    def wait(self, timeout=None, is_enough=lambda: False):
+        """The result, which is good until free(); None when the time is up, or it is enough."""
         poll, result = select.poll(), ctypes.POINTER(_Result)()
         poll.register(self._library.muster_agent_fd(self._handle), select.POLLIN)
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             ready = poll.poll(None if end is None else max(0, (end - time.monotonic()) * 1000))
-            with raising():
+            with self._lock, raising():
                 self._check(self._library.muster_agent_process(self._handle, self._failure))
-            code = self._library.muster_agent_result(self._handle, result, self._failure)
+                code = self._library.muster_agent_result(self._handle, result, self._failure)
             if code == muster_library.OK:
                 return result.contents
             if code != muster_library.STATE:
                 self._check(code)
-            if not ready and end is not None:
+            if is_enough() or (not ready and end is not None):
                 return None
 
-    def worker_group(self):
-        """A WorkerGroup, which is good until the next call; None before the first rendezvous."""
+    def worker_group(self, make):
+        """What `make` makes of its WorkerGroup; None before the first rendezvous. Any thread may ask."""
         group = ctypes.POINTER(WorkerGroup)()
-        code = self._library.muster_agent_worker_group(self._handle, group, self._failure)
-        if code == muster_library.STATE:
-            return None
-        self._check(code)
-        return group.contents
+        with self._lock:
+            code = self._library.muster_agent_worker_group(self._handle, group, None)
+            return make(group.contents) if code == muster_library.OK else None
 
     def stop(self, number=0):
-        return self._library.muster_agent_stop(self._handle, number, None) == muster_library.OK
+        """It may have ended."""
+        with self._lock:
+            self._library.muster_agent_stop(self._handle, number, None)
 
     def kill(self):
-        return self._library.muster_agent_kill(self._handle, None) == muster_library.OK
+        with self._lock:
+            self._library.muster_agent_kill(self._handle, None)
 
     def free(self):
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        self._library.muster_agent_free(handle)
+        with self._lock:
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            self._library.muster_agent_free(handle)
 
     def _check(self, code):
         if code != muster_library.OK:

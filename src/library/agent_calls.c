@@ -284,12 +284,14 @@ static void shut_down(void *context, const struct run_group *group, int signal) 
     tell(calls, calls->settings->shutdown, group, signal);
 }
 
-/* What is no time is the beginning of time. */
+#define SECONDS_MAXIMUM (INT64_MAX / NANOSECONDS_PER_SECOND)
+
+/* What is no time is the beginning or the end of time. */
 static struct wall_time last_progress(void *context) {
     const struct agent_calls *calls = context;
-    double seconds = calls->settings->alive_callback(calls->settings->context);
-    return seconds > 0 ? (struct wall_time){duration_from_seconds(seconds).nanoseconds}
-                       : (struct wall_time){0};
+    int64_t seconds = calls->settings->alive_callback(calls->settings->context);
+    seconds = seconds < 0 ? 0 : seconds > SECONDS_MAXIMUM ? SECONDS_MAXIMUM : seconds;
+    return (struct wall_time){seconds * NANOSECONDS_PER_SECOND};
 }
 
 void agent_calls_give(struct agent_calls *calls, struct agent_program *program) {
