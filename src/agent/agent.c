@@ -682,9 +682,6 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     if (code == FAILURE_NONE) {
         agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
         agent->calm = event_timer_new(agent->loop, agent_watch_signals, agent);
-        if (agent->hooks.monitor_workers != NULL) {
-            agent->monitor = event_timer_new(agent->loop, agent_monitor_workers, agent);
-        }
         code =
             agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
     }
@@ -863,17 +860,6 @@ static void tear_down(struct agent *agent) {
     free(agent->refusal);
 }
 
-/* Its workers have ended, and nothing is reported yet. */
-static void shut_program_down(const struct agent *agent) {
-    if (agent->hooks.shutdown != NULL) {
-        bool is_signalled = agent->outcome.kind == AGENT_OUTCOME_SIGNALLED;
-        struct run_group group = agent_describe_group(agent);
-        agent->hooks.shutdown(
-            agent->hooks.context, &group, is_signalled ? agent->outcome.signal : 0);
-        run_group_clear(&group);
-    }
-}
-
 int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
@@ -894,7 +880,6 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
         agent.has_run = true;
-        shut_program_down(&agent);
         agent_end_record(&agent);
         agent_voice_end(&agent.voice);
         status = agent_end_report(&agent);

@@ -127,7 +127,8 @@ static enum run_group_state group_state(const struct agent_machine *machine) {
                : RUN_GROUP_STATE_STOPPED;
 }
 
-struct run_group agent_describe_group(const struct agent *agent) {
+/* The caller clears it. */
+static struct run_group describe_group(const struct agent *agent) {
     const struct agent_machine *machine = node_machine_agent(agent->node);
     const struct node_placement *placement = &node_machine_knowledge(agent->node)->placement;
     struct run_group group = {
@@ -158,7 +159,7 @@ static void tell_group(struct agent *agent, enum agent_phase before) {
     enum agent_phase now = node_machine_agent(agent->node)->phase;
     if (agent->audience != NULL && now != before && now >= AGENT_STARTING &&
         (before >= AGENT_STARTING || now == AGENT_STARTING)) {
-        struct run_group group = agent_describe_group(agent);
+        struct run_group group = describe_group(agent);
         agent_audience_group(agent->audience, &group);
         run_group_clear(&group);
     }
@@ -171,7 +172,7 @@ static void ask_program(struct agent *agent, const char *moment,
     if (hook == NULL || agent->refusal != NULL) {
         return;
     }
-    struct run_group group = agent_describe_group(agent);
+    struct run_group group = describe_group(agent);
     if (!hook(agent->hooks.context, &group, &reason)) {
         agent->refusal = text_format("%s: %s", moment, text_string(&reason));
         log_error(agent->log, "%s; this node leaves the job", agent->refusal);
@@ -194,7 +195,7 @@ static void tell_program_of_stop(struct agent *agent, int signal) {
         return;
     }
     agent->has_told_stop = true;
-    struct run_group group = agent_describe_group(agent);
+    struct run_group group = describe_group(agent);
     agent->hooks.stop_workers(agent->hooks.context, &group, signal);
     run_group_clear(&group);
 }
@@ -217,13 +218,13 @@ static void end_worker(struct agent *agent, int local_rank, const char *reason) 
     free(by_whom);
 }
 
-void agent_monitor_workers(void *context) {
+static void monitor_workers(void *context) {
     struct agent *agent = context;
     struct text reason = {0};
     if (node_machine_agent(agent->node)->phase != AGENT_RUNNING) {
         return;
     }
-    struct run_group group = agent_describe_group(agent);
+    struct run_group group = describe_group(agent);
     int local_rank = agent->hooks.monitor_workers(agent->hooks.context, &group, &reason);
     if (local_rank >= 0 && (size_t)local_rank < group.worker_count) {
         end_worker(agent, local_rank, text_string(&reason));
@@ -231,6 +232,25 @@ void agent_monitor_workers(void *context) {
     monitor_later(agent);
     run_group_clear(&group);
     text_clear(&reason);
+}
+
+static void begin_monitoring(struct agent *agent) {
+    if (agent->hooks.monitor_workers != NULL) {
+        agent->monitor = agent->monitor != NULL
+                             ? agent->monitor
+                             : event_timer_new(agent->loop, monitor_workers, agent);
+        monitor_later(agent);
+    }
+}
+
+/* Nothing is reported yet. */
+static void shut_program_down(const struct agent *agent, const struct agent_outcome *outcome) {
+    if (agent->hooks.shutdown != NULL) {
+        struct run_group group = describe_group(agent);
+        agent->hooks.shutdown(agent->hooks.context, &group,
+            outcome->kind == AGENT_OUTCOME_SIGNALLED ? outcome->signal : 0);
+        run_group_clear(&group);
+    }
 }
 
 /* What is done with each effect. */
@@ -335,6 +355,7 @@ static void answer_when_read(struct agent *agent, enum membership_event_kind kin
 /* The report needs what all failed workers wrote. */
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
+    shut_program_down(agent, outcome);
     agent->outcome = *outcome;
     answer_when_read(
         agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
@@ -676,9 +697,7 @@ static void workers_started(void *context) {
     event_timer_set(agent->calm,
         instant_after(event_loop_now(agent->loop), duration_from_milliseconds(CALM_MILLISECONDS)));
     take_kind(agent, AGENT_EVENT_WORKERS_STARTED);
-    if (agent->monitor != NULL) {
-        monitor_later(agent);
-    }
+    begin_monitoring(agent);
 }
 
 static void worker_start_failed(void *context, int local_rank, const char *message) {

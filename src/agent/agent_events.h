@@ -167,11 +167,6 @@ struct duration agent_standstill(void *context);
 void agent_stood_still(void *context, struct duration how_long);
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
 
-/* The worker group as it is; the caller clears it. */
-struct run_group agent_describe_group(const struct agent *agent);
-/* `context` is the agent: the program looks at its workers. */
-void agent_monitor_workers(void *context);
-
 /* What the shells report of this node's workers: the log says it, and the node's machine gets it as
  * events. Decides nothing. */
 
