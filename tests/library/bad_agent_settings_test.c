@@ -309,11 +309,10 @@ TEST(rendezvous_of_ones_own) {
         WITH(rendezvous, NULL) == MUSTER_OK);
     REFUSED(muster_agent_settings, rendezvous, OTHER, MUSTER_ERROR_UNSUPPORTED,
         OWN(placed, rendezvous, placed));
-    REFUSED(muster_agent_settings, rendezvous, BOTH, MUSTER_ERROR_INVALID,
+    REFUSED(muster_agent_settings, rdzv_backend, BOTH, MUSTER_ERROR_INVALID,
         OWN(pair, rdzv_backend, "c10d"));
-    REFUSED(
-        muster_agent_settings, rendezvous, BOTH, MUSTER_ERROR_INVALID, OWN(pair, run_id, "other"));
-    REFUSED(muster_agent_settings, rendezvous, BOTH, MUSTER_ERROR_INVALID, OWN(pair, max_nodes, 2));
+    REFUSED(muster_agent_settings, run_id, BOTH, MUSTER_ERROR_INVALID, OWN(pair, run_id, "other"));
+    REFUSED(muster_agent_settings, max_nodes, BOTH, MUSTER_ERROR_INVALID, OWN(pair, max_nodes, 2));
     REFUSED(muster_agent_settings, rdzv_store, IS_NULL, MUSTER_ERROR_INVALID,
         OWN(pair, rdzv_store, NULL));
     REFUSED(
