@@ -23,7 +23,6 @@ import ctypes
 import dataclasses
 import enum
 import logging
-import os
 import signal
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -216,9 +215,8 @@ class LocalElasticAgent(SimpleElasticAgent):
             fields["master_port"] = self._spec.master_port
         if self._health is not None:
             fields["alive_callback"] = _ALIVE(lambda _context: _answer(lambda: int(self._health.alive_callback()), 0))
-            fields["env"] = launcher.texts_of(f"{name}={value}" for name, value in {
-                **os.environ, "TORCHELASTIC_HEALTH_CHECK_PORT": self._health.port,
-                "MUSTER_HEALTH_CHECK_TIMEOUT": self._health.timeout}.items())
+            fields["variables"] = {"TORCHELASTIC_HEALTH_CHECK_PORT": self._health.port,
+                                   "MUSTER_HEALTH_CHECK_TIMEOUT": self._health.timeout}  # fmt: skip
         return fields
 
     def _is_overridden(self, method):

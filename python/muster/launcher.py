@@ -34,7 +34,10 @@ from muster import library as muster_library
 from muster.library import Failure, error_of, raising
 
 STATES = ("UNKNOWN", "STOPPED", "SUCCEEDED", "FAILED")  # enum muster_worker_state
-BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from muster.launcher import _work; _work(*sys.argv[2:])"
+# Where a worker finds this package, and the directory of its job. They are no arguments: these are the same on all nodes.
+PLACES = ("MUSTER_LAUNCH_PACKAGE", "MUSTER_LAUNCH_DIRECTORY")
+BOOT = (f"import os, sys; package, directory = map(os.environ.pop, {PLACES!r}); sys.path.insert(0, package); "
+        "from muster.launcher import _work; _work(directory)")
 JOB = "job"
 
 _TEXT, _TEXTS = ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)
@@ -150,12 +153,13 @@ def _handler_of(config):
 
 class Job:
     """What an agent runs, and what its workers return, until the end of `with`. `handler` takes the place of what the
-    configuration says of the rendezvous. `args` and `envs` may be {local rank: …}. `fields` are further members of the agent's
-    settings."""
+    configuration says of the rendezvous. `args` and `envs` may be {local rank: …}; `variables` are for all workers and the agent.
+    `fields` are further members of the agent's settings."""
 
-    def __init__(self, config, entrypoint, args=(), envs=None, handler=None, **fields):
+    def __init__(self, config, entrypoint, args=(), envs=None, handler=None, variables=None, **fields):
+        config, own = (config, {}) if handler is None else _taken_over(config, handler)
         self._config, self._entrypoint, self._args, self._directory, self.agent = config, entrypoint, args, None, None
-        self._fields = {**({} if handler is None else _fields_of_handler(handler)), **fields}
+        self._fields, self._variables = {**own, **fields}, variables or {}
         if envs:
             texts = ([f"{name}={value}" for name, value in envs.get(rank, {}).items()] for rank in range(config.nproc_per_node))
             self._fields["rank_env"] = _lists(texts)
@@ -181,15 +185,20 @@ class Job:
             if isinstance(args, dict):
                 self._fields["rank_args"] = _lists(map(str, args.get(rank, ())) for rank in range(config.nproc_per_node))
                 args = ()
-            return _Agent(config, [entrypoint, *map(str, args)], fields=self._fields)
+            return self._agent([entrypoint, *map(str, args)])
         if not callable(entrypoint):
             raise TypeError(f"the entrypoint is a function or the name of a program, not {entrypoint!r}")
         self._directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
         if config.start_method == "fork":
-            return _Agent(config, None, _Forked(self._directory, entrypoint, args).function, self._fields)
+            return self._agent(None, _Forked(self._directory, entrypoint, args).function)
         _write_job(self._directory / JOB, entrypoint, args)
-        words = [sys.executable, "-c", BOOT, str(pathlib.Path(__file__).resolve().parent.parent), str(self._directory)]
-        return _Agent(config, words, fields=self._fields)
+        self._variables.update(zip(PLACES, (pathlib.Path(__file__).resolve().parent.parent, self._directory)))
+        return self._agent([sys.executable, "-c", BOOT])
+
+    def _agent(self, words, function=None):
+        if self._variables:
+            self._fields["env"] = _texts_of(f"{name}={value}" for name, value in {**os.environ, **self._variables}.items())
+        return _Agent(self._config, words, function, self._fields)
 
     def value_of(self, rank):
         """What the worker of that global rank has returned."""
@@ -222,7 +231,7 @@ def _lists(lists):
     return outer
 
 
-def texts_of(texts):
+def _texts_of(texts):
     """What a member like `env` takes."""
     words = [os.fsencode(text) for text in texts]
     return ctypes.cast((ctypes.c_char_p * (len(words) + 1))(*words, None), _TEXTS)
@@ -236,34 +245,38 @@ def place_of(store):
         return os.path.abspath(store.path)
     if not hasattr(store, "port"):
         raise TypeError(f"an agent needs a store that other processes reach, a TCPStore or a FileStore, and not {store!r}")
-    return f"[{store.host}]:{store.port}" if ":" in store.host else f"{store.host}:{store.port}"
+    return _joined(store.host, store.port)
 
 
-def _fields_of_handler(handler):
-    """What the agent's settings say of a rendezvous of the program's."""
+def _taken_over(config, handler):
+    """The configuration with what a rendezvous of the program's says, and members of the agent's settings."""
     from muster.c10d_rendezvous_backend import C10dRendezvousBackend
     from muster.dynamic_rendezvous import DynamicRendezvousHandler
     from muster.rendezvous_registry import StaticTCPRendezvous
 
-    none = {"min_nodes": 1, "max_nodes": 1, "rdzv_backend": None, "rdzv_endpoint": None, "run_id": None, "rdzv_configs": None}
     if isinstance(handler, StaticTCPRendezvous):
-        place = f"{handler.master_addr}:{handler.master_port}"
-        return {**none, "min_nodes": handler.world_size, "max_nodes": handler.world_size, "rdzv_backend": b"static",
-                "rdzv_endpoint": place.encode(), "run_id": _encoded(handler.run_id),
-                "rdzv_configs": f"rank={handler.rank},timeout={int(handler.timeout.total_seconds())}".encode()}  # fmt: skip
+        return dataclasses.replace(
+            config, min_nodes=handler.world_size, max_nodes=handler.world_size, rdzv_backend="static", run_id=handler.run_id,
+            rdzv_endpoint=_joined(handler.master_addr, handler.master_port), rdzv_timeout=-1,
+            rdzv_configs={"rank": handler.rank, "timeout": int(handler.timeout.total_seconds())}), {}  # fmt: skip
     if not isinstance(handler, DynamicRendezvousHandler):
         raise TypeError("an agent takes a DynamicRendezvousHandler or a StaticTCPRendezvous of muster.rendezvous, and not "
                         f"{handler!r}; what it does otherwise is a RendezvousBackend's")
-    settings, place = handler.settings, _encoded(place_of(handler._store)) if handler._store is not None else None
+    settings, place = handler.settings, None if handler._store is None else place_of(handler._store)
+    config = dataclasses.replace(config, local_addr=config.local_addr or handler._local_addr)
     if not isinstance(handler._backend, C10dRendezvousBackend):
-        return {**none, "rendezvous": handler._node._handle.value, "rdzv_store": place}
-    seconds = {"join_timeout": settings.timeout.join, "last_call_timeout": settings.timeout.last_call,
-               "close_timeout": settings.timeout.close, "keep_alive_interval": settings.keep_alive_interval}  # fmt: skip
-    texts = [f"{name}={max(1, round(time.total_seconds()))}" for name, time in seconds.items()]
-    texts += [f"keep_alive_max_attempt={settings.keep_alive_max_attempt}"]
-    texts += ["store_type=file"] if place.startswith(b"/") else []
-    return {**none, "min_nodes": settings.min_nodes, "max_nodes": settings.max_nodes, "rdzv_backend": b"c10d",
-            "rdzv_endpoint": place, "run_id": _encoded(settings.run_id), "rdzv_configs": ",".join(texts).encode()}
+        return config, {"rendezvous": handler._node._handle.value, "rdzv_store": _encoded(place), "min_nodes": 1, "max_nodes": 1,
+                        "rdzv_backend": None, "rdzv_endpoint": None, "run_id": None, "rdzv_configs": None}  # fmt: skip
+    configs = {f"{name}_timeout": max(1, round(getattr(settings.timeout, name).total_seconds()))
+               for name in ("join", "last_call", "close")}  # fmt: skip
+    configs.update(keep_alive_interval=max(1, round(settings.keep_alive_interval.total_seconds())),
+                   keep_alive_max_attempt=settings.keep_alive_max_attempt, store_type="file" if place.startswith("/") else "tcp")
+    return dataclasses.replace(config, min_nodes=settings.min_nodes, max_nodes=settings.max_nodes, rdzv_backend="c10d",
+                               rdzv_endpoint=place, run_id=settings.run_id, rdzv_timeout=-1, rdzv_configs=configs), {}
+
+
+def _joined(host, port):
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # The function's way to the workers, and its values' way back.

@@ -103,7 +103,10 @@ NODE = '''\
 import fcntl, os, pathlib, sys, time
 from muster.agent import LocalElasticAgent, WorkerSpec
 from muster.launcher import LaunchConfig, elastic_launch
-from muster.rendezvous import DynamicRendezvousHandler, RendezvousBackend, rendezvous_handler_registry
+from muster.rendezvous import (
+    C10dRendezvousBackend, DynamicRendezvousHandler, RendezvousBackend, RendezvousParameters, get_rendezvous_handler,
+    rendezvous_handler_registry,
+)
 from muster.store import FileStore
 
 class Files(RendezvousBackend):
@@ -144,10 +147,17 @@ def make(params):
                                                  params.min_nodes, params.max_nodes, "127.0.0.1")
 
 if __name__ == "__main__":
-    how, folder = sys.argv[1:]
-    if how == "agent":
-        handler = DynamicRendezvousHandler.from_backend("job", FileStore(folder + "/store"), Files(folder), 2, 3, "127.0.0.1")
-        result = LocalElasticAgent(WorkerSpec("trainer", 1, handler, entrypoint=work, args=(folder,)), start_method="fork").run()
+    how, folder, rank = sys.argv[1:]
+    if how != "launch":
+        store = FileStore(folder + "/store")
+        if how == "own":
+            handler = DynamicRendezvousHandler.from_backend("job", store, Files(folder), 2, 3, "127.0.0.1")
+        elif how == "c10d":
+            handler = DynamicRendezvousHandler.from_backend("job", store, C10dRendezvousBackend(store, "job"), 2, 2, "127.0.0.1")
+        else:
+            handler = get_rendezvous_handler(RendezvousParameters("static", f"127.0.0.1:{how}", "job", 2, 2, rank=rank))
+        result = LocalElasticAgent(WorkerSpec("trainer", 1, handler, entrypoint=work, args=(folder,)),
+                                   start_method="fork" if how == "own" else "spawn").run()
         print(result.state.value, list(result.return_values.values()))
     else:
         rendezvous_handler_registry.register("files", make)
@@ -164,9 +174,10 @@ def start_nodes(scratch):
     started = []
 
     def start(how, count):
-        for _ in range(count):
-            started.append(subprocess.Popen([sys.executable, script, how, scratch], stdout=subprocess.PIPE, text=True,
-                                            env={**os.environ, **environment(), "TMPDIR": str(scratch)}))
+        for rank in range(count):
+            started.append(subprocess.Popen(
+                [sys.executable, script, how, scratch, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env={**os.environ, **environment(), "TMPDIR": str(scratch)}))
         return started
 
     yield start
@@ -174,6 +185,7 @@ def start_nodes(scratch):
         process.kill()
         process.wait()
         process.stdout.close()
+        process.stderr.close()
 
 
 def wait_for_world(scratch, size):
@@ -182,13 +194,24 @@ def wait_for_world(scratch, size):
 
 
 def test_agents_on_a_backend_of_their_own_go_on_without_one(scratch, start_nodes):
-    nodes = start_nodes("agent", 3)
+    nodes = start_nodes("own", 3)
     wait_for_world(scratch, 3)
     nodes[1].kill()
     wait_for_world(scratch, 2)
     (scratch / "go").touch()
     for node in (nodes[0], nodes[2]):
         assert node.communicate()[0] == "SUCCEEDED ['2']\n"
+
+
+@pytest.mark.parametrize("kind", ["c10d", "static"])
+def test_agents_take_the_handlers_of_the_package(scratch, start_nodes, kind):
+    nodes = start_nodes(kind if kind == "c10d" else str(free_port()), 2)
+    wait_for_world(scratch, 2)
+    (scratch / "go").touch()
+    for node in nodes:
+        out, err = node.communicate()
+        assert out == "SUCCEEDED ['2']\n", err
+        assert "another program" not in err and "knows no setting" not in err
 
 
 def test_a_registered_backend_is_launched_by_its_name(scratch, start_nodes):
