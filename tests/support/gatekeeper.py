@@ -188,10 +188,15 @@ class Spare:
         self.give_list(learned)
         return self.await_ready()
 
-    def await_ready(self):
-        kind, body = self.hear()
-        assert kind == "P", body
+    def await_ready(self, kind="P"):
+        said, body = self.hear()
+        assert said == kind, (said, body)
         return struct.unpack("<4I", body)
+
+    def come_to_line(self, learned):
+        """Up to the call of muster.standby.wait() in its program."""
+        self.give_list(learned)
+        return self.await_ready("A")
 
     def dirty(self, learned):
         """Up to where it says why it cannot become a worker."""

@@ -139,6 +139,7 @@ struct spare {
     size_t modules;            /* in the list when it was told of it */
     int cuts;                  /* of the list then */
     bool is_behind;            /* READY: it is to be taught */
+    bool is_at_line;           /* READY: there is nothing to teach */
     uint64_t bytes;            /* READY */
 };
 
@@ -281,6 +282,21 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
     } /* else it was ended meanwhile */
 }
 
+/* Likewise where the program fails in it: what it lacks may be there soon. */
+static void note_failure(struct standby_plan *plan, const struct standby_event *event) {
+    if (is_waiting(&plan->spares[event->local_rank])) {
+        count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    }
+}
+
+/* It has imported what workers do, or is about to. Another one will run the program. */
+static void note_line(struct standby_plan *plan, int rank) {
+    if (is_waiting(&plan->spares[rank])) {
+        push(plan, STANDBY_EFFECT_END_SPARE)->local_rank = rank;
+        plan->spares[rank].state = STANDBY_DUE;
+    }
+}
+
 /* One that has not reached the hook may have run the program. */
 static void end_late(struct standby_plan *plan, struct instant now) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
@@ -332,8 +348,8 @@ static void find_outdated(struct standby_plan *plan, struct duration quiet) {
     size_t tolerated = is_settled ? 0 : STANDBY_MODULES_BEHIND;
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         struct spare *spare = &plan->spares[rank];
-        spare->is_behind =
-            spare->state == STANDBY_READY && plan->looking.modules > spare->modules + tolerated;
+        spare->is_behind = spare->state == STANDBY_READY && !spare->is_at_line &&
+                           plan->looking.modules > spare->modules + tolerated;
     }
 }
 
@@ -378,6 +394,7 @@ static void note_ready(struct standby_plan *plan, const struct standby_event *ev
         spare->state = STANDBY_READY;
         spare->has_reached_hook = true;
         spare->is_behind = false;
+        spare->is_at_line = event->ready.is_at_line;
         spare->bytes = event->ready.bytes;
         plan->largest = spare->bytes > plan->largest ? spare->bytes : plan->largest;
     }
@@ -393,11 +410,12 @@ static void tell_ready(struct standby_plan *plan) {
     if (!plan->is_ready_news || ready == 0 || is_more_to_come) {
         return;
     }
-    uint64_t bytes = 0;
+    struct standby_effect *effect = push_told(plan, STANDBY_EFFECT_TELL_READY, ready);
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        bytes += plan->spares[rank].state == STANDBY_READY ? plan->spares[rank].bytes : 0;
+        const struct spare *spare = &plan->spares[rank];
+        effect->told.bytes += spare->state == STANDBY_READY ? spare->bytes : 0;
+        effect->told.at_line += spare->state == STANDBY_READY && spare->is_at_line ? 1 : 0;
     }
-    push_told(plan, STANDBY_EFFECT_TELL_READY, ready)->told.bytes = bytes;
     plan->is_ready_news = false;
 }
 
@@ -694,6 +712,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         plan->spares[event->local_rank].has_hello = true;
         plan->has_any_hello = true;
         break;
+    case STANDBY_EVENT_LINE:
+        note_line(plan, event->local_rank);
+        break;
     case STANDBY_EVENT_RECORDS:
         note_records(plan, event);
         break;
@@ -716,6 +737,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_SPARE_ENDED:
         note_end(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_FAILED:
+        note_failure(plan, event);
         break;
     case STANDBY_EVENT_SPARE_GIVEN:
         plan->spares[event->local_rank].state = STANDBY_GIVEN;

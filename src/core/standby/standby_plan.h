@@ -182,11 +182,14 @@ enum standby_event_kind {
     STANDBY_EVENT_RECORDS,
     STANDBY_EVENT_INVITED, /* this node is new, and knows what the workers of a running job import
                             */
+    STANDBY_EVENT_LINE, /* workers of this rank come to a line in their program, up to which a spare
+                         * can run it: what has only imported is replaced */
     STANDBY_EVENT_SPARE_HELLO, /* it has reached the hook, and cannot run the program by itself */
     STANDBY_EVENT_SPARE_READY,
     STANDBY_EVENT_SPARE_DIRTY,
     STANDBY_EVENT_SPARE_UNSUITED, /* it has ended; without some modules it would be of use */
     STANDBY_EVENT_SPARE_ENDED,
+    STANDBY_EVENT_SPARE_FAILED, /* the program has, above its line; it counts as a death */
     STANDBY_EVENT_SPARE_GIVEN,
     STANDBY_EVENT_SPARE_REFUSED,
     STANDBY_EVENT_PARENT,
@@ -202,7 +205,8 @@ struct standby_event {
         size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
         bool has_parent;  /* PARENT */
-        int local_rank;   /* HELLO, SPARE_HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
+        /* HELLO, LINE, SPARE_HELLO, SPARE_DIRTY, SPARE_FAILED, SPARE_GIVEN, SPARE_REFUSED */
+        int local_rank;
         struct {
             struct duration quiet; /* since the last import of any worker */
             size_t modules;        /* in the list of all that was learned */
@@ -210,7 +214,8 @@ struct standby_event {
         } records;
         struct {
             int local_rank;
-            uint64_t bytes; /* of memory that it takes */
+            uint64_t bytes;  /* of memory that it takes */
+            bool is_at_line; /* it has run the program up to there, and learns nothing */
         } ready;
         struct {
             int local_rank;
@@ -272,7 +277,8 @@ struct standby_effect {
         struct {
             int count; /* spares that are ready or have learned, or workers that were spares */
             int total;
-            uint64_t bytes; /* TELL_READY: what they take */
+            uint64_t bytes; /* TELL_READY: what they take … */
+            int at_line;    /* … and how many wait at their program's line */
             /* TELL_USED: by local rank */
             const enum standby_cold *cold;
         } told;
