@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that call muster.standby.wait(): their standby workers have run them up to there."""
 
+import difflib
 import os
 import re
 import shutil
@@ -23,15 +24,15 @@ LASTING = {name: ROUND[name] for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TOR
 @pytest.fixture(params=["system", "peer"])
 def keeper(request, scratch):
     python = sys.executable if request.param == "system" else request.getfixturevalue("peer").python
-    write(scratch, {"site/muster/__init__.py": ""})
-    shutil.copy(ROOT / "python/muster/standby.py", scratch / "site/muster/standby.py")
+    write(scratch, {"site-packages/muster/__init__.py": ""})
+    shutil.copy(ROOT / "python/muster/standby.py", scratch / "site-packages/muster/standby.py")
     keeper = Gatekeeper(python, scratch)
     with keeper.closing:
         yield keeper
 
 
 def path(scratch):
-    return {"PYTHONPATH": scratch / "site"}
+    return {"PYTHONPATH": scratch / "site-packages"}
 
 
 def line_of(keeper, scratch, words=("script.py",), **how):
@@ -51,14 +52,14 @@ STATE = """
     print(sys.argv, sys.path, __name__, __file__, __package__, sys.flags, os.getcwd(), os.umask(0o22))
     print(open("/proc/self/cmdline").read().split("\\0"), open("/proc/self/comm").read())
     print(list(os.environ.items()) == [tuple(map(os.fsdecode, item)) for item in os.environb.items()], type(os.environ._data))
-    print(list(os.environ.items()), os.environ._data is sys.modules["posix"].environ)
+    print(sorted(os.environ.items()), os.environ._data is sys.modules["posix"].environ)
     print(sorted(int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) < 900))
     print([os.readlink("/proc/self/fd/%d" % fd) for fd in range(3)], [stream.fileno() for stream in (sys.stdin, sys.stdout)])
     print({number: signal.getsignal(number) for number in range(1, 32) if number not in (9, 19)})
-    print(gc.isenabled(), gc.get_freeze_count(), sys.meta_path, sys.path_hooks, threading.enumerate(), sys.stdin.read())
+    print(gc.isenabled(), gc.get_freeze_count(), sys.meta_path, sys.path_hooks, [thread.name for thread in threading.enumerate()], sys.stdin.read())
     print(sorted(name for name in sys.modules if "standby" in name), sys.excepthook, sys.getrefcount(None) > 0)
     state = open("/proc/self/status").read()
-    print([line for line in state.splitlines() if line.startswith(("Umask", "Sig", "Cpus", "Seccomp", "NoNew"))])
+    print([line for line in state.splitlines() if line.startswith(("Umask", "SigB", "SigI", "Cpus", "Seccomp", "NoNew"))])
 """
 
 PROGRAMS = {
@@ -115,13 +116,15 @@ def test_a_program_is_behind_its_line_what_it_is_without_standby_workers(keeper,
         if name in ("twice", "children"):  # of a fork; the two others are started anew
             told, count = re.subn(r".*script\.py:\d+: RuntimeWarning: muster\.standby\.wait\(\) does nothing here: .*\n.*\n", "", told)
             assert count == 1, outcome.err
-        assert (outcome.status, hide(outcome.out), told) == (cold.status, hide(cold.out), cold.err.decode())
+        assert (outcome.status, told) == (cold.status, cold.err.decode())
+        different = "\n".join(difflib.unified_diff(hide(cold.out), hide(outcome.out), lineterm="", n=0))
+        assert not different, different
 
 
 def hide(out):
     """What is told of the hook itself: two names in what the agent of these tests gives, and numbers of files."""
     text = re.sub(r"0x[0-9a-f]+|/memfd:\S+", "", out.decode())
-    return re.sub(r"\('PYTHONPATH', '[^']*hook directory:([^']*)'\)", r"('PYTHONPATH', '\1')", text)
+    return re.sub(r"\('PYTHONPATH', '[^']*hook directory:([^']*)'\)", r"('PYTHONPATH', '\1')", text).splitlines()
 
 
 @pytest.mark.parametrize("words", [
@@ -164,7 +167,7 @@ READS = {
 @pytest.mark.parametrize("how", READS)
 def test_a_variable_of_the_round_is_not_read_above_the_line(keeper, scratch, how):
     above, name, number = READS[how]
-    write(scratch, {"script.py": above + LINE, "site/of_a_library.py": "import os\nos.getenv('RANK')\n"})
+    write(scratch, {"script.py": above + LINE, "site-packages/of_a_library.py": "import os\nos.getenv('RANK')\n"})
     learned = line_of(keeper, scratch)
     line = next(module for module in learned if module.startswith("__line__."))
     reason, names = spare_of(keeper, scratch).unsuited(learned)
@@ -173,7 +176,7 @@ def test_a_variable_of_the_round_is_not_read_above_the_line(keeper, scratch, how
     assert number is None or re.search(rf"script\.py, line {number}\b", reason), reason
     # The next one imports what workers do, and runs nothing of the program.
     spare = spare_of(keeper, scratch)
-    spare.warm({**learned, line: None})
+    spare.warm({line: None})
     assert read_file(spare.captured[1]) == b""
 
 
@@ -253,7 +256,7 @@ def test_a_program_that_changes_while_a_worker_runs_has_not_come_to_a_line(keepe
     """The new one might never come to one."""
     write(scratch, {"script.py": "open('script.py', 'w').write('open(\"mark\", \"w\")')\n" + LINE})
     recorded = keeper.recorded(["script.py"], **path(scratch))
-    assert recorded.status == 0 and "__line__" not in recorded.record
+    assert recorded.status == 0 and not re.search("^__line__[.][0-9a-f]", recorded.record, re.MULTILINE)
 
 
 @pytest.mark.parametrize("where, word", [
@@ -288,7 +291,7 @@ def test_the_package_is_all_that_a_program_needs_elsewhere(scratch, muster):
     for options in [], ["--standby", "on", "--max-restarts", 1]:
         end = muster.run(["run", "--standalone", *options, "script.py"], env=names)
         assert end.status == 0, end
-        assert end.out.splitlines()[-1].startswith("False ['muster', 'muster.standby'")
+        assert end.out.splitlines()[-1] == "False ['muster', 'muster.standby']"
 
 
 # Jobs.
@@ -365,13 +368,13 @@ def test_a_read_above_the_line_is_told_and_costs_only_the_line(muster, scratch):
 
 
 def test_a_failure_above_the_line_is_told_once_and_the_job_goes_on(muster, scratch):
-    program = "import os, subprocess\nif os.path.exists('fails'):\n    subprocess.Popen(['sleep', '1000'])\n    1 / 0\n"
-    job = start(muster, scratch, script=program + WORKER.replace(LINE, LINE + "open('fails', 'w')\n"))
+    program = "import os\nif 'muster-standby' in os.readlink('/proc/self/fd/1'):\n    1 / 0\n"
+    job = start(muster, scratch, script=program + WORKER)
     job.attempt(0)
     job.wait_for(lambda: job.said("has failed above the line of its program: ZeroDivisionError: division by zero") == 1)
+    job.wait_for(lambda: not job.spares())
     kill(job.story(0)[0]["pid"])
-    (scratch / "fails").unlink()
-    job.wait_for(lambda: len(job.story(1)) == 2)
+    assert not any(line["came"] for line in job.attempt(1))
     end = job.end(1)
     assert end.status == 0, end
     assert job.said("ZeroDivisionError: division by zero") == 1
@@ -380,7 +383,7 @@ def test_a_failure_above_the_line_is_told_once_and_the_job_goes_on(muster, scrat
 def test_a_program_that_is_edited_is_learned_anew(muster, scratch):
     job = start(muster, scratch, "--standby-parent", "off", workers=1)
     job.attempt(0)
-    job.wait_for(lambda: job.said("1 at the line") == 0 and job.said("at the line of its program") == 1)
+    job.wait_for(lambda: job.said("at the line of its program") == 1)
     (scratch / "worker.py").write_text("value = 1\n" + WORKER)
     kill(job.story(0)[0]["pid"])
     assert not job.attempt(1)[0]["came"]

@@ -99,7 +99,7 @@ class Line:
             if module.partition(".")[0] != "muster_standby" and module not in ("os", "_collections_abc", "collections.abc"):
                 here = "%s, line %d" % (place, frame.f_lineno)
                 reader = reader or here
-                if module == "__main__" or self.is_own(os.path.abspath(place)):
+                if module == "__main__" or not place.startswith("<") and self.is_own(os.path.abspath(place)):
                     return reader if reader == here else "%s (which %s calls)" % (reader, here)
             frame = frame.f_back
         return reader
@@ -156,10 +156,8 @@ class Line:
             if is_of_round(name) and os.fsencode(name) not in self.there and name not in os.environ:
                 os.environ[name] = value
         put_in_order(self.plain, [os.fsencode(name) for name, _ in names])
-        try:
+        if "ctypes" in sys.modules:  # It may keep a file open.
             show_environment(names, self.told)
-        except ImportError:
-            pass  # This Python has no ctypes.
 
 
 def put(environment):
