@@ -277,10 +277,10 @@ struct standby_effect {
         struct {
             int count; /* spares that are ready or have learned, or workers that were spares */
             int total;
-            uint64_t bytes; /* TELL_READY: what they take … */
-            int at_line;    /* … and how many wait at their program's line */
+            uint64_t bytes; /* TELL_READY: what they take */
             /* TELL_USED: by local rank */
             const enum standby_cold *cold;
+            int at_line; /* TELL_READY: those that wait at the line of their program */
         } told;
         struct standby_awaited awaited; /* TELL_AWAITED */
         struct {
