@@ -171,6 +171,20 @@ TEST(one_that_names_nothing_new_is_the_last) {
     tear_down(&scene);
 }
 
+TEST(the_list_becomes_shorter_only_so_often) {
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    for (int cut = 0; cut < STANDBY_CUTS_MAXIMUM; cut++) {
+        take_unsuited(&scene, 0, true);
+        expect(&scene, "warm rank=0");
+    }
+    take_unsuited(&scene, 0, true);
+    assert_int_equal(standby_plan_off(scene.plan), STANDBY_OFF_UNSUITED);
+    tear_down(&scene);
+}
+
 TEST(spares_of_a_new_node_may_all_find_the_same) {
     struct scene scene;
     set_up(&scene, false);
