@@ -430,7 +430,7 @@ static enum failure_code open_hook(struct agent_standby *standby, struct failure
         return FAILURE_NONE;
     }
     enum failure_code code =
-        hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
+        hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS), "/proc/self/exe",
             temporary_directory_candidate(NULL, 0), &standby->hook, failure);
     if (code == FAILURE_NONE && standby->hook.is_private) {
         guardian_remove_at_end(
