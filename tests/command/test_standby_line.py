@@ -160,6 +160,7 @@ READS = {
     "a library": ("x = 1\nimport of_a_library\n", "RANK", 2),
     "a thread": ("import os, threading\nthread = threading.Thread(target=os.getenv, args=('RANK',))\nthread.start()\nthread.join()\n",
                  "RANK", None),
+    "a child": ("import os\nif os.fork() == 0:\n    os.getenv('RANK')\n    os._exit(0)\nos.wait()\n", "RANK", 3),
     "an exception's handler": ("import os\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    os.getenv('RANK')\n", "RANK", 5),
 }
 
@@ -170,7 +171,9 @@ def test_a_variable_of_the_round_is_not_read_above_the_line(keeper, scratch, how
     write(scratch, {"script.py": above + LINE, "site-packages/of_a_library.py": "import os\nos.getenv('RANK')\n"})
     learned = line_of(keeper, scratch)
     line = next(module for module in learned if module.startswith("__line__."))
-    reason, names = spare_of(keeper, scratch).unsuited(learned)
+    spare = spare_of(keeper, scratch)
+    spare.give_list(learned)
+    reason, names = spare.left_out(status=None if how == "a child" else 77)  # The agent ends it as well.
     assert names == [line]
     assert reason.startswith(f"{name} is read in ") and reason.endswith(", above muster.standby.wait()")
     assert number is None or re.search(rf"script\.py, line {number}\b", reason), reason
@@ -178,6 +181,33 @@ def test_a_variable_of_the_round_is_not_read_above_the_line(keeper, scratch, how
     spare = spare_of(keeper, scratch)
     spare.warm({line: None})
     assert read_file(spare.captured[1]) == b""
+
+
+def test_a_child_from_above_the_line_may_read_when_its_parent_is_a_worker(keeper, scratch):
+    """The agent, which listens no more, has nothing to end then."""
+    write(scratch, {"script.py": """
+        import os
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(reading, 1)
+            os._exit(5 if os.environ.get("RANK") is None else 6)
+        import muster.standby
+        print(muster.standby.wait(), flush=True)
+        input()
+        os.write(writing, b"x")
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """})
+    learned = line_of(keeper, scratch, streams=keeper.streams(b"\n"))
+    spare = spare_of(keeper, scratch)
+    spare.come_to_line(learned)
+    reading, writing = map(keeper.keep, os.pipe())
+    streams = [reading, *keeper.streams()[1:]]
+    spare.open_gate(streams)
+    spare.gate.close()
+    os.write(writing, b"\n")
+    assert spare.process.wait(60) == 0
+    assert read_file(streams[1]) == b"True\n5\n"
 
 
 def test_what_is_read_of_all_variables_is_what_is_there(keeper, scratch):

@@ -18,8 +18,6 @@ from muster_standby.reads import EARLY, NAMES
 from muster_standby.record import record
 from muster_standby.stand_in import StandIn
 
-ABOVE = "above muster.standby.wait()"
-
 
 def line_of(listed):
     """(file of the program, name of its line), (None, None) where workers have come to none."""
@@ -76,8 +74,10 @@ class Line:
 
     def found(self, name, origin):
         """A module is imported, or the program has come to its line."""
+        if os.getpid() != self.pid:
+            return False
         if name.startswith(LINE):
-            return os.getpid() == self.pid and self.guarded(self.wait)
+            return self.guarded(self.wait)
         self.pace.step()
         self.files.add(origin)
         return False
@@ -86,10 +86,12 @@ class Line:
         name = os.fsdecode(name)
         # What is told of a failure goes to a file of the attempt, and the failure is told by other means here.
         if name in NAMES and not (name in EARLY and sys.exc_info()[0] is not None):
-            self.guarded(lambda: self.refuse("%s is read in %s, %s" % (name, self.reader(), ABOVE)))
-
-    def refuse(self, reason):
-        raise Unsuited(reason, self.name)
+            try:
+                self.gate.leave_out("%s is read in %s, above muster.standby.wait()" % (name, self.reader()), self.name)
+            except OSError:
+                if os.getpid() != self.pid:
+                    return  # A child from above the line, whose parent is a worker by now.
+            os._exit(77)
 
     def reader(self):
         """Where the code is that reads, and where the user's own is that has called it."""
