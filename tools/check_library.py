@@ -27,6 +27,7 @@ import subprocess
 import sys
 
 import check_bad_input
+import make_bad_input
 
 ALLOWED_HEADERS = {"stddef.h", "stdint.h"}
 ALLOWED_LIBRARIES = re.compile(r"lib(c|m|uv|jansson|protobuf-c|pthread|dl|rt|gcc_s)\.so\.|ld-linux.*\.so\.|linux-vdso")
@@ -143,7 +144,9 @@ def main():
         uncalled = sorted(functions - functions_of(options.null_test))
         complaints += [f"{options.null_test.name}: {name} is not called" for name in uncalled]
     if options.bad_input_test:
-        said, rows = check_bad_input.complaints([*options.headers, *options.client_header], options.bad_input_test)
+        headers = [*options.headers, *options.client_header]
+        tests = {test.name: make_bad_input.text_of_test(test, headers) for test in options.bad_input_test}
+        said, rows = check_bad_input.complaints(headers, tests)
         complaints += said
         print(f"library: {rows} rows of bad input")
     if options.abi:
