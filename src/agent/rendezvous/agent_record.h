@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/log.h"

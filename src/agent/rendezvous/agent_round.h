@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/round/round_exchange.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/duration.h"
 #include "core/rendezvous/rendezvous_state.h"
