@@ -193,6 +193,13 @@ static void expect_word(struct leaving *leaving, int client, const char *key, co
     client_expect(leaving->site.loop, client, word, length);
 }
 
+static void expect_word_count(
+    struct leaving *leaving, int client, const char *key, uint64_t count) {
+    client_ask(client,
+        &(struct store_request){.operation = STORE_QUEUE_LENGTH, .key = slice_from_string(key)});
+    client_expect(leaving->site.loop, client, &count, sizeof count);
+}
+
 static void name_node7(struct leaving *leaving) {
     struct succession_effect name = {.kind = SUCCESSION_EFFECT_NAME};
     assert_true(node_identity_parse(NODE7, &name.successor));
@@ -247,7 +254,7 @@ TEST(a_host_goes_though_others_stay) {
         int client = join(&leaving, PRESENCE NODE7);
         dismiss(&leaving, has_successor);
         (void)site_await(leaving.node, "left");
-        client_expect_ping(leaving.site.loop, client, 1);
+        expect_word_count(&leaving, client, STANDING NODE7, has_successor == 0 ? 0 : 1);
         close(client);
         end_leaving(&leaving);
     }

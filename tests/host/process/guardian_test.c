@@ -111,7 +111,7 @@ TEST(farewell_spares_everybody) {
     pid_t survivor = read_number(&agent);
     pid_t guardian = read_number(&agent);
     wait_for_stranger(guardian);
-    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    end_living(survivor);
     assert_nothing_is_left(&agent);
 }
 
@@ -156,7 +156,7 @@ TEST(who_only_resembles_the_job_is_spared) {
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
     wait_for_stranger(guardian);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(kill(strangers[i], SIGKILL), 0); /* it is still alive */
+        end_living(strangers[i]);
     }
     assert_nothing_is_left(&agent);
 }
@@ -176,7 +176,7 @@ TEST(ended_session_is_not_guarded_any_more) {
     pid_t guardian = read_number(&agent);
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
     wait_for_stranger(guardian);
-    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    end_living(survivor);
     assert_nothing_is_left(&agent);
 }
 
