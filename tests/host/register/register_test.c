@@ -53,14 +53,14 @@ static void fake_begin(void *state, struct register_request *request) {
     }
     if (outcome != HANG) {
         failure_set(&failure, FAILURE_DISCONNECTED, "the line is cut");
-        register_request_answer(request, &(struct register_result){
-                                             .outcome = (enum register_outcome)outcome,
-                                             .text = slice_from_string(text_string(&fixture->kept)),
-                                             .place = "PLACE",
-                                             .note = "NOTE",
-                                             .failure = &failure,
-                                             .is_final = true,
-                                         });
+        request->answer(request, &(struct register_result){
+                                     .outcome = (enum register_outcome)outcome,
+                                     .text = slice_from_string(text_string(&fixture->kept)),
+                                     .place = "PLACE",
+                                     .note = "NOTE",
+                                     .failure = &failure,
+                                     .is_final = true,
+                                 });
     }
 }
 
