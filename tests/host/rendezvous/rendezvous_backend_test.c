@@ -141,3 +141,66 @@ TEST(the_end_of_the_store_is_told_once_and_is_no_silence) {
     assert_false(fixture.nodes[0].is_silent);
     tear_down(&fixture);
 }
+
+static void answered(void *context, const struct store_client_result *result) {
+    struct node *node = context;
+    node->answers[result->code == FAILURE_NONE ? 0 : 1]++;
+    node->last_answer = result->code;
+    report(node->fixture);
+}
+
+/* A request of the caller's own: SET, or WAIT, of the key. */
+static bool ask(struct node *node, enum store_operation operation, const char *key) {
+    struct slice keys[] = {slice_from_string(key)};
+    const struct store_client_call call = {
+        .request = {.operation = operation, .key = keys[0], .keys = keys, .count = 1},
+        .timeout = operation == STORE_WAIT ? DURATION_FOREVER : duration_from_seconds(20),
+        .done = answered,
+        .context = node,
+    };
+    return operation == STORE_WAIT ? rendezvous_backend_wait(node->backend, &call)
+                                   : rendezvous_backend_ask(node->backend, &call);
+}
+
+TEST(what_waits_holds_up_nothing_and_a_disconnected_backend_takes_nothing) {
+    struct fixture fixture;
+    set_up(&fixture, true);
+    struct node *node = &fixture.nodes[0];
+    assert_int_equal(rendezvous_backend_connection_count(node->backend), 3);
+    assert_true(ask(node, STORE_WAIT, "a") && ask(node, STORE_SET, "a"));
+    await(&fixture, 2);
+    assert_int_equal(node->answers[0], 2);
+    assert_true(ask(node, STORE_WAIT, "b"));
+    rendezvous_backend_disconnect(node->backend);
+    assert_int_equal(node->last_answer, FAILURE_CANCELLED);
+    assert_int_equal(rendezvous_backend_connection_count(node->backend), 0);
+    assert_false(ask(node, STORE_WAIT, "b") || ask(node, STORE_SET, "b"));
+    assert_int_equal(node->answers[1], 1);
+    tear_down(&fixture);
+}
+
+/* What is opened later is where the first connection is, and a wait that was cancelled does not
+ * open another. */
+TEST(a_node_that_delegates_opens_another_connection_when_it_waits) {
+    struct fixture fixture;
+    struct text reached = {0};
+    set_up(&fixture, true);
+    struct node *node = &fixture.nodes[0];
+    rendezvous_backend_free(node->backend);
+    node->backend = make_backend_of(node, 4, true);
+    connect_node(node);
+    assert_int_equal(rendezvous_backend_connection_count(node->backend), 1);
+    rendezvous_backend_write_reached(node->backend, &reached);
+    assert_string_equal(text_string(&reached), "127.0.0.1");
+    assert_true(ask(node, STORE_WAIT, "b"));
+    rendezvous_backend_cancel_waits(node->backend);
+    assert_int_equal(node->last_answer, FAILURE_CANCELLED);
+    assert_int_equal(rendezvous_backend_connection_count(node->backend), 1);
+    assert_true(ask(node, STORE_WAIT, "a") && ask(node, STORE_SET, "a"));
+    await(&fixture, 2);
+    assert_int_equal(node->answers[0], 2);
+    assert_int_equal(rendezvous_backend_connection_count(node->backend), 2);
+    assert_null(node->trouble);
+    text_clear(&reached);
+    tear_down(&fixture);
+}

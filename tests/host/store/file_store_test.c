@@ -2,7 +2,9 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 
 #include "base/memory.h"
 #include "host/loop/whole_file.h"
@@ -427,5 +429,132 @@ TEST(a_store_may_be_freed_by_whom_it_answers) {
                                  .context = &fixture.first});
     turn_until(&fixture, &fixture.first.lost);
     assert_null(fixture.first.store);
+    tear_down(&fixture);
+}
+
+static void append_bytes(struct fixture *fixture, const void *bytes, size_t length) {
+    FILE *stream = fopen(fixture->path, "ab");
+    assert_non_null(stream);
+    assert_int_equal(fwrite(bytes, 1, length, stream), length);
+    assert_int_equal(fclose(stream), 0);
+}
+
+/* A visitor reads before half a record; a writer waits until it is whole. */
+TEST(half_a_record_hinders_writers_alone) {
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    (void)ask(&fixture, &fixture.first, set_request("k", "v"));
+    append_bytes(&fixture, "\2\0\0\0/l", 6);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("k")).text, "v");
+    struct store_request request = set_request("m", "v");
+    struct store_answer answer;
+    begin(&fixture.first, &request, SOON, &answer);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(answer.text, "byte "));
+    begin(&fixture.first, &request, LONG, &answer);
+    (void)event_loop_run_ready(fixture.loop);
+    assert_int_equal(answer.calls, 0);
+    append_bytes(&fixture, "\1\0\0\0w", 5);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_NONE);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("l")).text, "w");
+    tear_down(&fixture);
+}
+
+TEST(readers_share_the_lock_and_writers_do_not) {
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    (void)ask(&fixture, &fixture.first, set_request("k", "v"));
+    int other = open(fixture.path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_SH), 0);
+    append_bytes(&fixture, "\2\0\0\0/l\1\0\0\0w", 11);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("l")).text, "w");
+    struct store_request request = set_request("k", "w");
+    struct store_answer answer;
+    begin(&fixture.first, &request, SOON, &answer);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    close(other);
+    tear_down(&fixture);
+}
+
+TEST(paths_that_cannot_hold_a_store_are_named) {
+    struct fixture fixture;
+    set_up(&fixture);
+    char *fifo = temporary_tree_path(&fixture.tree, "fifo");
+    char *missing = temporary_tree_path(&fixture.tree, "no/such/store");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const struct {
+        const char *path;
+        const char *words;
+    } rows[] = {{missing, "No such file or directory"}, {fixture.tree.root, "Is a directory"},
+        {fifo, "no regular file"}, {"", "No such file"}};
+    free(fixture.path);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct user user = {0};
+        fixture.path = memory_duplicate_string(rows[i].path);
+        start(&fixture, &user, LONG);
+        turn_until(&fixture, &user.connected);
+        assert_non_null(strstr(user.failure.message, rows[i].path));
+        assert_non_null(strstr(user.failure.message, rows[i].words));
+        file_store_free(user.store);
+        free(fixture.path);
+    }
+    fixture.path = fifo;
+    free(missing);
+    tear_down(&fixture);
+}
+
+TEST(a_file_that_is_cut_short_is_a_lost_store) {
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    (void)ask(&fixture, &fixture.first, set_request("k", "v"));
+    assert_int_equal(truncate(fixture.path, 0), 0);
+    (void)ask(&fixture, &fixture.first, set_request("k", "w"));
+    assert_int_equal(fixture.first.lost, 1);
+    assert_non_null(strstr(fixture.first.failure.message, "was replaced or cut short"));
+    tear_down(&fixture);
+}
+
+TEST(a_write_that_finds_no_room_is_taken_back) {
+    struct fixture fixture;
+    struct rlimit old;
+    struct bytes before = {0};
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    (void)ask(&fixture, &fixture.first, set_request("k", "v"));
+    assert_int_equal(whole_file_read(fixture.path, false, 1 << 20, &before, NULL), FAILURE_NONE);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    struct rlimit small = {.rlim_cur = before.length + 9, .rlim_max = old.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct store_answer answer = ask(&fixture, &fixture.first, set_request("k", "a longer value"));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_not_equal(answer.code, FAILURE_NONE);
+    assert_int_equal(fixture.first.failure.system_error, EFBIG);
+    assert_bytes(&fixture, before.data, before.length);
+    bytes_clear(&before);
+    tear_down(&fixture);
+}
+
+/* One visit reads so much that the loop is not held up, and the next goes on. */
+TEST(a_long_file_is_read_in_several_visits) {
+    struct fixture fixture;
+    set_up(&fixture);
+    size_t length = (size_t)5 << 20;
+    uint8_t *bytes = memory_allocate(10 + length);
+    memcpy(bytes, "\2\0\0\0/k\0\0\x50\0", 10);
+    memset(bytes + 10, 'x', length);
+    temporary_tree_write_bytes(&fixture.tree, "store", bytes, 10 + length);
+    append_bytes(&fixture, bytes, 10 + length);
+    append_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v", 11);
+    start(&fixture, &fixture.first, LONG);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("k")).text, "v");
+    free(bytes);
     tear_down(&fixture);
 }

@@ -123,6 +123,39 @@ TEST(others_are_told_apart) {
     }
 }
 
+/* What munge says of a credential is a verdict, and its words are told. */
+TEST(each_refusal_of_munge_has_its_verdict_and_words) {
+    static const struct {
+        const char *status; /* of all that the daemon of this socket decodes */
+        enum store_credential_verdict verdict;
+    } cases[] = {
+        {"8", STORE_CREDENTIAL_OTHER_KEY},
+        {"14", STORE_CREDENTIAL_OTHER_KEY},
+        {"15", STORE_CREDENTIAL_OLD},
+        {"16", STORE_CREDENTIAL_FUTURE},
+        {"17", STORE_CREDENTIAL_USED},
+        {"18", STORE_CREDENTIAL_OTHER_USER},
+        {"6", STORE_CREDENTIAL_UNCHECKED},
+        {"1", STORE_CREDENTIAL_UNCHECKED},
+        {"99", STORE_CREDENTIAL_UNCHECKED},
+    };
+    struct fixture fixture;
+    set_up(&fixture);
+    struct munge_identity *identity = open_identity(&fixture, "red.7", "job");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bytes_clear(&fixture.credential);
+        (void)ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+        assert_int_equal(setenv("FAKE_MUNGE_STATUS", cases[i].status, 1), 0);
+        assert_int_equal(
+            ask(&fixture, identity, STORE_CREDENTIAL_OF_SERVER, true), cases[i].verdict);
+        assert_non_null(strstr(fixture.words, "made-up munge"));
+        assert_int_equal(fixture.credential.length, 0);
+        assert_int_equal(unsetenv("FAKE_MUNGE_STATUS"), 0);
+    }
+    munge_identity_free(identity);
+    tear_down(&fixture);
+}
+
 /* Overheard, or a client's own, sent back to it. */
 TEST(a_credential_is_of_no_use_elsewhere) {
     struct fixture fixture;
@@ -155,8 +188,26 @@ TEST(what_keeps_munge_from_being_used_is_said) {
     settings.socket = "/dev/null"; /* it is not looked at before there is a library */
     assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_UNSUPPORTED);
     assert_non_null(strstr(failure.message, "munge's socket is at /dev/null: "));
+    assert_non_null(strstr(failure.message, "libmunge2"));
     assert_non_null(strstr(failure.message, "libnowhere.so.2"));
+    settings.library = "libc.so.6";
+    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_UNSUPPORTED);
+    assert_non_null(strstr(failure.message, "libc.so.6 lacks"));
     assert_null(identity);
     assert_null(munge_identity_key(NULL));
     tear_down(&fixture);
+}
+
+/* That it has what is needed, and takes our calls. */
+TEST(the_installed_library_says_that_nobody_listens) {
+    struct munge_identity *identity = NULL;
+    struct failure failure = {0};
+    const struct munge_identity_settings settings = {
+        .socket = "/dev/null", .job = "job", .patience = LONG};
+    enum failure_code code = munge_identity_open(&settings, &identity, &failure);
+    if (code == FAILURE_UNSUPPORTED) {
+        SKIP_BECAUSE("needs munge's library (Debian: libmunge2)");
+    }
+    assert_int_equal(code, FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "munge's daemon at /dev/null does not answer"));
 }

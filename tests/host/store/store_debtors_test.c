@@ -16,7 +16,7 @@ TEST(unfinished_requests_share_the_memory_limit) {
         client_send(clients[i], half, sizeof half);
         event_loop_run_ready(fixture.loop);
     }
-    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_int_equal(fixture.count, 2);
     assert_true(remembered_log_has(&fixture.log, "memory"));
     for (int i = 0; i < 3; i++) {
         close(clients[i]);
@@ -46,7 +46,7 @@ TEST(room_is_made_for_a_value_by_closing_who_holds_most) {
         &(struct store_request){
             .operation = STORE_APPEND, .key = slice_from_string("/big"), .value = {value, 100000}});
     client_expect_ping(fixture.loop, other, 3);
-    assert_in_range(store_peers_count(fixture.peers), 1, 3);
+    assert_in_range(fixture.count, 1, 3);
     assert_true(remembered_log_has(&fixture.log, "holds most of it"));
     for (int i = 0; i < 3; i++) {
         close(slow[i]);
@@ -108,7 +108,7 @@ TEST(a_request_that_is_being_read_makes_no_room_among_smaller_ones) {
     }
     begin_big(&fixture, greedy, 8 * MEBIBYTE, SIZE_MAX);
     client_expect_close(fixture.loop, greedy);
-    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_int_equal(fixture.count, 2);
     assert_true(remembered_log_has(&fixture.log, "unfinished input and unread output would pass"));
     for (int i = 0; i < 2; i++) {
         close(small[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_link.h"
@@ -49,7 +50,7 @@ static void open_link(struct fixture *fixture) {
     union tcp_address address;
     size_t count;
     assert_int_equal(
-        tcp_address_resolve("127.0.0.1", fixture->port, &address, 1, &count, NULL), FAILURE_NONE);
+        name_lookup_resolve("127.0.0.1", fixture->port, &address, 1, &count, NULL), FAILURE_NONE);
     struct store_link_settings settings = {.address = &address,
         .limits = &STORE_REPLY_LIMITS_DEFAULT,
         .silence_timeout = duration_from_seconds(3),

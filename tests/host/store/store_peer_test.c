@@ -45,7 +45,7 @@ TEST(goodbye_is_no_loss) {
     client_ask(
         node, &(struct store_request){.operation = STORE_DELETE, .key = slice_from_string("/p/a")});
     close(node);
-    while (store_peers_count(fixture.peers) > 0) {
+    while (fixture.count > 0) {
         event_loop_run_ready(fixture.loop);
     }
     expect_news(&fixture, "a beats 1\n");

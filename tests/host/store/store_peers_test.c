@@ -8,13 +8,13 @@ TEST(clients_are_counted_until_they_leave) {
     set_up(&fixture, &STORE_LIMITS_DEFAULT);
     int first = add_client(&fixture);
     int second = add_client(&fixture);
-    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_int_equal(fixture.count, 2);
     close(first);
-    while (store_peers_count(fixture.peers) > 1) {
+    while (fixture.count > 1) {
         event_loop_run_ready(fixture.loop);
     }
     store_peers_close_all(fixture.peers);
-    assert_int_equal(store_peers_count(fixture.peers), 0);
+    assert_int_equal(fixture.count, 0);
     client_expect_close(fixture.loop, second);
     close(second);
     tear_down(&fixture);

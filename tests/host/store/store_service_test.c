@@ -130,11 +130,13 @@ TEST(a_full_store_names_the_keys_and_the_option_and_serves_its_owner) {
     remembered_log_init(&fixture.log);
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
     fixture.peers = store_peers_new(
-        fixture.loop, &(struct store_server_settings){
-                          .limits = &limits, .log = &fixture.log.log, .own_prefix = "/own/"});
+        fixture.loop, &(struct store_server_settings){.limits = &limits,
+                          .log = &fixture.log.log,
+                          .own_prefix = "/own/",
+                          .observer = {.connections = remember_connections, .context = &fixture}});
     int worker = add_client(&fixture);
     int agent = add_client(&fixture);
-    while (store_peers_count(fixture.peers) == 2) {
+    while (fixture.count == 2) {
         char *key = text_format("/leak/%zu", ++limits.connections);
         struct bytes set = {0};
         assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_SET,
@@ -162,8 +164,10 @@ TEST(what_gives_way_is_answered_before_the_next_request_or_a_moment_later) {
     struct fixture fixture = {0};
     remembered_log_init(&fixture.log);
     assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
-    fixture.peers = store_peers_new(fixture.loop,
-        &(struct store_server_settings){.log = &fixture.log.log, .own_prefix = "/own/"});
+    fixture.peers = store_peers_new(
+        fixture.loop, &(struct store_server_settings){.log = &fixture.log.log,
+                          .own_prefix = "/own/",
+                          .observer = {.connections = remember_connections, .context = &fixture}});
     int client = add_client(&fixture);
     const struct store_request pop = {
         .operation = STORE_QUEUE_POP, .key = slice_from_string("/own/q")};
