@@ -51,6 +51,28 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
     TEST_AGAIN(name, name, set_up, tear_down, NULL)                                                \
     static void name(__attribute__((unused)) void **state)
 
+/* A test that is given a `struct fixture`, which the file's functions set_up and tear_down make and
+ * end. The second one hands what follows its name to set_up, too. */
+#define FIXTURE_TEST(name)                                                                         \
+    static void name##_within(struct fixture *fixture);                                            \
+    TEST(name) {                                                                                   \
+        struct fixture fixture;                                                                    \
+        set_up(&fixture);                                                                          \
+        name##_within(&fixture);                                                                   \
+        tear_down(&fixture);                                                                       \
+    }                                                                                              \
+    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+
+#define FIXTURE_TEST_OF(name, ...)                                                                 \
+    static void name##_within(struct fixture *fixture);                                            \
+    TEST(name) {                                                                                   \
+        struct fixture fixture;                                                                    \
+        set_up(&fixture, __VA_ARGS__);                                                             \
+        name##_within(&fixture);                                                                   \
+        tear_down(&fixture);                                                                       \
+    }                                                                                              \
+    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+
 /* Plays a function as one more test, with a state that it begins with. */
 #define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \
     __attribute__((constructor)) static void unit_test_add_##name(void) {                          \

@@ -388,19 +388,33 @@ static void gone_engine_may_be_closed_with_requests_under_way(void **state) {
 }
 
 /* For who asks a register that cannot be used; with a usable one there is nothing to say. */
-static void first_read_says_why_it_fails(void **state) {
-    struct register_under_test *under_test = *state;
+static void say_why(struct register_under_test *under_test, bool appends) {
     char *run_id = unused_run_id();
     struct racer *racers = racers_new(under_test, run_id, 1, NULL);
+    struct register_entry entry = make_entry(&racers[0], 1);
     racers[0].deadline_milliseconds = 20000;
-    struct answer answer = read_last(under_test, &racers[0]);
-    if (answer.kind == REGISTER_FAILED) {
-        print_message("%s: %s\n", answer.is_final ? "final" : "failed", answer.failure.message);
+    struct answer answer =
+        appends ? append(under_test, &racers[0], &entry) : read_last(under_test, &racers[0]);
+    if (answer.kind == REGISTER_FAILED || answer.kind == REGISTER_UNKNOWN) {
+        print_message("%s: %s\n",
+            answer.kind == REGISTER_UNKNOWN ? "unknown"
+            : answer.is_final               ? "final"
+                                            : "failed",
+            answer.failure.message);
         assert_true(answer.failure.message[0] != '\0');
     }
     answer_clear(&answer);
+    register_entry_clear(&entry);
     racers_free(racers, 1);
     free(run_id);
+}
+
+static void first_read_says_why_it_fails(void **state) {
+    say_why(*state, false);
+}
+
+static void first_append_says_why_it_fails(void **state) {
+    say_why(*state, true);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -420,6 +434,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(gone_engine_is_told_and_an_append_may_be_unknown),
     cmocka_unit_test(gone_engine_may_be_closed_with_requests_under_way),
     cmocka_unit_test(first_read_says_why_it_fails),
+    cmocka_unit_test(first_append_says_why_it_fails),
 };
 
 int main(int argument_count, char **arguments) {

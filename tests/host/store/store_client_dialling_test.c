@@ -71,6 +71,55 @@ TEST(store_that_never_comes_is_given_up_with_its_address) {
     assert_true(event_loop_free(fixture.loop));
 }
 
+/* No name server is asked for this name, because a part of it is longer than allowed. */
+#define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"
+
+TEST(all_addresses_of_several_names_are_tried_and_none_is_told_twice) {
+    const struct {
+        const char *host;
+        const char *words;
+        int times;
+        struct duration patience; /* an unknown name is no refusal */
+    } rows[] = {
+        {UNKNOWN " 127.0.0.1 127.0.0.2 127.0.0.1", "127.0.0.1:", 1, LONG},
+        {UNKNOWN " 127.0.0.1 127.0.0.2 127.0.0.1", "127.0.0.2:", 1, LONG},
+        {UNKNOWN " 127.0.0.1 127.0.0.2 127.0.0.1", "is not known", 0, LONG},
+        {UNKNOWN, "host \"" UNKNOWN "\" is not known", 1, SOON},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fixture fixture;
+        int times = 0;
+        open_port(&fixture);
+        close(fixture.listening_fd);
+        fixture.host = rows[i].host;
+        start_client_with(&fixture, rows[i].patience, SOON);
+        turn_until(&fixture, &fixture.connected);
+        const char *told = strstr(fixture.failure.message, ", after ");
+        assert_non_null(told);
+        for (const char *at = told; (at = strstr(at, rows[i].words)) != NULL; at++) {
+            times++;
+        }
+        assert_int_equal(times, rows[i].times);
+        store_client_free(fixture.client);
+        assert_true(event_loop_free(fixture.loop));
+    }
+}
+
+TEST(store_that_was_never_tried_is_told_as_such) {
+    struct fixture fixture;
+    open_port(&fixture);
+    const struct store_client_settings settings = {.host = fixture.host,
+        .port = fixture.port,
+        .pause = LONG,
+        .connect_timeout = SOON,
+        .connected = connected,
+        .context = &fixture};
+    fixture.client = store_client_new(fixture.loop, &settings);
+    turn_until(&fixture, &fixture.connected);
+    assert_non_null(strstr(fixture.failure.message, "its name was never looked up"));
+    tear_down(&fixture);
+}
+
 /* A port of 127.0.0.1 that refuses connections for now, and that no other process can get. */
 static int bind_port(int *out_port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -116,6 +165,17 @@ TEST(attempt_that_is_cut_off_hides_no_refusal) {
     assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
     assert_non_null(strstr(fixture.failure.message, "Connection refused (errno 111)"));
     close_queued(fds);
+    tear_down(&fixture);
+}
+
+TEST(attempt_that_is_cut_off_is_told_where_there_was_no_other) {
+    struct fixture fixture;
+    open_port(&fixture); /* and nobody answers there */
+    start_client(&fixture, SOON);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture.failure.message, ", after 1 attempt: 127.0.0.1:"));
+    assert_null(strstr(fixture.failure.message, "no attempt was finished"));
     tear_down(&fixture);
 }
 
@@ -225,25 +285,22 @@ TEST(answer_nobody_asked_for_ends_the_connection) {
     tear_down(&fixture);
 }
 
-TEST(lost_server_fails_what_is_pending_and_is_reported) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(lost_server_fails_what_is_pending_and_is_reported) {
     struct answer active;
     struct answer queued;
-    send_request(&fixture,
+    send_request(fixture,
         &(struct store_request){.operation = STORE_WAIT, .keys = &key, .count = 1}, LONG, &active);
-    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &queued);
-    turn_until(&fixture, &fixture.connected);
-    store_server_renew(fixture.server, NULL);
-    turn_until(&fixture, &fixture.lost);
+    send_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &queued);
+    turn_until(fixture, &fixture->connected);
+    store_server_renew(fixture->server, NULL);
+    turn_until(fixture, &fixture->lost);
     assert_int_equal(active.code, FAILURE_DISCONNECTED);
     assert_int_equal(queued.code, FAILURE_DISCONNECTED);
     assert_true(active.is_over && queued.is_over);
-    assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
-    char *expected = text_format("the store at 127.0.0.1:%d: ", fixture.port);
-    assert_memory_equal(fixture.failure.message, expected, strlen(expected));
+    assert_int_equal(fixture->failure.code, FAILURE_DISCONNECTED);
+    char *expected = text_format("the store at 127.0.0.1:%d: ", fixture->port);
+    assert_memory_equal(fixture->failure.message, expected, strlen(expected));
     free(expected);
-    tear_down(&fixture);
 }
 
 TEST(freeing_cancels_what_is_pending) {
@@ -259,16 +316,13 @@ TEST(freeing_cancels_what_is_pending) {
     assert_int_equal(fixture.connected, 0);
 }
 
-TEST(client_may_be_freed_from_its_callbacks) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.frees_client = true;
+FIXTURE_TEST(client_may_be_freed_from_its_callbacks) {
+    fixture->frees_client = true;
     struct answer answer;
-    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
-    turn_until(&fixture, &fixture.connected);
-    assert_null(fixture.client);
+    send_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
+    turn_until(fixture, &fixture->connected);
+    assert_null(fixture->client);
     assert_int_equal(answer.code, FAILURE_CANCELLED);
-    tear_down(&fixture);
 }
 
 static uint32_t packets_sent(const struct fixture *fixture) {
@@ -281,24 +335,20 @@ static uint32_t packets_sent(const struct fixture *fixture) {
 
 /* A host of thousands of nodes is woken once for both. Only a machine that stands still for 200 ms
  * between the two has them apart. */
-TEST(what_has_no_reply_arrives_with_the_next_request) {
-    struct fixture fixture;
-    set_up(&fixture);
-    turn_until(&fixture, &fixture.connected);
+FIXTURE_TEST(what_has_no_reply_arrives_with_the_next_request) {
+    turn_until(fixture, &fixture->connected);
     uint32_t packets = 0;
     for (int i = 0; i < 20 && packets != 1; i++) {
         struct answer set;
         struct answer added;
-        packets = packets_sent(&fixture);
-        send_request(&fixture,
+        packets = packets_sent(fixture);
+        send_request(fixture,
             &(struct store_request){.operation = STORE_SET, .key = key, .value = key}, LONG, &set);
-        send_request(
-            &fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &added);
-        turn_until(&fixture, &added.calls);
+        send_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &added);
+        turn_until(fixture, &added.calls);
         assert_int_equal(set.calls, 1);
         assert_int_equal(added.reply.integer, 1);
-        packets = packets_sent(&fixture) - packets;
+        packets = packets_sent(fixture) - packets;
     }
     assert_int_equal(packets, 1);
-    tear_down(&fixture);
 }

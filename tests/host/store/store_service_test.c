@@ -70,57 +70,52 @@ TEST(nobody_unsays_that_presence_is_served) {
     tear_down(&fixture);
 }
 
-TEST(a_client_that_does_not_read_is_served_no_further_request_until_it_reads) {
+FIXTURE_TEST_OF(a_client_that_does_not_read_is_served_no_further_request_until_it_reads,
+    &STORE_LIMITS_DEFAULT) {
     enum { TIMES = 60, LENGTH = 200000 };
-    struct fixture fixture;
     static uint8_t value[8 + LENGTH] = {LENGTH & 0xff, LENGTH >> 8 & 0xff, LENGTH >> 16};
-    set_up(&fixture, &STORE_LIMITS_DEFAULT);
-    int slow = add_client(&fixture);
-    int other = add_client(&fixture);
-    set_big(&fixture, other, value + 8, LENGTH);
+    int slow = add_client(fixture);
+    int other = add_client(fixture);
+    set_big(fixture, other, value + 8, LENGTH);
     ask_for_much_and_count(slow, TIMES, "/n");
-    turn(&fixture);
-    client_expect_value(fixture.loop, other, "/n", "");
+    turn(fixture);
+    client_expect_value(fixture->loop, other, "/n", "");
     for (int i = 0; i < TIMES; i++) {
-        client_expect(fixture.loop, slow, value, sizeof value);
+        client_expect(fixture->loop, slow, value, sizeof value);
     }
-    client_expect(fixture.loop, slow, "\1\0\0\0\0\0\0\0", 8);
-    client_expect_value(fixture.loop, other, "/n", "1");
-    client_expect_ping(fixture.loop, slow, 7);
+    client_expect(fixture->loop, slow, "\1\0\0\0\0\0\0\0", 8);
+    client_expect_value(fixture->loop, other, "/n", "1");
+    client_expect_ping(fixture->loop, slow, 7);
     close(slow);
     close(other);
-    tear_down(&fixture);
 }
 
-TEST(many_requests_of_one_client_leave_the_others_their_turn) {
+FIXTURE_TEST_OF(many_requests_of_one_client_leave_the_others_their_turn, &STORE_LIMITS_DEFAULT) {
     enum { REQUESTS = 3000 };
-    struct fixture fixture;
     struct bytes requests = {0};
     struct store_request add = {
         .operation = STORE_ADD, .key = slice_from_string("/n"), .number = 1};
-    set_up(&fixture, &STORE_LIMITS_DEFAULT);
-    int busy = add_client(&fixture);
-    int other = add_client(&fixture);
-    client_expect_ping(fixture.loop, busy, 1);
-    client_expect_ping(fixture.loop, other, 2);
+    int busy = add_client(fixture);
+    int other = add_client(fixture);
+    client_expect_ping(fixture->loop, busy, 1);
+    client_expect_ping(fixture->loop, other, 2);
     for (int i = 0; i < REQUESTS; i++) {
         assert_int_equal(store_request_encode(&add, &requests), FAILURE_NONE);
     }
     client_send(busy, requests.data, requests.length);
-    event_loop_run_ready(fixture.loop);
+    event_loop_run_ready(fixture->loop);
     add.number = 0;
     client_ask(other, &add);
     uint64_t seen = 0;
-    client_await(fixture.loop, other);
+    client_await(fixture->loop, other);
     assert_int_equal(recv(other, &seen, sizeof seen, 0), sizeof seen);
     assert_in_range(seen, 0, REQUESTS / 2);
-    turn(&fixture);
+    turn(fixture);
     client_ask(other, &add);
-    client_expect(fixture.loop, other, &(uint64_t){REQUESTS}, sizeof seen);
+    client_expect(fixture->loop, other, &(uint64_t){REQUESTS}, sizeof seen);
     bytes_clear(&requests);
     close(busy);
     close(other);
-    tear_down(&fixture);
 }
 
 TEST(a_full_store_names_the_keys_and_the_option_and_serves_its_owner) {
