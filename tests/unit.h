@@ -52,22 +52,14 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
     static void name(__attribute__((unused)) void **state)
 
 /* A test that is given a `struct fixture`, which the file's functions set_up and tear_down make and
- * end. The second one hands what follows its name to set_up, too. */
-#define FIXTURE_TEST(name)                                                                         \
-    static void name##_within(struct fixture *fixture);                                            \
-    TEST(name) {                                                                                   \
-        struct fixture fixture;                                                                    \
-        set_up(&fixture);                                                                          \
-        name##_within(&fixture);                                                                   \
-        tear_down(&fixture);                                                                       \
-    }                                                                                              \
-    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+ * end. The second one has another call in the place of set_up(&fixture). */
+#define FIXTURE_TEST(name) FIXTURE_TEST_AFTER(name, set_up(&fixture))
 
-#define FIXTURE_TEST_OF(name, ...)                                                                 \
+#define FIXTURE_TEST_AFTER(name, beginning)                                                        \
     static void name##_within(struct fixture *fixture);                                            \
     TEST(name) {                                                                                   \
         struct fixture fixture;                                                                    \
-        set_up(&fixture, __VA_ARGS__);                                                             \
+        beginning;                                                                                 \
         name##_within(&fixture);                                                                   \
         tear_down(&fixture);                                                                       \
     }                                                                                              \

@@ -100,12 +100,12 @@ TEST(others_are_not_this_machine) {
     }
 }
 
-FIXTURE_TEST_OF(it_can_be_asked_again, UNKNOWN) {
+FIXTURE_TEST_AFTER(it_can_be_asked_again, set_up(&fixture, UNKNOWN)) {
     assert_false(ask(fixture));
     assert_false(ask(fixture));
 }
 
-FIXTURE_TEST_OF(one_question_at_a_time_is_answered_once, "127.0.0.1") {
+FIXTURE_TEST_AFTER(one_question_at_a_time_is_answered_once, set_up(&fixture, "127.0.0.1")) {
     assert_int_equal(endpoint_owner_ask(fixture->owner, NULL), FAILURE_NONE);
     assert_true(ask(fixture));
     (void)event_loop_run_ready(fixture->loop);
@@ -121,7 +121,7 @@ TEST(a_question_under_way_can_be_forgotten) {
     }
 }
 
-FIXTURE_TEST_OF(whoever_is_answered_may_free_it, "127.0.0.1") {
+FIXTURE_TEST_AFTER(whoever_is_answered_may_free_it, set_up(&fixture, "127.0.0.1")) {
     fixture->frees_itself = true;
     assert_true(ask(fixture));
     assert_null(fixture->owner);

@@ -97,13 +97,14 @@ static void expect_messages(const struct fixture *fixture, const char *expected)
     assert_memory_equal(fixture->messages.data, expected, strlen(expected));
 }
 
-FIXTURE_TEST_OF(whole_messages_leave_no_memory_behind, 100, 1000) {
+FIXTURE_TEST_AFTER(whole_messages_leave_no_memory_behind, set_up(&fixture, 100, 1000)) {
     feed(fixture, "0123456789abcdefghij");
     expect_messages(fixture, "0123456789abcdefghij");
     assert_int_equal(fixture->pool.buffered_bytes, 0);
 }
 
-FIXTURE_TEST_OF(pieces_are_put_together_and_the_owner_is_not_asked_in_vain, 100, 1000) {
+FIXTURE_TEST_AFTER(
+    pieces_are_put_together_and_the_owner_is_not_asked_in_vain, set_up(&fixture, 100, 1000)) {
     feed(fixture, "01234");
     assert_int_equal(fixture->asked, 1);
     feed(fixture, "56");
@@ -117,7 +118,7 @@ FIXTURE_TEST_OF(pieces_are_put_together_and_the_owner_is_not_asked_in_vain, 100,
     assert_int_equal(fixture->pool.buffered_bytes, 0);
 }
 
-FIXTURE_TEST_OF(owner_may_close_while_receiving, 100, 1000) {
+FIXTURE_TEST_AFTER(owner_may_close_while_receiving, set_up(&fixture, 100, 1000)) {
     fixture->closes_on_message = true;
     feed(fixture, "01234");
     feed(fixture, "56789");
@@ -125,13 +126,13 @@ FIXTURE_TEST_OF(owner_may_close_while_receiving, 100, 1000) {
     assert_int_equal(fixture->end, FAILURE_NONE);
 }
 
-FIXTURE_TEST_OF(unfinished_input_beyond_the_memory_ends_the_stream, 100, 3) {
+FIXTURE_TEST_AFTER(unfinished_input_beyond_the_memory_ends_the_stream, set_up(&fixture, 100, 3)) {
     feed(fixture, "0123");
     assert_int_equal(fixture->end, FAILURE_LIMIT);
     assert_true(fixture->stream.is_closed);
 }
 
-FIXTURE_TEST_OF(a_full_pool_asks_its_owner_for_room, 100, 3) {
+FIXTURE_TEST_AFTER(a_full_pool_asks_its_owner_for_room, set_up(&fixture, 100, 3)) {
     fixture->given = 5;
     feed(fixture, "0123");
     assert_int_equal(fixture->wanted, 4);
@@ -142,7 +143,7 @@ FIXTURE_TEST_OF(a_full_pool_asks_its_owner_for_room, 100, 3) {
     expect_messages(fixture, "0123456789");
 }
 
-FIXTURE_TEST_OF(a_buffer_doubles_up_to_its_message, 100, 1000) {
+FIXTURE_TEST_AFTER(a_buffer_doubles_up_to_its_message, set_up(&fixture, 100, 1000)) {
     feed(fixture, "012");
     assert_int_equal(fixture->pool.buffered_bytes, 3);
     feed(fixture, "3");
@@ -151,13 +152,14 @@ FIXTURE_TEST_OF(a_buffer_doubles_up_to_its_message, 100, 1000) {
     assert_int_equal(fixture->pool.buffered_bytes, MESSAGE_SIZE);
 }
 
-FIXTURE_TEST_OF(peer_that_leaves_ends_the_stream, 100, 1000) {
+FIXTURE_TEST_AFTER(peer_that_leaves_ends_the_stream, set_up(&fixture, 100, 1000)) {
     shutdown(fixture->far_end, SHUT_WR);
     event_loop_run_ready(fixture->loop);
     assert_int_equal(fixture->end, FAILURE_DISCONNECTED);
 }
 
-FIXTURE_TEST_OF(sending_to_a_peer_that_left_ends_the_stream_without_a_signal, 100, 1000) {
+FIXTURE_TEST_AFTER(
+    sending_to_a_peer_that_left_ends_the_stream_without_a_signal, set_up(&fixture, 100, 1000)) {
     close(fixture->far_end);
     tcp_stream_send(&fixture->stream, slice_from_string("hello"));
     assert_int_equal(fixture->end, FAILURE_DISCONNECTED);
@@ -205,13 +207,13 @@ TEST(unread_output_beyond_the_ceiling_ends_the_stream) {
     tear_down(&fixture);
 }
 
-FIXTURE_TEST_OF(catching_up_receives_without_the_loop, 100, 1000) {
+FIXTURE_TEST_AFTER(catching_up_receives_without_the_loop, set_up(&fixture, 100, 1000)) {
     client_send(fixture->far_end, "0123456789", 10);
     tcp_stream_catch_up(&fixture->stream);
     expect_messages(fixture, "0123456789");
 }
 
-FIXTURE_TEST_OF(a_turn_receives_little_and_the_rest_of_a_message, 100, 1000) {
+FIXTURE_TEST_AFTER(a_turn_receives_little_and_the_rest_of_a_message, set_up(&fixture, 100, 1000)) {
     fixture->pool.turn_bytes = 4;
     feed(fixture, "0123456789abcdefghijABC");
     expect_messages(fixture, "0123456789");
@@ -219,7 +221,7 @@ FIXTURE_TEST_OF(a_turn_receives_little_and_the_rest_of_a_message, 100, 1000) {
     expect_messages(fixture, "0123456789abcdefghij");
 }
 
-FIXTURE_TEST_OF(a_held_stream_goes_on_in_the_next_turn, 100, 1000) {
+FIXTURE_TEST_AFTER(a_held_stream_goes_on_in_the_next_turn, set_up(&fixture, 100, 1000)) {
     fixture->holds_on_message = true;
     feed(fixture, "0123456789abcdefghijABC");
     expect_messages(fixture, "0123456789");
@@ -230,7 +232,8 @@ FIXTURE_TEST_OF(a_held_stream_goes_on_in_the_next_turn, 100, 1000) {
     expect_messages(fixture, "0123456789abcdefghijABCDEFGHIJ");
 }
 
-FIXTURE_TEST_OF(a_held_stream_receives_nothing_until_its_peer_has_read, 4 << 20, 8 << 20) {
+FIXTURE_TEST_AFTER(
+    a_held_stream_receives_nothing_until_its_peer_has_read, set_up(&fixture, 4 << 20, 8 << 20)) {
     uint8_t data[1 << 20] = {0};
     fixture->pool.held_above = 1000;
     fixture->holds_on_message = true;
@@ -248,7 +251,7 @@ FIXTURE_TEST_OF(a_held_stream_receives_nothing_until_its_peer_has_read, 4 << 20,
     expect_messages(fixture, "0123456789abcdefghij");
 }
 
-FIXTURE_TEST_OF(a_held_stream_notices_the_end_of_its_peer, 4 << 20, 8 << 20) {
+FIXTURE_TEST_AFTER(a_held_stream_notices_the_end_of_its_peer, set_up(&fixture, 4 << 20, 8 << 20)) {
     uint8_t data[1 << 20] = {0};
     fixture->pool.held_above = 1000;
     fixture->holds_on_message = true;

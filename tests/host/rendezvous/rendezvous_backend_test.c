@@ -3,7 +3,7 @@
 
 #include "host/rendezvous_backend_fixture.h"
 
-FIXTURE_TEST_OF(who_connects_in_vain_is_sent_to_where_the_store_is, true) {
+FIXTURE_TEST_AFTER(who_connects_in_vain_is_sent_to_where_the_store_is, set_up(&fixture, true)) {
     int fd;
     int port;
     struct node *node = &fixture->nodes[0];
@@ -19,7 +19,7 @@ FIXTURE_TEST_OF(who_connects_in_vain_is_sent_to_where_the_store_is, true) {
     close(fd);
 }
 
-FIXTURE_TEST_OF(each_connection_may_lead_to_another_store, true) {
+FIXTURE_TEST_AFTER(each_connection_may_lead_to_another_store, set_up(&fixture, true)) {
     struct store_thread *second;
     int fd;
     int port;
@@ -40,7 +40,7 @@ FIXTURE_TEST_OF(each_connection_may_lead_to_another_store, true) {
     store_thread_stop(second);
 }
 
-FIXTURE_TEST_OF(a_roll_is_answered_when_all_have_answered, true) {
+FIXTURE_TEST_AFTER(a_roll_is_answered_when_all_have_answered, set_up(&fixture, true)) {
     struct rendezvous_backend *one = fixture->nodes[0].backend;
     struct rendezvous_backend *other = fixture->nodes[1].backend;
     rendezvous_backend_call_roll(one, 3, 2);
@@ -53,7 +53,7 @@ FIXTURE_TEST_OF(a_roll_is_answered_when_all_have_answered, true) {
     assert_int_equal(fixture->nodes[0].rolls_answered, 1);
 }
 
-FIXTURE_TEST_OF(a_roll_that_is_called_off_is_not_answered, true) {
+FIXTURE_TEST_AFTER(a_roll_that_is_called_off_is_not_answered, set_up(&fixture, true)) {
     rendezvous_backend_call_roll(fixture->nodes[0].backend, 3, 1);
     rendezvous_backend_cancel_waits(fixture->nodes[0].backend);
     rendezvous_backend_call_roll(fixture->nodes[0].backend, 4, 1);
@@ -65,7 +65,7 @@ FIXTURE_TEST_OF(a_roll_that_is_called_off_is_not_answered, true) {
     assert_null(fixture->nodes[0].trouble);
 }
 
-FIXTURE_TEST_OF(a_job_with_other_sizes_under_the_same_id_is_refused, true) {
+FIXTURE_TEST_AFTER(a_job_with_other_sizes_under_the_same_id_is_refused, set_up(&fixture, true)) {
     rendezvous_backend_free(fixture->nodes[1].backend);
     fixture->nodes[1].backend = make_backend(&fixture->nodes[1], 5);
     connect_node(&fixture->nodes[1]);
@@ -73,7 +73,8 @@ FIXTURE_TEST_OF(a_job_with_other_sizes_under_the_same_id_is_refused, true) {
     assert_non_null(strstr(fixture->nodes[1].trouble, "1:5"));
 }
 
-FIXTURE_TEST_OF(a_node_that_is_gone_is_told_of_where_presence_is_served, true) {
+FIXTURE_TEST_AFTER(
+    a_node_that_is_gone_is_told_of_where_presence_is_served, set_up(&fixture, true)) {
     struct node_identity identity;
     assert_true(fixture->nodes[0].has_presence);
     node_identity_init(&identity, "host_a", 12, 34);
@@ -89,11 +90,11 @@ FIXTURE_TEST_OF(a_node_that_is_gone_is_told_of_where_presence_is_served, true) {
     assert_string_equal(text_string(&fixture->gone), "host_a_12_34 finished;");
 }
 
-FIXTURE_TEST_OF(a_server_of_another_kind_serves_no_presence, false) {
+FIXTURE_TEST_AFTER(a_server_of_another_kind_serves_no_presence, set_up(&fixture, false)) {
     assert_false(fixture->nodes[0].has_presence);
 }
 
-FIXTURE_TEST_OF(nodes_in_an_exit_barrier_are_counted, true) {
+FIXTURE_TEST_AFTER(nodes_in_an_exit_barrier_are_counted, set_up(&fixture, true)) {
     ask_bare(fixture,
         (struct store_request){.operation = STORE_ADD,
             .key = slice_from_string("/torch.rendezvous.a job/with a name.3/torchelastic/agent/"
@@ -104,7 +105,7 @@ FIXTURE_TEST_OF(nodes_in_an_exit_barrier_are_counted, true) {
     assert_int_equal(fixture->nodes[0].finished_count, 2);
 }
 
-FIXTURE_TEST_OF(the_end_of_the_store_is_told_once_and_is_no_silence, true) {
+FIXTURE_TEST_AFTER(the_end_of_the_store_is_told_once_and_is_no_silence, set_up(&fixture, true)) {
     fetch(&fixture->nodes[0]);
     rendezvous_backend_disconnect(fixture->nodes[1].backend);
     store_thread_stop(fixture->store);
@@ -135,7 +136,8 @@ static bool ask(struct node *node, enum store_operation operation, const char *k
                                    : rendezvous_backend_ask(node->backend, &call);
 }
 
-FIXTURE_TEST_OF(what_waits_holds_up_nothing_and_a_disconnected_backend_takes_nothing, true) {
+FIXTURE_TEST_AFTER(
+    what_waits_holds_up_nothing_and_a_disconnected_backend_takes_nothing, set_up(&fixture, true)) {
     struct node *node = &fixture->nodes[0];
     assert_int_equal(rendezvous_backend_connection_count(node->backend), 3);
     assert_true(ask(node, STORE_WAIT, "a") && ask(node, STORE_SET, "a"));
@@ -151,7 +153,8 @@ FIXTURE_TEST_OF(what_waits_holds_up_nothing_and_a_disconnected_backend_takes_not
 
 /* What is opened later is where the first connection is, and a wait that was cancelled does not
  * open another. */
-FIXTURE_TEST_OF(a_node_that_delegates_opens_another_connection_when_it_waits, true) {
+FIXTURE_TEST_AFTER(
+    a_node_that_delegates_opens_another_connection_when_it_waits, set_up(&fixture, true)) {
     struct text reached = {0};
     struct node *node = &fixture->nodes[0];
     rendezvous_backend_free(node->backend);

@@ -15,37 +15,31 @@ TEST(it_connects_and_tells_once) {
     assert_int_equal(fixture.lost, 0);
 }
 
-TEST(it_speaks_ipv6) {
-    struct fixture fixture;
-    open_port_at(&fixture, "::1");
-    serve(&fixture);
-    start_client(&fixture, LONG);
+FIXTURE_TEST_AFTER(it_speaks_ipv6, open_port_at(&fixture, "::1")) {
+    serve(fixture);
+    start_client(fixture, LONG);
     struct answer answer;
-    ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
+    ask(fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
         &answer);
     assert_int_equal(answer.reply.integer, 5);
-    store_server_renew(fixture.server, NULL);
-    turn_until(&fixture, &fixture.lost);
-    assert_non_null(strstr(fixture.failure.message, "the store at [::1]:"));
-    tear_down(&fixture);
+    store_server_renew(fixture->server, NULL);
+    turn_until(fixture, &fixture->lost);
+    assert_non_null(strstr(fixture->failure.message, "the store at [::1]:"));
 }
 
-TEST(store_that_comes_up_later_is_found) {
-    struct fixture fixture;
-    open_port(&fixture);
-    close(fixture.listening_fd);
-    start_client(&fixture, LONG);
+FIXTURE_TEST_AFTER(store_that_comes_up_later_is_found, open_port(&fixture)) {
+    close(fixture->listening_fd);
+    start_client(fixture, LONG);
     for (int i = 0; i < 100; i++) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
-    assert_int_equal(fixture.connected, 0);
+    assert_int_equal(fixture->connected, 0);
     assert_int_equal(
-        tcp_listener_open("127.0.0.1", fixture.port, &fixture.listening_fd, &fixture.port, NULL),
+        tcp_listener_open("127.0.0.1", fixture->port, &fixture->listening_fd, &fixture->port, NULL),
         FAILURE_NONE);
-    serve(&fixture);
-    turn_until(&fixture, &fixture.connected);
-    assert_int_equal(fixture.failure.code, FAILURE_NONE);
-    tear_down(&fixture);
+    serve(fixture);
+    turn_until(fixture, &fixture->connected);
+    assert_int_equal(fixture->failure.code, FAILURE_NONE);
 }
 
 TEST(store_that_never_comes_is_given_up_with_its_address) {
@@ -105,19 +99,16 @@ TEST(all_addresses_of_several_names_are_tried_and_none_is_told_twice) {
     }
 }
 
-TEST(store_that_was_never_tried_is_told_as_such) {
-    struct fixture fixture;
-    open_port(&fixture);
-    const struct store_client_settings settings = {.host = fixture.host,
-        .port = fixture.port,
+FIXTURE_TEST_AFTER(store_that_was_never_tried_is_told_as_such, open_port(&fixture)) {
+    const struct store_client_settings settings = {.host = fixture->host,
+        .port = fixture->port,
         .pause = LONG,
         .connect_timeout = SOON,
         .connected = connected,
-        .context = &fixture};
-    fixture.client = store_client_new(fixture.loop, &settings);
-    turn_until(&fixture, &fixture.connected);
-    assert_non_null(strstr(fixture.failure.message, "its name was never looked up"));
-    tear_down(&fixture);
+        .context = fixture};
+    fixture->client = store_client_new(fixture->loop, &settings);
+    turn_until(fixture, &fixture->connected);
+    assert_non_null(strstr(fixture->failure.message, "its name was never looked up"));
 }
 
 /* A port of 127.0.0.1 that refuses connections for now, and that no other process can get. */
@@ -239,50 +230,40 @@ TEST(address_that_leads_nowhere_does_not_hold_up_the_next) {
 }
 
 /* Else many clients of a slow server would come again and again, and make it slower. */
-TEST(server_that_accepts_is_not_left_for_another_address_before_long) {
-    struct fixture fixture;
-    open_port_at(&fixture, "127.0.0.1");
-    fixture.host = "127.0.0.1 127.0.0.2";
-    start_client(&fixture, duration_from_milliseconds(600));
-    turn_until(&fixture, &fixture.connected);
-    assert_non_null(strstr(fixture.failure.message, " after 1 attempt: "));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(server_that_accepts_is_not_left_for_another_address_before_long,
+    open_port_at(&fixture, "127.0.0.1")) {
+    fixture->host = "127.0.0.1 127.0.0.2";
+    start_client(fixture, duration_from_milliseconds(600));
+    turn_until(fixture, &fixture->connected);
+    assert_non_null(strstr(fixture->failure.message, " after 1 attempt: "));
 }
 
-TEST(server_that_accepts_and_says_nothing_is_given_up) {
-    struct fixture fixture;
-    open_port(&fixture);
-    start_client(&fixture, SOON);
-    turn_until(&fixture, &fixture.connected);
-    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
-    assert_non_null(strstr(fixture.failure.message, "it accepts connections, but does not answer"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(server_that_accepts_and_says_nothing_is_given_up, open_port(&fixture)) {
+    start_client(fixture, SOON);
+    turn_until(fixture, &fixture->connected);
+    assert_int_equal(fixture->failure.code, FAILURE_TIMEOUT);
+    assert_non_null(
+        strstr(fixture->failure.message, "it accepts connections, but does not answer"));
 }
 
-TEST(handshake_with_a_wrong_nonce_is_tried_again) {
-    struct fixture fixture;
-    open_port(&fixture);
-    start_client(&fixture, LONG);
-    close(accept_client(&fixture)); /* the first connection is closed at once */
-    close(shake_hands(&fixture, 1));
-    int fd = shake_hands(&fixture, 0);
-    turn_until(&fixture, &fixture.connected);
-    assert_int_equal(fixture.failure.code, FAILURE_NONE);
+FIXTURE_TEST_AFTER(handshake_with_a_wrong_nonce_is_tried_again, open_port(&fixture)) {
+    start_client(fixture, LONG);
+    close(accept_client(fixture)); /* the first connection is closed at once */
+    close(shake_hands(fixture, 1));
+    int fd = shake_hands(fixture, 0);
+    turn_until(fixture, &fixture->connected);
+    assert_int_equal(fixture->failure.code, FAILURE_NONE);
     close(fd);
-    tear_down(&fixture);
 }
 
-TEST(answer_nobody_asked_for_ends_the_connection) {
-    struct fixture fixture;
-    open_port(&fixture);
-    start_client(&fixture, LONG);
-    int fd = shake_hands(&fixture, 0);
-    turn_until(&fixture, &fixture.connected);
+FIXTURE_TEST_AFTER(answer_nobody_asked_for_ends_the_connection, open_port(&fixture)) {
+    start_client(fixture, LONG);
+    int fd = shake_hands(fixture, 0);
+    turn_until(fixture, &fixture->connected);
     client_send(fd, "\x00", 1);
-    turn_until(&fixture, &fixture.lost);
-    assert_int_equal(fixture.failure.code, FAILURE_PROTOCOL);
+    turn_until(fixture, &fixture->lost);
+    assert_int_equal(fixture->failure.code, FAILURE_PROTOCOL);
     close(fd);
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST(lost_server_fails_what_is_pending_and_is_reported) {

@@ -90,44 +90,38 @@ FIXTURE_TEST(request_behind_a_long_wait_may_time_out_alone) {
     close(other);
 }
 
-TEST(silent_server_costs_a_request_its_deadline_and_no_more) {
-    struct fixture fixture;
-    open_port(&fixture);
-    start_client(&fixture, LONG);
-    int fd = shake_hands(&fixture, 0);
-    turn_until(&fixture, &fixture.connected);
+FIXTURE_TEST_AFTER(silent_server_costs_a_request_its_deadline_and_no_more, open_port(&fixture)) {
+    start_client(fixture, LONG);
+    int fd = shake_hands(fixture, 0);
+    turn_until(fixture, &fixture->connected);
     struct answer answer;
-    ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 1}, SOON,
+    ask(fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 1}, SOON,
         &answer);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
     assert_true(answer.is_over);
-    turn_until(&fixture, &fixture.lost);
-    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
-    client_expect_close(fixture.loop, fd);
-    ask(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
+    turn_until(fixture, &fixture->lost);
+    assert_int_equal(fixture->failure.code, FAILURE_TIMEOUT);
+    client_expect_close(fixture->loop, fd);
+    ask(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
     assert_true(answer.is_over);
     close(fd);
-    tear_down(&fixture);
 }
 
-TEST(release_that_crosses_the_cancel_counts) {
-    struct fixture fixture;
-    open_port(&fixture);
-    start_client(&fixture, LONG);
-    int fd = shake_hands(&fixture, 0);
+FIXTURE_TEST_AFTER(release_that_crosses_the_cancel_counts, open_port(&fixture)) {
+    start_client(fixture, LONG);
+    int fd = shake_hands(fixture, 0);
     struct answer answer;
-    send_request(&fixture,
+    send_request(fixture,
         &(struct store_request){.operation = STORE_WAIT, .keys = &key, .count = 1}, SOON, &answer);
     uint8_t wait[19];
-    client_expect(fixture.loop, fd, "\x06\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0/k", sizeof wait);
-    client_expect_byte(fixture.loop, fd, STORE_CANCEL_WAIT);
+    client_expect(fixture->loop, fd, "\x06\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0/k", sizeof wait);
+    client_expect_byte(fixture->loop, fd, STORE_CANCEL_WAIT);
     client_send(fd, "\x00\x01", 2);
-    turn_until(&fixture, &answer.calls);
+    turn_until(fixture, &answer.calls);
     assert_int_equal(answer.code, FAILURE_NONE);
-    assert_int_equal(fixture.lost, 0);
+    assert_int_equal(fixture->lost, 0);
     close(fd);
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST(large_values_pass_in_both_directions) {

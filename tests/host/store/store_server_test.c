@@ -47,7 +47,7 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-FIXTURE_TEST_OF(values_are_stored_and_returned, NULL) {
+FIXTURE_TEST_AFTER(values_are_stored_and_returned, set_up(&fixture, NULL)) {
     int writer = client_open(fixture->port);
     int reader = client_open(fixture->port);
     client_set(writer, "/k", "value");
@@ -85,7 +85,7 @@ TEST(a_server_may_have_several_listening_sockets) {
     tear_down(&fixture);
 }
 
-FIXTURE_TEST_OF(requests_that_arrive_together_are_answered_in_order, NULL) {
+FIXTURE_TEST_AFTER(requests_that_arrive_together_are_answered_in_order, set_up(&fixture, NULL)) {
     int client = client_open(fixture->port);
     struct bytes requests = {0};
     for (int64_t i = 0; i < 100; i++) {
@@ -103,7 +103,7 @@ FIXTURE_TEST_OF(requests_that_arrive_together_are_answered_in_order, NULL) {
     close(client);
 }
 
-FIXTURE_TEST_OF(requests_in_single_bytes_work, NULL) {
+FIXTURE_TEST_AFTER(requests_in_single_bytes_work, set_up(&fixture, NULL)) {
     int client = client_connect(fixture->port);
     struct bytes requests = {0};
     struct store_request parts[] = {{.operation = STORE_VALIDATE},
@@ -122,7 +122,7 @@ FIXTURE_TEST_OF(requests_in_single_bytes_work, NULL) {
     close(client);
 }
 
-FIXTURE_TEST_OF(waiting_clients_are_released_by_another, NULL) {
+FIXTURE_TEST_AFTER(waiting_clients_are_released_by_another, set_up(&fixture, NULL)) {
     int waiters[3];
     for (int i = 0; i < 3; i++) {
         waiters[i] = client_open(fixture->port);
@@ -138,7 +138,7 @@ FIXTURE_TEST_OF(waiting_clients_are_released_by_another, NULL) {
     close(writer);
 }
 
-FIXTURE_TEST_OF(waiter_that_left_does_not_disturb_the_setter, NULL) {
+FIXTURE_TEST_AFTER(waiter_that_left_does_not_disturb_the_setter, set_up(&fixture, NULL)) {
     int waiter = client_open(fixture->port);
     client_wait(waiter, "/k");
     client_expect_ping(fixture->loop, waiter, 1);
@@ -153,7 +153,7 @@ FIXTURE_TEST_OF(waiter_that_left_does_not_disturb_the_setter, NULL) {
     close(writer);
 }
 
-FIXTURE_TEST_OF(half_a_request_disturbs_nobody, NULL) {
+FIXTURE_TEST_AFTER(half_a_request_disturbs_nobody, set_up(&fixture, NULL)) {
     int half = client_open(fixture->port);
     client_send(half, "\x01\x02\0\0", 4);
     int whole = client_open(fixture->port);
@@ -164,7 +164,7 @@ FIXTURE_TEST_OF(half_a_request_disturbs_nobody, NULL) {
     close(whole);
 }
 
-FIXTURE_TEST_OF(breach_closes_one_connection_with_a_line_that_names_it, NULL) {
+FIXTURE_TEST_AFTER(breach_closes_one_connection_with_a_line_that_names_it, set_up(&fixture, NULL)) {
     int good = client_open(fixture->port);
     int bad = client_open(fixture->port);
     client_expect_ping(fixture->loop, bad, 1);
@@ -182,7 +182,7 @@ FIXTURE_TEST_OF(breach_closes_one_connection_with_a_line_that_names_it, NULL) {
     close(bad);
 }
 
-FIXTURE_TEST_OF(answers_before_a_breach_are_delivered, NULL) {
+FIXTURE_TEST_AFTER(answers_before_a_breach_are_delivered, set_up(&fixture, NULL)) {
     int client = client_open(fixture->port);
     client_send(client, "\x0d\x01\x02\x03\x04\xff", 6);
     client_expect(fixture->loop, client, "\x01\x02\x03\x04", 4);
@@ -190,20 +190,19 @@ FIXTURE_TEST_OF(answers_before_a_breach_are_delivered, NULL) {
     close(client);
 }
 
-TEST(old_clients_are_served_but_for_the_agents_own_keys) {
-    struct fixture fixture;
-    set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"});
-    int old = client_connect(fixture.port);
+FIXTURE_TEST_AFTER(old_clients_are_served_but_for_the_agents_own_keys,
+    set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"})) {
+    int old = client_connect(fixture->port);
     client_send(old, "\x03\x05\0\0\0\0\0\0\0init/\x01\0\0\0\0\0\0\0", 22);
-    client_expect(fixture.loop, old, "\x01\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, old, "\x01\0\0\0\0\0\0\0", 8);
     client_send(old, "\x02\x06\0\0\0\0\0\0\0/own/k", 15);
-    client_expect_close(fixture.loop, old);
-    assert_true(remembered_log_has(&fixture.log, "a node of a torchrun older than 2.1"));
+    client_expect_close(fixture->loop, old);
+    assert_true(remembered_log_has(&fixture->log, "a node of a torchrun older than 2.1"));
     close(old);
-    tear_down(&fixture);
 }
 
-FIXTURE_TEST_OF(announced_sizes_beyond_the_limits_close_before_they_cost, NULL) {
+FIXTURE_TEST_AFTER(
+    announced_sizes_beyond_the_limits_close_before_they_cost, set_up(&fixture, NULL)) {
     int client = client_open(fixture->port);
     client_send(client, "\x01\0\0\0\0\0\0\0\x40", 9); /* SET, a key of 2^62 bytes */
     client_expect_close(fixture->loop, client);
@@ -235,7 +234,7 @@ TEST(connections_beyond_the_limit_are_turned_away) {
     tear_down(&fixture);
 }
 
-FIXTURE_TEST_OF(renewal_without_prefix_forgets_everything_and_everyone, NULL) {
+FIXTURE_TEST_AFTER(renewal_without_prefix_forgets_everything_and_everyone, set_up(&fixture, NULL)) {
     int old = client_open(fixture->port);
     client_set(old, "/k", "old");
     client_expect_ping(fixture->loop, old, 1);
@@ -252,7 +251,7 @@ FIXTURE_TEST_OF(renewal_without_prefix_forgets_everything_and_everyone, NULL) {
     close(fresh);
 }
 
-FIXTURE_TEST_OF(renewal_with_prefix_keeps_its_keys_and_the_connections, NULL) {
+FIXTURE_TEST_AFTER(renewal_with_prefix_keeps_its_keys_and_the_connections, set_up(&fixture, NULL)) {
     int client = client_open(fixture->port);
     client_set(client, "/agents/a", "kept");
     client_set(client, "/worker", "gone");
@@ -263,7 +262,8 @@ FIXTURE_TEST_OF(renewal_with_prefix_keeps_its_keys_and_the_connections, NULL) {
     close(client);
 }
 
-FIXTURE_TEST_OF(last_words_that_have_arrived_are_forgotten_by_a_renewal, NULL) {
+FIXTURE_TEST_AFTER(
+    last_words_that_have_arrived_are_forgotten_by_a_renewal, set_up(&fixture, NULL)) {
     int client = client_open(fixture->port);
     client_expect_ping(fixture->loop, client, 1);
     client_set(client, "/worker", "last words");

@@ -6,19 +6,17 @@
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
-TEST(presence_beyond_its_limits_costs_the_connection) {
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    int node = add_client(&fixture);
+FIXTURE_TEST_AFTER(
+    presence_beyond_its_limits_costs_the_connection, set_up_presence(&fixture, false)) {
+    int node = add_client(fixture);
     char value[STORE_PRESENCE_VALUE_BYTES + 2] = {0};
     memset(value, 'x', sizeof value - 1);
     client_set(node, "/p/a", "1");
     client_set(node, "/p/a", value);
-    client_expect_close(fixture.loop, node);
-    expect_news(&fixture, "a beats 1\na is gone 1\n");
-    assert_true(remembered_log_has(&fixture.log, "more than 512 bytes"));
+    client_expect_close(fixture->loop, node);
+    expect_news(fixture, "a beats 1\na is gone 1\n");
+    assert_true(remembered_log_has(&fixture->log, "more than 512 bytes"));
     close(node);
-    tear_down(&fixture);
 }
 
 static void write_anyhow(int client, enum store_operation operation, const char *key) {
@@ -29,49 +27,44 @@ static void write_anyhow(int client, enum store_operation operation, const char 
                            .number = 1});
 }
 
-TEST(a_presence_key_is_its_connections_until_that_ends) {
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    int node = add_client(&fixture);
-    int other = add_client(&fixture);
+FIXTURE_TEST_AFTER(
+    a_presence_key_is_its_connections_until_that_ends, set_up_presence(&fixture, false)) {
+    int node = add_client(fixture);
+    int other = add_client(fixture);
     client_set(node, "/p/a", "1");
-    await_news(&fixture, 1);
+    await_news(fixture, 1);
     client_set(other, "/p/a", "stolen");
     write_anyhow(other, STORE_APPEND, "/p/a");
-    client_expect_value(fixture.loop, other, "/p/a", "1");
+    client_expect_value(fixture->loop, other, "/p/a", "1");
     write_anyhow(other, STORE_DELETE, "/p/a");
-    client_expect(fixture.loop, other, "\0\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, other, "\0\0\0\0\0\0\0\0", 8);
     write_anyhow(other, STORE_COMPARE_SET, "/p/a");
-    client_expect(fixture.loop, other, "\1\0\0\0\0\0\0\0001", 9);
-    assert_true(remembered_log_has(&fixture.log, "presence key of another connection"));
+    client_expect(fixture->loop, other, "\1\0\0\0\0\0\0\0001", 9);
+    assert_true(remembered_log_has(&fixture->log, "presence key of another connection"));
     write_anyhow(other, STORE_ADD, "/p/a");
-    client_expect_close(fixture.loop, other);
+    client_expect_close(fixture->loop, other);
     close(other);
-    expect_news(&fixture, "a beats 1\n");
-    other = add_client(&fixture);
+    expect_news(fixture, "a beats 1\n");
+    other = add_client(fixture);
     close(node);
-    await_news(&fixture, 1);
+    await_news(fixture, 1);
     client_set(other, "/p/a", "2");
-    await_news(&fixture, 2);
-    expect_news(&fixture, "a is gone 1\na beats 2\n");
+    await_news(fixture, 2);
+    expect_news(fixture, "a is gone 1\na beats 2\n");
     close(other);
-    tear_down(&fixture);
 }
 
-TEST(nobody_unsays_that_presence_is_served) {
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    int client = add_client(&fixture);
+FIXTURE_TEST_AFTER(nobody_unsays_that_presence_is_served, set_up_presence(&fixture, false)) {
+    int client = add_client(fixture);
     write_anyhow(client, STORE_DELETE, "/p/served");
-    client_expect(fixture.loop, client, "\0\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, client, "\0\0\0\0\0\0\0\0", 8);
     client_set(client, "/p/served", "no");
-    client_expect_value(fixture.loop, client, "/p/served", "1");
+    client_expect_value(fixture->loop, client, "/p/served", "1");
     close(client);
-    tear_down(&fixture);
 }
 
-FIXTURE_TEST_OF(a_client_that_does_not_read_is_served_no_further_request_until_it_reads,
-    &STORE_LIMITS_DEFAULT) {
+FIXTURE_TEST_AFTER(a_client_that_does_not_read_is_served_no_further_request_until_it_reads,
+    set_up(&fixture, &STORE_LIMITS_DEFAULT)) {
     enum { TIMES = 60, LENGTH = 200000 };
     static uint8_t value[8 + LENGTH] = {LENGTH & 0xff, LENGTH >> 8 & 0xff, LENGTH >> 16};
     int slow = add_client(fixture);
@@ -90,7 +83,8 @@ FIXTURE_TEST_OF(a_client_that_does_not_read_is_served_no_further_request_until_i
     close(other);
 }
 
-FIXTURE_TEST_OF(many_requests_of_one_client_leave_the_others_their_turn, &STORE_LIMITS_DEFAULT) {
+FIXTURE_TEST_AFTER(many_requests_of_one_client_leave_the_others_their_turn,
+    set_up(&fixture, &STORE_LIMITS_DEFAULT)) {
     enum { REQUESTS = 3000 };
     struct bytes requests = {0};
     struct store_request add = {
