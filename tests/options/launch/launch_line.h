@@ -16,11 +16,14 @@ static int clear(void **state) {
     return 0;
 }
 
-/* Splits at blanks. */
+/* Splits at blanks; "~" stands for one inside a word. */
 static void read_line(const char *line) {
     struct text_list arguments = {0};
     char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        for (char *blank = strchr(word, '~'); blank != NULL; blank = strchr(blank, '~')) {
+            *blank = ' ';
+        }
         text_list_add(&arguments, word);
     }
     free(copy);

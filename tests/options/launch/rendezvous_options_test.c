@@ -225,3 +225,134 @@ TEST_WITH(nodes_come_from_the_environment_too, NULL, clear) {
     expect_mistake("t.py", "argument --nnodes: ", "(from the environment variable PET_NNODES)");
     assert_int_equal(config_of("--nnodes 1 t.py")->maximum_nodes, 1);
 }
+
+/* --rdzv-conf. */
+
+/* A job of so many nodes with this backend and these settings. */
+static void read_settings(const char *nodes, const char *backend, const char *settings) {
+    static const char *const ends[][2] = {{"c10d", "--rdzv-endpoint h --rdzv-id j"},
+        {"etcd", "--rdzv-endpoint h:1 --rdzv-id j"}, {"static", "--master-addr h"}};
+    const char *end = "";
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        end = text_equals(backend, ends[i][0]) ? ends[i][1] : end;
+    }
+    char *line = text_format(
+        "--nnodes %s --rdzv-backend %s %s --rdzv-conf=%s t.py", nodes, backend, end, settings);
+    read_line(line);
+    free(line);
+}
+
+static const struct launch_dynamic *dynamic_of(const char *nodes, const char *settings) {
+    read_settings(nodes, "c10d", settings);
+    if (launch.outcome != OPTION_OUTCOME_VALUES) {
+        fail_msg("%s gave %s", settings, strstr(launch.text, "error: "));
+    }
+    return &launch.config.dynamic;
+}
+
+TEST_WITH(settings_are_trimmed_and_the_last_wins, NULL, clear) {
+    read_settings("2", "c10d", "~a~=~1~,b=x=y,a=2~");
+    const struct text_list *settings = &launch.config.rdzv_conf;
+    assert_int_equal(settings->count, 2);
+    assert_string_equal(text_list_variable(settings, "a"), "2");
+    assert_string_equal(text_list_variable(settings, "b"), "x=y");
+    read_settings("2", "c10d", "~~");
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
+    assert_int_equal(launch.config.rdzv_conf.count, 0);
+}
+
+TEST_WITH(broken_settings_are_repeated_without_a_password, NULL, clear) {
+    static const char *const wrong[] = {"a", "a=", "=1", "a=1,", ",a=1", "a=1,,b=2", "a=~", ",",
+        "password=hunter2,join_timeout", "password=hunter2,x=", "=1,password=hunter2",
+        "password=a,hunter2", "password=a,~hunter2~,user=me"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        read_settings("2", "c10d", wrong[i]);
+        assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+        assert_non_null(strstr(launch.text, "--rdzv-conf/--rdzv_conf: "));
+        assert_null(strstr(launch.text, "hunter2"));
+        if (strchr(wrong[i], '~') == NULL && strstr(wrong[i], "password") == NULL) {
+            assert_non_null(strstr(launch.text, wrong[i]));
+        }
+    }
+}
+
+/* torchrun accepts 0 of the two of keep_alive, and the job hangs. */
+TEST_WITH(known_keys_keep_to_their_grammar, NULL, clear) {
+    static const struct {
+        const char *backend;
+        const char *good[10];
+        const char *bad[20];
+    } cases[] = {{"c10d",
+                     {"join_timeout=60", "join_timeout=~+6_0~", "is_host=TRUE", "is_host=n",
+                         "store_type=File", "read_timeout=1", "unknown=anything", "delegation=true",
+                         "keep_alive_interval=1,keep_alive_max_attempt=1", "timeout=x"},
+                     {"join_timeout=0", "join_timeout=5.5", "close_timeout=-1",
+                         "heartbeat_timeout=x", "read_timeout=1e3", "is_host=on", "is_host=tr",
+                         "delegation=maybe", "store_type=redis", "last_call_timeout=99999999999",
+                         "silence_timeout=0", "calm_after=0", "silence_timeout=3601",
+                         "exit_barrier_timeout=0", "keep_alive_interval=86401",
+                         "keep_alive_interval=0", "keep_alive_max_attempt=100001"}},
+        {"etcd", {"timeout=1"}, {"keep_alive_max_attempt=-1", "timeout=0"}},
+        {"static", {"join_timeout=x"}, {"timeout=x"}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (const char *const *good = cases[i].good; good < cases[i].good + 10 && *good != NULL;
+             good++) {
+            read_settings("2", cases[i].backend, *good);
+            assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
+        }
+        for (const char *const *bad = cases[i].bad; *bad != NULL; bad++) {
+            read_settings("2", cases[i].backend, *bad);
+            assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+            assert_non_null(strstr(launch.text, "--rdzv-conf/--rdzv_conf: "));
+        }
+    }
+}
+
+TEST_WITH(what_is_given_is_taken_and_the_rest_stays, NULL, clear) {
+    const struct launch_dynamic *dynamic = dynamic_of("2", "");
+    assert_true(duration_seconds(dynamic->settings.join_timeout) == 600);
+    assert_true(duration_seconds(dynamic->settings.calm_after) == 600);
+    assert_int_equal(dynamic->settings.keep_alive_max_attempt, 3);
+    assert_true(duration_seconds(dynamic->read_timeout) == 60);
+    assert_int_equal(dynamic->store, LAUNCH_RECORD_TCP_STORE);
+    assert_int_equal(dynamic->is_host, LAUNCH_IS_HOST_UNSET);
+    dynamic = dynamic_of("2",
+        "last_call_timeout=1,close_timeout=2,heartbeat_timeout=3,keep_alive_interval=4,"
+        "silence_timeout=5,exit_barrier_timeout=6,read_timeout=7,calm_after=8,join_timeout=9,"
+        "keep_alive_max_attempt=2,is_host=Yes");
+    const struct duration taken[] = {dynamic->settings.last_call_timeout,
+        dynamic->settings.close_timeout, dynamic->settings.heartbeat_timeout,
+        dynamic->settings.keep_alive_interval, dynamic->settings.silence_timeout,
+        dynamic->settings.exit_barrier_timeout, dynamic->read_timeout, dynamic->settings.calm_after,
+        dynamic->settings.join_timeout};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        assert_true(duration_seconds(taken[i]) == (double)(i + 1));
+    }
+    assert_int_equal(dynamic->settings.keep_alive_max_attempt, 2);
+    assert_int_equal(dynamic->is_host, LAUNCH_IS_HOST_YES);
+    config_of("--nnodes 2 --rdzv-backend c10d --rdzv-endpoint /f --rdzv-id j "
+              "--rdzv-conf store_type=FILE t.py");
+    assert_int_equal(launch.config.dynamic.store, LAUNCH_RECORD_FILE_STORE);
+    assert_int_equal(dynamic_of("2", "is_host=F")->is_host, LAUNCH_IS_HOST_NO);
+    dynamic = dynamic_of("2", "join_timeout=30");
+    assert_true(duration_seconds(dynamic->settings.last_call_timeout) == 15);
+}
+
+/* All nodes of a job are given the same numbers of nodes, so they all take the same default. */
+TEST_WITH(a_job_of_many_nodes_delegates_unless_told_not_to, NULL, clear) {
+    char *nodes = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES);
+    char *more = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES + 1);
+    assert_false(dynamic_of(nodes, "")->settings.delegates);
+    assert_true(dynamic_of(nodes, "delegation=true")->settings.delegates);
+    assert_true(dynamic_of(more, "join_timeout=60")->settings.delegates);
+    assert_false(dynamic_of(more, "delegation=no")->settings.delegates);
+    free(nodes);
+    free(more);
+}
+
+TEST_WITH(keys_nobody_knows_are_warned_about, NULL, clear) {
+    read_settings("2", "c10d", "join_timeout=1,join_timeou=2,timeout=3");
+    assert_int_equal(launch.config.warnings.count, 2);
+    expect_warning(&launch.config, "c10d knows no setting join_timeou;");
+    expect_warning(&launch.config, "c10d knows no setting timeout;");
+}

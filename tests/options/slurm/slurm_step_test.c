@@ -78,14 +78,11 @@ TEST_WITH(the_largest_number_of_tasks_counts, NULL, clear) {
     static const char *const bad[] = {
         "", ",", "1,", "1(x)", "1(x2", "(x2)", "1(2)", "1 ", "-1", "x", "1(x2)2", "12345678901"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        int64_t largest = 0;
-        assert_int_equal(slurm_parse_tasks(good[i].text, &largest), FAILURE_NONE);
-        assert_int_equal(largest, good[i].largest);
+        assert_int_equal(read_changed("SLURM_STEP_TASKS_PER_NODE", good[i].text), FAILURE_NONE);
+        assert_int_equal(step.tasks_per_node, good[i].largest);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        int64_t largest = 77;
-        assert_int_equal(slurm_parse_tasks(bad[i], &largest), FAILURE_MALFORMED);
-        assert_int_equal(largest, 77);
+        assert_int_equal(read_changed("SLURM_STEP_TASKS_PER_NODE", bad[i]), FAILURE_INVALID);
     }
 }
 
