@@ -6,7 +6,7 @@
 
 static void check_event(struct membership_event event, const char *expected) {
     struct text text = {0};
-    membership_event_describe(&event, &text);
+    node_event_describe(&(struct node_event){.part = NODE_MEMBERSHIP, .membership = event}, &text);
     assert_string_equal(text_string(&text), expected);
     text_clear(&text);
 }
@@ -77,8 +77,9 @@ TEST(every_event_has_a_line_of_its_own) {
     struct text_list lines = {0};
     for (int kind = 0; kind < MEMBERSHIP_EVENT_KIND_COUNT; kind++) {
         struct text line = {0};
-        struct membership_event event = {.kind = (enum membership_event_kind)kind};
-        membership_event_describe(&event, &line);
+        struct node_event event = {
+            .part = NODE_MEMBERSHIP, .membership.kind = (enum membership_event_kind)kind};
+        node_event_describe(&event, &line);
         add_line(&lines, &line);
     }
     text_list_clear(&lines);
@@ -96,16 +97,6 @@ TEST(every_effect_has_a_line_of_its_own) {
             effect.root_cause.account = &account;
         }
         membership_effect_describe(&effect, &line);
-        add_line(&lines, &line);
-    }
-    text_list_clear(&lines);
-}
-
-TEST(every_stage_has_a_name_of_its_own) {
-    struct text_list lines = {0};
-    for (int stage = 0; stage < MEMBERSHIP_STAGE_COUNT; stage++) {
-        struct text line = {0};
-        text_append(&line, membership_stage_name((enum membership_stage)stage));
         add_line(&lines, &line);
     }
     text_list_clear(&lines);
