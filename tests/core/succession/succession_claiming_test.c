@@ -268,3 +268,186 @@ TEST(a_silent_node_that_was_left_behind_ends_its_workers) {
     rendezvous_state_clear(&others);
     scene_clear(&scene);
 }
+
+/* How many nodes claim before this one, of a world whose host is refused. */
+static int turn_of(const char *me, const char *host) {
+    struct scene scene = scene_of(me);
+    struct rendezvous_state record = world(4, "abcd");
+    struct succession_event read = {.kind = SUCCESSION_EVENT_READ,
+        .is_there = true,
+        .entry = {7, 1, node(host)},
+        .record = &record};
+    struct succession_event refused = {
+        .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_REFUSED};
+    struct succession_effects effects;
+    int turn = 0;
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, host, &record, "dial at=3.000");
+    succession_machine_step(scene.machine, &refused, &effects);
+    for (; succession_machine_state(scene.machine) != SUCCESSION_CLAIM; turn++) {
+        scene.seconds += 0.02;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+        read.now = scene_at(scene.seconds);
+        succession_machine_step(scene.machine, &read, &effects);
+    }
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+    return turn;
+}
+
+TEST(nodes_claim_in_the_order_of_their_ranks_without_the_host) {
+    assert_int_equal(turn_of("b", "a"), 0);
+    assert_int_equal(turn_of("c", "a"), 1);
+    assert_int_equal(turn_of("a", "c"), 0);
+    assert_int_equal(turn_of("d", "c"), 2);
+}
+
+TEST(a_node_outside_the_world_claims_after_all_of_it) {
+    assert_int_equal(turn_of("x", "a"), 3);
+    assert_int_equal(turn_of("x", "y"), SUCCESSION_TURNS_MAXIMUM);
+}
+
+/* What stands still while the node looks is known when the connection is taken for lost. */
+
+struct look {
+    double at;
+    const char *renewal; /* NULL: the register is away */
+    double answered_at;  /* 0: a hundredth of a second later */
+};
+
+#define LOOKS 5
+
+TEST(what_was_seen_of_the_renewal_decides_whether_a_silent_host_is_claimed) {
+    static const struct {
+        double silence_timeout;
+        struct look looks[LOOKS];
+        double next; /* when the next look is due; 0: not asked */
+        bool is_silent;
+    } cases[] = {
+        {3, {{1, "7", 0}, {1.5, "7", 0}, {2.6, "7", 0}}, 3.51, false},
+        {3, {{1, "7", 0}, {1.5, "7", 0}, {2.6, "7", 0}, {3.51, "7", 0}}, 4.01, true},
+        {3, {{1, "7", 0}, {1.5, "7", 0}}, 2, false},
+        /* a renewal begins the silence anew */
+        {3, {{1, "7", 0}, {3.4, "8", 0}, {4, "8", 0}}, 0, false},
+        {3, {{1, "7", 0}, {3.4, "8", 0}, {6, "8", 0}}, 0, true},
+        /* a register that is away shows nothing */
+        {3, {{1, "7", 0}, {2, NULL, 0}, {4, "7", 0}}, 0, false},
+        {3, {{1, "7", 0}, {2, NULL, 0}, {4, "7", 0}, {7, "7", 0}}, 0, true},
+        /* what stood still until a late answer may have been this node */
+        {3, {{1, "7", 0}, {1.5, "7", 30}}, 0, false},
+        /* two renewals at least */
+        {0.1, {{1, "7", 1.001}, {3.2, "7", 3.201}}, 0, false},
+        {0.1, {{1, "7", 1.001}, {3.31, "7", 3.311}}, 0, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scene scene = following_patiently("b", cases[i].silence_timeout);
+        const struct look *looks = cases[i].looks;
+        scene.seconds = looks[0].at;
+        doubt(&scene, true, "look_at_renewal term 1; read_register");
+        find_nothing_new(&scene);
+        for (size_t l = 0; l < LOOKS && looks[l].at > 0; l++) {
+            scene.seconds = looks[l].at;
+            if (l > 0) {
+                plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+            }
+            plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, ""); /* the one before is not answered */
+            assert_false(scene.timer.is_set);
+            scene.seconds = looks[l].answered_at > 0 ? looks[l].answered_at : looks[l].at + 0.01;
+            step(&scene, renewal(looks[l].renewal), "");
+        }
+        if (cases[i].next > 0) {
+            assert_int_equal(scene.timer.at.nanoseconds, scene_at(cases[i].next).nanoseconds);
+        }
+        struct succession_effects effects;
+        struct succession_event lost = {.kind = SUCCESSION_EVENT_CONNECTION_LOST,
+            .now = scene_at(scene.seconds),
+            .loss = SUCCESSION_LOSS_SILENT};
+        succession_machine_step(scene.machine, &lost, &effects);
+        bool has_read = false;
+        for (size_t e = 0; e < effects.count; e++) {
+            has_read = has_read || effects.items[e].kind == SUCCESSION_EFFECT_READ;
+        }
+        assert_int_equal(has_read, cases[i].is_silent);
+        scene_clear(&scene);
+    }
+}
+
+TEST(an_answer_of_an_earlier_doubt_is_nothing) {
+    struct scene scene = following("b");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
+    doubt(&scene, false, "");
+    step(&scene, renewal("7"), "");
+    assert_false(scene.timer.is_set);
+    scene.seconds = 9;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    scene_clear(&scene);
+}
+
+/* The fence. */
+
+#define FENCED                                                                                     \
+    "fenced neither the host of the job's store nor its register was heard of for fence_timeout"
+
+/* Node b has followed a, in a committed world of a, b and c, and has lost it to silence. */
+static struct scene alone(void) {
+    struct scene scene = scene_of("b");
+    struct rendezvous_state record = world(4, "abc");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    rendezvous_state_clear(&record);
+    return scene;
+}
+
+/* It tells nothing of other terms. */
+TEST(a_renewal_does_not_put_the_fence_off) {
+    struct scene scene = alone();
+    for (int second = 1; second < 5; second++) {
+        scene.seconds = second;
+        step(&scene, renewal(second % 2 == 0 ? "even" : "odd"), "");
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    }
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
+    scene_clear(&scene);
+}
+
+/* What takes long to find out is not given as much time again. */
+TEST(the_fence_counts_from_the_last_sign_of_a_host_that_is_silent) {
+    struct scene scene = scene_of("b");
+    struct rendezvous_state record = world(4, "abc");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    scene.seconds = 24.5;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=27.500; read_register");
+    scene.seconds = 25.9;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    scene.seconds = 26;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* What was committed after it was asked for, it need not tell. */
+TEST(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question) {
+    struct scene scene = alone();
+    struct rendezvous_state record = world(4, "abc");
+    scene.seconds = 3;
+    step(&scene, renewal("1"), "");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    scene.seconds = 7;
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
+    scene.seconds = 7.9;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    scene.seconds = 8;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}

@@ -29,13 +29,19 @@ static inline struct node_identity node(const char *address) {
     return identity;
 }
 
-static inline struct scene scene_of(const char *address) {
+#define SILENCE 3 /* seconds */
+
+static inline struct scene scene_with(const char *address, double silence_timeout) {
     struct succession_settings settings = {
         .identity = node(address),
-        .silence_timeout = duration_from_seconds(3),
+        .silence_timeout = {scene_at(silence_timeout).nanoseconds},
         .fence_timeout = duration_from_seconds(5),
     };
     return (struct scene){.machine = succession_machine_new(&settings)};
+}
+
+static inline struct scene scene_of(const char *address) {
+    return scene_with(address, SILENCE);
 }
 
 static inline void scene_clear(struct scene *scene) {
