@@ -134,7 +134,7 @@ SCENE_TEST(a_leaving_node_does_not_close) {
     place_participant(&scene->record, "me");
     place_participant(&scene->record, "you");
     scene->record.is_complete = true;
-    rendezvous_state_rank(&scene->record);
+    rendezvous_state_complete(&scene->record);
     apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
     check_record(&scene->record, "round 0 complete [you_1_0:1] wait [] spare []");
 }
@@ -174,14 +174,13 @@ SCENE_TEST(answers_are_no_changes) {
     rendezvous_state_copy(&scene->record, &before);
     for (int action = RENDEZVOUS_SYNC; action <= RENDEZVOUS_GRACEFUL_EXIT; action++) {
         apply(scene, (enum rendezvous_action)action);
-        assert_true(rendezvous_state_equals(&scene->record, &before));
+        assert_true(record_equals(&scene->record, &before));
     }
     rendezvous_state_clear(&before);
 }
 
 TEST(actions_have_upstreams_names) {
-    assert_string_equal(rendezvous_action_name(RENDEZVOUS_KEEP_ALIVE), "KEEP_ALIVE");
-    assert_string_equal(
-        rendezvous_action_name(RENDEZVOUS_MARK_COMPLETE), "MARK_RENDEZVOUS_COMPLETE");
-    assert_string_equal(rendezvous_action_name(RENDEZVOUS_GRACEFUL_EXIT), "GRACEFUL_EXIT");
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_KEEP_ALIVE), "KEEP_ALIVE");
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_MARK_COMPLETE), "MARK_RENDEZVOUS_COMPLETE");
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_GRACEFUL_EXIT), "GRACEFUL_EXIT");
 }

@@ -7,7 +7,7 @@ static void check(const struct scene *scene,
     enum rendezvous_action (*decide)(const struct rendezvous_context *context),
     enum rendezvous_action expected) {
     assert_string_equal(
-        rendezvous_action_name(decide(&scene->context)), rendezvous_action_name(expected));
+        torchrun_action_name(decide(&scene->context)), torchrun_action_name(expected));
 }
 
 /* Exit. */
@@ -210,33 +210,6 @@ SCENE_TEST(more_participants_than_the_maximum_complete_no_round) {
     scene->record.has_deadline = true;
     scene->context.is_last_call_over = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-}
-
-/* Close and keep-alive. */
-
-SCENE_TEST(what_is_closed_need_not_be_closed_again) {
-    struct scene *scene = set_scene(state, 1, 2);
-    scene->record.is_closed = true;
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_close, RENDEZVOUS_FINISH);
-}
-
-SCENE_TEST(any_node_may_close_in_time) {
-    struct scene *scene = set_scene(state, 1, 2);
-    check(scene, rendezvous_decide_close, RENDEZVOUS_MARK_CLOSED);
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_close, RENDEZVOUS_ERROR_TIMEOUT);
-}
-
-SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_FINISH);
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_ERROR_TIMEOUT);
-    scene->context.is_late = false;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
 }
 
 /* The last call, where no participant has begun it. */

@@ -195,7 +195,7 @@ ON_BENCH(a_round_that_somebody_has_left_is_not_entered) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abm");
     struct node_identity b = muster_node("b");
-    rendezvous_state_expel(&bench->record, &bench->settings.rendezvous, &b);
+    torchrun_expels(&bench->record, &bench->settings.rendezvous, &b);
     bench_join(bench, true, false);
     bench_expect(bench, "connect 60.000; present " ME "; write round 2 complete [" A ":0 " ME
                         ":1] wait [] spare [] because a node has left the round; "

@@ -55,7 +55,7 @@ static inline struct rendezvous_state world(int64_t round, const char *letters) 
         struct node_identity identity = node((char[]){*letter, '\0'});
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
     }
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     return record;
 }
 

@@ -103,7 +103,7 @@ TEST(of_many_nodes_only_the_next_ones_watch) {
             struct node_identity identity = node(name);
             rendezvous_state_obtain(&record, &identity)->is_participant = true;
         }
-        rendezvous_state_rank(&record);
+        rendezvous_state_complete(&record);
         snprintf(name, sizeof name, "n%02d", nodes[i].index);
         struct scene scene = scene_of(name);
         seek(&scene, 60, "read_register");

@@ -9,6 +9,7 @@
 #include "pickle_vectors.h"
 #include "wire/rendezvous/base64.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
+#include "record_tools.h"
 
 #define MOMENT INT64_C(1795174428123456000) /* 2026-11-20 11:33:48.123456 UTC */
 
@@ -46,7 +47,7 @@ static void assert_comes_back(const struct rendezvous_state *record) {
     assert_int_equal(
         rendezvous_state_read_text(bytes_slice(&text), &is_absent, &read, &reason), FAILURE_NONE);
     assert_false(is_absent);
-    assert_true(rendezvous_state_equals(record, &read));
+    assert_true(record_equals(record, &read));
     rendezvous_state_clear(&read);
     bytes_clear(&text);
 }
@@ -76,7 +77,7 @@ TEST(an_empty_record_of_pytorch_is_read) {
     struct rendezvous_state record;
     const struct rendezvous_state empty = {0};
     read_vector(PICKLE_EMPTY, &record);
-    assert_true(rendezvous_state_equals(&record, &empty));
+    assert_true(record_equals(&record, &empty));
 }
 
 TEST(a_complete_round_of_pytorch_is_read) {
