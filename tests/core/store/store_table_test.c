@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <inttypes.h>
+
 #include "base/text.h"
 #include "core/store_fixture.h"
 #include "core/store/store_table.h"
@@ -11,7 +13,7 @@ static int owned_setup(void **state);
 
 STORE_TEST(a_new_table_is_empty) {
     struct store_fixture *store = *state;
-    assert_int_equal(store_table_count(store->table), 0);
+    assert_int_equal(count_keys(store), 0);
     assert_int_equal(store_table_waiting(store->table), 0);
     assert_int_equal(store_table_memory(store->table), 0);
     store_table_free(NULL);
@@ -65,7 +67,7 @@ STORE_TEST(renewing_forgets_everything) {
     store_effects_reset(&store->effects);
     store_table_renew(store->table, (struct slice){0}, &store->effects);
     assert_silent(store);
-    assert_int_equal(store_table_count(store->table), 0);
+    assert_int_equal(count_keys(store), 0);
     assert_int_equal(store_table_memory(store->table), 0);
     assert_value(store, S("/kept/k"), S(""));
 }
@@ -77,7 +79,7 @@ STORE_TEST(renewing_keeps_what_starts_with_the_prefix) {
     store_effects_reset(&store->effects);
     store_table_renew(store->table, S("/kept/"), &store->effects);
     assert_silent(store);
-    assert_int_equal(store_table_count(store->table), 1);
+    assert_int_equal(count_keys(store), 1);
     assert_value(store, S("/kept/k"), S("v"));
     assert_value(store, S("/other"), S(""));
     apply_key(store, 0, STORE_QUEUE_LENGTH, S("/kept/q"));
@@ -129,7 +131,7 @@ TEST(a_request_that_would_pass_the_memory_limit_changes_nothing) {
         assert_non_null(
             strstr(store.effects.items[0].reason, store_operation_name(requests[i].operation)));
         assert_int_equal(store_table_memory(store.table), memory);
-        assert_int_equal(store_table_count(store.table), 1);
+        assert_int_equal(count_keys(&store), 1);
         assert_int_equal(store_table_waiting(store.table), 0);
         assert_value(&store, S("/k"), S("v"));
     }
@@ -172,7 +174,7 @@ static void leak(struct store_fixture *fixture) {
     struct text key = {0};
     do {
         text_clear(&key);
-        text_append_format(&key, "/leak/%zu", store_table_count(fixture->table));
+        text_append_format(&key, "/leak/%" PRId64, count_keys(fixture));
         apply_value(fixture, 0, STORE_SET, slice_from_string(text_string(&key)), S("value"));
     } while (fixture->effects.count == 0);
     text_clear(&key);

@@ -63,9 +63,13 @@ static void assert_bytes(struct fixture *fixture, const void *bytes, size_t leng
 }
 
 static void assert_value(struct fixture *fixture, const char *key, const char *value) {
-    struct slice found = {0};
-    assert_true(file_store_contents_find(fixture->file.contents, slice_from_string(key), &found));
-    assert_true(slice_equals(found, slice_from_string(value)));
+    struct file_store_answer answer = {0};
+    struct store_request request = {.operation = STORE_GET, .key = slice_from_string(key)};
+    assert_int_equal(
+        file_store_answer_find(&answer, fixture->file.contents, &request, true), FAILURE_NONE);
+    assert_false(answer.is_waiting);
+    assert_true(slice_equals(answer.reply.blob, slice_from_string(value)));
+    file_store_answer_clear(&answer);
 }
 
 static void write_bytes(struct fixture *fixture, const void *bytes, size_t length) {
