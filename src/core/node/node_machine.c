@@ -8,7 +8,6 @@
 #include "core/agent/agent_transcript.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
-#include "core/round/round_step.h"
 #include "core/round/round_transcript.h"
 #include "core/standby/standby_transcript.h"
 #include "core/succession/succession_transcript.h"

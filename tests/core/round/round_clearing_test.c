@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "core/round/round_step.h"
 #include "round_fixture.h"
 
 /* Lets a node join a round in which it is alone. */

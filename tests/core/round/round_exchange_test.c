@@ -217,6 +217,22 @@ TEST(a_store_that_cannot_be_opened_fails_the_join) {
     scene_clear(&scene);
 }
 
+TEST(a_reason_has_a_ceiling) {
+    struct scene scene = scene_new(false, 1);
+    struct round_effects effects;
+    struct round_event event = {.kind = ROUND_EVENT_STORE_FAILED};
+    char *endless = text_format("%5000d", 1);
+    event.reason = endless;
+    begin(&scene, 0, "a", 'a',
+        "arm_timer at=600.000; set_role_info 0/role_info/0; "
+        "set_assignments 0/assigned_ranks/0 of 1; open_worker_store fresh");
+    round_exchange_step(scene.exchange, &event, &effects);
+    assert_int_equal(effects.items[1].kind, ROUND_EFFECT_JOIN_FAILED);
+    assert_int_equal(strlen(effects.items[1].reason), 1023);
+    free(endless);
+    scene_clear(&scene);
+}
+
 TEST(an_abandoned_round_is_called_off_and_forgotten) {
     struct scene scene = scene_new(false, 1);
     begin(

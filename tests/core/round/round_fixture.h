@@ -9,7 +9,6 @@
 #include "unit.h"
 
 #include "core/round/round_exchange.h"
-#include "core/round/round_step.h"
 #include "core/round/round_transcript.h"
 
 /* The identities of Muster's nodes as text. */

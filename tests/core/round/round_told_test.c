@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/round/round_address.h"
 #include "round_fixture.h"
 
 static struct round_event released(
