@@ -161,3 +161,64 @@ TEST(any_string_becomes_a_json_string) {
     assert_string_equal(text_string(&text), "\"tr\\ufffd\\\"\"");
     text_clear(&text);
 }
+
+/* What Python can write or read and a strict parser cannot. */
+
+static void expect_read(const char *input, const char *written) {
+    struct json_document *document = NULL;
+    struct text text = {0};
+    struct text reason = {0};
+    enum failure_code code =
+        json_document_parse(slice_from_string(input), 1000, &document, &reason);
+    if (written == NULL) {
+        assert_int_equal(code, FAILURE_MALFORMED);
+    } else {
+        assert_int_equal(code, FAILURE_NONE);
+        json_value_write(json_document_root(document), &text);
+        assert_string_equal(text_string(&text), written);
+        json_document_free(document);
+    }
+    text_clear(&text);
+    text_clear(&reason);
+}
+
+TEST(lone_surrogates_are_replaced) {
+    expect_read("[\"\\udc80\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\\ud83dx\\ude00\"]", "[\"\\ufffdx\\ufffd\"]");
+    expect_read("[\"\\ud83d\\ud83d\\ude00\"]", "[\"\\ufffd\\ud83d\\ude00\"]");
+    expect_read("[\"\\u0000\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\\u00e9 \\ud83d\\ude00 \303\251\"]", "[\"\\u00e9 \\ud83d\\ude00 \\u00e9\"]");
+}
+
+TEST(escaped_backslashes_hide_no_escapes) {
+    expect_read("[\"\\\\udc80\"]", "[\"\\\\udc80\"]");
+    expect_read("[\"\\u00\"]", NULL);
+}
+
+TEST(bytes_that_are_no_characters_are_replaced) {
+    expect_read("[\"\xff\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\xc3\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\xed\xa0\x80\"]", "[\"\\ufffd\\ufffd\\ufffd\"]");
+    expect_read("[\"\xc0\xaf\"]", "[\"\\ufffd\\ufffd\"]");
+    expect_read("[\"\xf4\x90\x80\x80\"]", "[\"\\ufffd\\ufffd\\ufffd\\ufffd\"]");
+    expect_read("[\"\\\xff\"]", NULL);
+}
+
+TEST(strings_do_not_nest) {
+    expect_read("[\"[[[[[[[[[[[[{{{{{{{{[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]",
+        "[\"[[[[[[[[[[[[{{{{{{{{[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]");
+}
+
+TEST(numbers_that_are_none_are_replaced_outside_strings) {
+    expect_read(
+        "[NaN, Infinity, -Infinity]", "[null, 1.7976931348623157e+308, -1.7976931348623157e+308]");
+    expect_read("[\"NaN\", \"-Infinity\", -1]", "[\"NaN\", \"-Infinity\", -1]");
+    expect_read("[Na]", NULL);
+}
+
+TEST(text_loses_nul_and_broken_characters) {
+    struct text text = {0};
+    json_repair_text((struct slice){(const uint8_t *)"a\0\xff", 3}, &text);
+    assert_string_equal(text_string(&text), "a\xef\xbf\xbd\xef\xbf\xbd");
+    text_clear(&text);
+}

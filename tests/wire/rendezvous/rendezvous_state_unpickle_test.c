@@ -59,21 +59,11 @@ static struct bytes make_record(const char *name, const char *digits) {
     return bytes;
 }
 
-static enum failure_code read_bytes(
-    struct slice input, struct rendezvous_state *loaded, struct text *reason) {
-    static const struct pickle_limits limits = {.bytes = 100000, .values = 5000, .items = 1000};
-    struct pickle_document document;
-    assert_int_equal(pickle_read(input, &limits, &document, reason), FAILURE_NONE);
-    enum failure_code code = rendezvous_state_unpickle(&document, loaded, reason);
-    pickle_document_clear(&document);
-    return code;
-}
-
 static void read_changed(const char *name, const char *digits, struct rendezvous_state *loaded) {
     struct bytes record = make_record(name, digits);
     struct text reason = {0};
     *loaded = (struct rendezvous_state){0};
-    enum failure_code code = read_bytes(bytes_slice(&record), loaded, &reason);
+    enum failure_code code = rendezvous_state_read_pickle(bytes_slice(&record), loaded, &reason);
     assert_string_equal(text_string(&reason), "");
     assert_int_equal(code, FAILURE_NONE);
     bytes_clear(&record);
@@ -84,7 +74,7 @@ static void assert_refused(
     struct bytes record = make_record(name, digits);
     struct rendezvous_state loaded = {0};
     struct text reason = {0};
-    assert_int_equal(read_bytes(bytes_slice(&record), &loaded, &reason), wanted);
+    assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&record), &loaded, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
     assert_null(loaded.nodes);
     text_clear(&reason);
@@ -319,7 +309,8 @@ TEST(other_pickles_are_no_state) {
         struct rendezvous_state loaded = {0};
         struct text reason = {0};
         append_hexadecimal(&input, others[i].digits);
-        assert_int_equal(read_bytes(bytes_slice(&input), &loaded, &reason), FAILURE_MALFORMED);
+        assert_int_equal(
+            rendezvous_state_read_pickle(bytes_slice(&input), &loaded, &reason), FAILURE_MALFORMED);
         assert_string_equal(text_string(&reason), others[i].why);
         text_clear(&reason);
         bytes_clear(&input);

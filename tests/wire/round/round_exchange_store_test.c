@@ -13,7 +13,6 @@ static void check_slice(struct slice actual, const char *expected) {
 
 static struct owned_request build(struct round_effect effect) {
     struct owned_request request;
-    assert_true(round_effect_is_request(&effect));
     round_request_build(&effect, "job2", &request);
     return request;
 }
@@ -115,11 +114,7 @@ TEST(the_exit_barrier_is_torchruns) {
     owned_request_clear(&request);
 }
 
-TEST(what_is_told_to_the_agent_is_no_request) {
-    struct round_effect effect = {.kind = ROUND_EFFECT_JOINED};
-    assert_false(round_effect_is_request(&effect));
-    effect.kind = ROUND_EFFECT_CANCEL_WAIT;
-    assert_false(round_effect_is_request(&effect));
+TEST(only_questions_want_an_answer) {
     assert_false(round_effect_wants_answer(ROUND_EFFECT_PUBLISH));
     assert_false(round_effect_wants_answer(ROUND_EFFECT_SET));
     assert_false(round_effect_wants_answer(ROUND_EFFECT_DECIDE));
@@ -263,6 +258,58 @@ TEST(role_infos_are_read_one_by_one) {
     assert_int_equal(answer.event.role_infos.infos[0].muster_version, 0);
     assert_null(answer.event.role_infos.infos[1].role);
     round_answer_clear(&answer);
+}
+
+TEST(role_info_survives_the_way_through_the_store) {
+    const struct round_question question = {
+        ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 1}};
+    struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_SET_ROLE_INFO,
+        .key = {.kind = ROUND_KEY_ROLE_INFO, .node = 3},
+        .node = {"r\303\266le \"x\"", 8},
+        .addresses = "10.0.0.7 fd00::7"});
+    struct text value = {0};
+    text_append_bytes(
+        &value, (const char *)request.request.value.data, request.request.value.length);
+    struct round_answer answer = read_list(&question, (const char *[]){text_string(&value)}, 1);
+    const struct role_info *info = answer.event.role_infos.infos;
+    assert_string_equal(info->role, "r\303\266le \"x\"");
+    assert_int_equal(info->local_world_size, 8);
+    assert_int_equal(info->group_rank, 3);
+    assert_int_equal(info->muster_version, 1);
+    assert_string_equal(info->addresses, "10.0.0.7 fd00::7");
+    round_answer_clear(&answer);
+    owned_request_clear(&request);
+    text_clear(&value);
+}
+
+TEST(odd_role_infos_are_none) {
+    static const char *const texts[] = {"[]", "{}", "{\"role\": 1}",
+        "{\"role\": \"a\", \"rank\": \"0\", \"local_world_size\": 1}",
+        "{\"role\": \"a\", \"rank\": 0}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"muster\": true}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": 1}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": \"a host\"}",
+        "{\"role\": \"a\", \"rank\": -1, \"local_world_size\": 1}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 0}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1000000}"};
+    const struct round_question question = {
+        ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 1}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct round_answer answer = read_list(&question, &texts[i], 1);
+        assert_null(answer.event.role_infos.infos[0].role);
+        round_answer_clear(&answer);
+    }
+}
+
+TEST(odd_ranks_are_none) {
+    static const char *const texts[] = {"{}", "[0, 2, 0]", "[0, 2, 0, 2, 0]", "[0, 2, 0, \"2\"]",
+        "[2, 2, 0, 2]", "[0, 2, 2, 2]", "[0, 2, 0, 3]", "[0, 2, 0.0, 2]", "[-1, 2, 0, 2]",
+        "[0, 99999999999, 0, 2]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct round_answer answer = read_list(&world, (const char *[]){"node0", "1", texts[i]}, 3);
+        assert_false(answer.event.values.has_ranks);
+        round_answer_clear(&answer);
+    }
 }
 
 static void check_refused(struct round_question question, struct store_reply reply) {
