@@ -4,12 +4,11 @@
 #include "base/log.h"
 
 TEST(every_line_of_a_message_gets_the_prefix) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     struct log_time time = {11, 20, 9, 5, 3, 42000};
     log_format(&out, LOG_LEVEL_WARNING, &time, 77, "../src/host/x.c:5", "one\ntwo");
     assert_string_equal(text_string(&out), "W1120 09:05:03.042000 77 muster/host/x.c:5] one\n"
                                            "W1120 09:05:03.042000 77 muster/host/x.c:5] two\n");
-    text_clear(&out);
 }
 
 static void keep_last(
@@ -21,13 +20,12 @@ static void keep_last(
 }
 
 TEST(records_below_the_threshold_are_dropped) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     struct log log = {LOG_LEVEL_WARNING, keep_last, &out};
     log_info(&log, "quiet");
     log_error(&log, "loud %d", 1);
     log_error(NULL, "nowhere");
     assert_string_equal(text_string(&out), "loud 1");
-    text_clear(&out);
 }
 
 TEST(levels_have_names_and_numbers) {

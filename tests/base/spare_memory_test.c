@@ -34,7 +34,7 @@ TEST(reserve_is_what_is_left_when_there_is_nothing_else) {
     assert_true(spare_memory_keep_reserve());
     struct rlimit before = taken_memory_begin();
     struct taken_memory *taken = taken_memory_take(NULL, LARGEST_PIECE);
-    char *allocated = memory_allocate(1000);
+    FREED char *allocated = memory_allocate(1000);
     bool was_given_up = !spare_memory_give_up_reserve();
     taken = taken_memory_take(taken, LARGEST_PIECE);
     bool can_be_kept = spare_memory_keep_reserve();
@@ -42,7 +42,6 @@ TEST(reserve_is_what_is_left_when_there_is_nothing_else) {
     assert_non_null(allocated);
     assert_true(was_given_up);
     assert_false(can_be_kept);
-    free(allocated);
     assert_true(spare_memory_keep_reserve());
     (void)spare_memory_give_up_reserve();
 }

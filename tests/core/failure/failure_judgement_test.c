@@ -5,10 +5,10 @@
 #include "core/failure/failure_report.h"
 
 static void check_message(const char *message, enum failure_judgement expected) {
+    CLEARED_BY(failure_account_clear)
     struct failure_account account = {
         .exit = {.value = 1}, .message = memory_duplicate_string(message)};
     assert_int_equal(failure_judge(&account, false), expected);
-    failure_account_clear(&account);
 }
 
 static void check_exit(struct process_exit exit, enum failure_judgement expected) {

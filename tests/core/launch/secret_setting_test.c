@@ -4,10 +4,9 @@
 #include "core/launch/launch_config.h"
 
 static void expect(const char *settings, const char *shown) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     secret_setting_write_shown(settings, &out);
     assert_string_equal(text_string(&out), shown);
-    text_clear(&out);
 }
 
 TEST(values_of_secrets_are_left_out) {

@@ -83,10 +83,9 @@ static void assert_no_plan(const struct sample *sample, enum launch_numa_binding
     assert_int_equal(
         cpu_plan_make(&sample->machine, binding, worker_count, &plan, &problem), FAILURE_INVALID);
     assert_int_equal(plan.count, 77);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     cpu_plan_explain(&problem, &text);
     assert_string_equal(text_string(&text), sentence);
-    text_clear(&text);
 }
 
 /* 2 sockets x 2 nodes x 4 cores x 2 threads: 32 CPUs; node n has CPUs 4n..4n+3 and 16 more up. */

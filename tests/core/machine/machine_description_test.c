@@ -5,6 +5,7 @@
 #include "core/machine/cpu_plan.h"
 
 TEST(cleared_machine_is_empty_and_can_be_cleared_again) {
+    CLEARED_BY(machine_description_clear)
     struct machine_description machine = {
         .cpus = memory_allocate(2 * sizeof(struct machine_cpu)),
         .cpu_count = 2,
@@ -16,5 +17,4 @@ TEST(cleared_machine_is_empty_and_can_be_cleared_again) {
     assert_int_equal(machine.cpu_count, 0);
     assert_null(machine.device_nodes);
     assert_int_equal(machine.device_count, 0);
-    machine_description_clear(&machine);
 }

@@ -5,17 +5,15 @@
 #include "node_fixture.h"
 
 static void check_event(struct membership_event event, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     node_event_describe(&(struct node_event){.part = NODE_MEMBERSHIP, .membership = event}, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 static void check_effect(struct membership_effect effect, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     membership_effect_describe(&effect, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(events_read_as_one_line) {
@@ -74,7 +72,7 @@ static void add_line(struct text_list *lines, struct text *line) {
 }
 
 TEST(every_event_has_a_line_of_its_own) {
-    struct text_list lines = {0};
+    CLEARED_BY(text_list_clear) struct text_list lines = {0};
     for (int kind = 0; kind < MEMBERSHIP_EVENT_KIND_COUNT; kind++) {
         struct text line = {0};
         struct node_event event = {
@@ -82,12 +80,11 @@ TEST(every_event_has_a_line_of_its_own) {
         node_event_describe(&event, &line);
         add_line(&lines, &line);
     }
-    text_list_clear(&lines);
 }
 
 TEST(every_effect_has_a_line_of_its_own) {
     struct failure_account account = account_of(OTHER);
-    struct text_list lines = {0};
+    CLEARED_BY(text_list_clear) struct text_list lines = {0};
     for (int kind = 0; kind < MEMBERSHIP_EFFECT_KIND_COUNT; kind++) {
         struct text line = {0};
         struct membership_effect effect = {.kind = (enum membership_effect_kind)kind};
@@ -99,5 +96,4 @@ TEST(every_effect_has_a_line_of_its_own) {
         membership_effect_describe(&effect, &line);
         add_line(&lines, &line);
     }
-    text_list_clear(&lines);
 }

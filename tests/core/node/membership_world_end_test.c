@@ -53,33 +53,30 @@ static struct desk settling_desk(void) {
 }
 
 TEST(nothing_is_started_anew_before_the_time_is_over) {
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
         "look_for_root_cause round=4; " ROUND_OVER " signal=2");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 TEST(a_world_that_is_over_without_a_signal_is_left_at_once) {
-    struct desk desk = joined_desk(2);
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node has left",
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 TEST(without_a_settling_time_a_signal_makes_no_difference) {
-    struct desk desk = joined_desk(0);
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(0);
     take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, (struct instant){0},
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 /* The record is anybody's. */
 TEST(a_signal_that_no_program_handles_is_not_believed) {
-    struct desk desk = joined_desk(2);
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
     take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 9, (struct instant){0},
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
     desk_clear(&desk);
@@ -87,22 +84,20 @@ TEST(a_signal_that_no_program_handles_is_not_believed) {
     take_signalled(
         &desk, RENDEZVOUS_EFFECT_CLOSED, 9, (struct instant){0}, "look_for_root_cause round=4");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
-    desk_clear(&desk);
 }
 
 TEST(workers_that_are_done_meanwhile_wait_for_the_next_world) {
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
         "look_for_root_cause round=4; " ROUND_OVER " signal=2");
-    desk_clear(&desk);
 }
 
 /* Workers that miss those of the other node fail: the world's end is to blame, and costs nothing.
  */
 TEST(workers_that_fail_meanwhile_are_not_announced) {
     struct failure_account account = account_of(ME);
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     expect_stage(&desk, MEMBERSHIP_IDLE);
@@ -111,11 +106,10 @@ TEST(workers_that_fail_meanwhile_are_not_announced) {
     desk = settling_desk();
     take_account(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED, &account, "agent: round_over");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
-    desk_clear(&desk);
 }
 
 TEST(a_join_waits_until_the_time_is_over) {
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
     take_join(&desk, 2, 1, "");
     expect_stage(&desk, MEMBERSHIP_SETTLING);
@@ -124,11 +118,10 @@ TEST(a_join_waits_until_the_time_is_over) {
     take_world(&desk, 4, "",
         "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
     take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=2 restarts=0 nodes=2");
-    desk_clear(&desk);
 }
 
 TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_signalled(
         &desk, RENDEZVOUS_EFFECT_CLOSED, 15, (struct instant){0}, "look_for_root_cause round=4");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed signal=15");
@@ -140,21 +133,19 @@ TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=2");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-    desk_clear(&desk);
 }
 
 TEST(the_signal_that_comes_here_too_ends_this_node) {
-    struct desk desk = settling_desk();
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, ""); /* no word of a round it does not join */
     take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
-    desk_clear(&desk);
 }
 
 /* Its workers are stopped by that signal meanwhile, so they get it once. */
 TEST(where_enough_nodes_are_left_they_go_on_after_a_moment) {
-    struct desk desk = hasty_desk();
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
     take_join(&desk, 2, 0, "");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
     expect_stage(&desk, MEMBERSHIP_JOINING);
@@ -163,23 +154,20 @@ TEST(where_enough_nodes_are_left_they_go_on_after_a_moment) {
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     expect_stage(&desk, MEMBERSHIP_IDLE);
     take_join(&desk, 2, 0, "rendezvous: join_asked");
-    desk_clear(&desk);
 }
 
 TEST(in_that_moment_the_same_signal_ends_this_node) {
-    struct desk desk = hasty_desk();
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
-    desk_clear(&desk);
 }
 
 TEST(where_too_few_nodes_are_left_they_settle) {
-    struct desk desk = joined_desk(2);
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
     take_leaving(&desk, false,
         "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
         "its way to this node, too: the workers here run on for 2 s (--settling-time); "
         "arm_timer at=7.000");
-    desk_clear(&desk);
 }
 
 TEST(a_membership_may_end_while_it_settles) {

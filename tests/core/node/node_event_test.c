@@ -27,10 +27,9 @@ static void take_back(struct lender *lender) {
 }
 
 static void expect_line(const struct node_event *event, const char *expected) {
-    struct text line = {0};
+    CLEARED_BY(text_clear) struct text line = {0};
     node_event_describe(event, &line);
     assert_string_equal(text_string(&line), expected);
-    text_clear(&line);
 }
 
 /* Owns the event, takes back what it borrows, and reads the copy. */

@@ -25,7 +25,7 @@ TEST(nonce_is_thirty_two_digits) {
 }
 
 TEST(copy_shares_nothing) {
-    struct register_entry entry = make_entry();
+    CLEARED_BY(register_entry_clear) struct register_entry entry = make_entry();
     struct register_entry copy;
     register_entry_copy(&entry, &copy);
     entry.host[0] = 'X';
@@ -34,7 +34,6 @@ TEST(copy_shares_nothing) {
     assert_memory_equal(copy.record.data, "rec\0rd", 6);
     assert_int_equal(copy.number, entry.number);
     assert_string_equal(copy.nonce, entry.nonce);
-    register_entry_clear(&entry);
     register_entry_clear(&copy);
     assert_null(copy.host);
 }
@@ -49,7 +48,7 @@ TEST(entry_with_all_parts_is_fine) {
 TEST(numbers_out_of_range_are_refused) {
     static const int64_t pairs[][2] = {
         {0, 0}, {0, 1}, {1, 0}, {1, 2}, {-1, -1}, {REGISTER_ENTRY_HIGHEST_NUMBER + 1, 1}};
-    struct register_entry entry = make_entry();
+    CLEARED_BY(register_entry_clear) struct register_entry entry = make_entry();
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         entry.number = pairs[i][0];
         entry.term = pairs[i][1];
@@ -58,26 +57,23 @@ TEST(numbers_out_of_range_are_refused) {
     entry.number = REGISTER_ENTRY_HIGHEST_NUMBER;
     entry.term = REGISTER_ENTRY_HIGHEST_NUMBER;
     assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
-    register_entry_clear(&entry);
 }
 
 TEST(other_nonces_are_refused) {
-    struct register_entry entry = make_entry();
+    CLEARED_BY(register_entry_clear) struct register_entry entry = make_entry();
     entry.nonce[4] = 'A';
     assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
     entry.nonce[4] = '\0';
     assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
-    register_entry_clear(&entry);
 }
 
 TEST(a_process_is_as_many_digits_or_none) {
-    struct register_entry entry = make_entry();
+    CLEARED_BY(register_entry_clear) struct register_entry entry = make_entry();
     assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
     register_entry_write_nonce(1, 2, entry.process);
     assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
     entry.process[31] = '\0';
     assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
-    register_entry_clear(&entry);
 }
 
 static char *letters(size_t count) {
@@ -87,7 +83,7 @@ static char *letters(size_t count) {
 }
 
 TEST(each_part_has_its_limit) {
-    struct register_entry entry = make_entry();
+    CLEARED_BY(register_entry_clear) struct register_entry entry = make_entry();
     free(entry.host);
     entry.host = letters(REGISTER_ENTRY_HOST_MAXIMUM + 1);
     assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
@@ -105,7 +101,6 @@ TEST(each_part_has_its_limit) {
     assert_int_equal(bytes_grow(&entry.record, REGISTER_ENTRY_RECORD_MAXIMUM + 1), FAILURE_NONE);
     entry.record.length = REGISTER_ENTRY_RECORD_MAXIMUM + 1;
     assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
-    register_entry_clear(&entry);
 }
 
 TEST(kinds_have_names) {

@@ -4,10 +4,9 @@
 #include "core/register/register_entry.h"
 
 static void expect_name(const char *id, const char *name) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     register_name_write(id, &text);
     assert_string_equal(text_string(&text), name);
-    text_clear(&text);
 }
 
 TEST(plain_ids_stay_as_they_are) {
@@ -28,24 +27,19 @@ static char *short_name(const char *id) {
 }
 
 TEST(short_names_have_few_characters) {
-    char *name = short_name("Train-1.b_c/d");
+    FREED char *name = short_name("Train-1.b_c/d");
     assert_string_equal(name, "Train-1.b_5fc_2fd");
-    free(name);
 }
 
 TEST(long_ids_keep_their_beginning_and_differ) {
-    char *longest = short_name("train-12345678-1234-1234-1234-123456789abc");
-    char *longer = short_name("train-12345678-1234-1234-1234-123456789abcd");
-    char *other = short_name("train-12345678-1234-1234-1234-123456789abce");
+    FREED char *longest = short_name("train-12345678-1234-1234-1234-123456789abc");
+    FREED char *longer = short_name("train-12345678-1234-1234-1234-123456789abcd");
+    FREED char *other = short_name("train-12345678-1234-1234-1234-123456789abce");
     assert_string_equal(longest, "train-12345678-1234-1234-1234-123456789abc");
     assert_int_equal(strlen(longer), REGISTER_NAME_SHORT);
     assert_memory_equal(longer, "train-12345678-1234-1234__", 26);
     assert_string_not_equal(longer, other);
     /* what an id of that very name would become is another one again */
-    char *same = short_name(longer);
+    FREED char *same = short_name(longer);
     assert_string_not_equal(same, longer);
-    free(longest);
-    free(longer);
-    free(other);
-    free(same);
 }

@@ -107,7 +107,7 @@ TEST(one_of_several_addresses_is_enough) {
 static void expect_others(
     const struct network_address *addresses, size_t count, size_t others, const char *expected) {
     const struct network_address local[] = {loopback, first_card, ipv6_card};
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     struct endpoint_facts facts = {
         .host = "head",
         .host_addresses = addresses,
@@ -120,7 +120,6 @@ static void expect_others(
     };
     assert_int_equal(endpoint_list_others(&facts, &out), others);
     assert_string_equal(text_string(&out), expected);
-    text_clear(&out);
 }
 
 TEST(addresses_of_other_machines_are_told_from_all_of_this_one) {

@@ -44,18 +44,17 @@ static void beat(struct rendezvous_state *record, const char *address, int64_t s
 }
 
 TEST(a_node_never_seen_is_not_silent) {
-    struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
     check_silence(&losses, "a", 0);
     struct rendezvous_state record = {0};
     look(&losses, &record, 1);
     look(&losses, &record, 2);
     check_silence(&losses, "a", 0);
-    rendezvous_losses_clear(&losses);
 }
 
 TEST(silence_grows_from_look_to_look_while_the_heartbeat_stands_still) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     look(&losses, &record, 50);
     check_silence(&losses, "a", 0);
@@ -63,13 +62,11 @@ TEST(silence_grows_from_look_to_look_while_the_heartbeat_stands_still) {
     check_silence(&losses, "a", 5);
     look(&losses, &record, 61);
     check_silence(&losses, "a", 11);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(any_change_of_a_heartbeat_ends_its_silence) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     beat(&record, "b", 100);
     look(&losses, &record, 0);
@@ -81,13 +78,11 @@ TEST(any_change_of_a_heartbeat_ends_its_silence) {
     check_silence(&losses, "b", 0);
     look(&losses, &record, 12);
     check_silence(&losses, "a", 2);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(clocks_that_differ_by_hours_accuse_nobody) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     for (int i = 0; i < 20; i++) {
         beat(&record, "behind", -36000 + i * 5);
         beat(&record, "ahead", 36000 + i * 5);
@@ -95,26 +90,22 @@ TEST(clocks_that_differ_by_hours_accuse_nobody) {
         check_silence(&losses, "behind", 0);
         check_silence(&losses, "ahead", 0);
     }
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(who_was_stopped_for_a_minute_counts_no_more_than_its_patience) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     look(&losses, &record, 0);
     look(&losses, &record, 4);
     look(&losses, &record, 64);
     check_silence(&losses, "a", 14);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_node_that_left_the_record_is_forgotten) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
-    struct rendezvous_state without = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state without = {0};
     beat(&record, "a", 100);
     beat(&record, "b", 100);
     beat(&without, "b", 100);
@@ -127,14 +118,11 @@ TEST(a_node_that_left_the_record_is_forgotten) {
     check_silence(&losses, "a", 0);
     check_silence(&losses, "b", 15);
     assert_int_equal(losses.heartbeats.count, 2);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&without);
-    rendezvous_state_clear(&record);
 }
 
 TEST(newcomers_on_either_side_leave_the_silence_of_others_alone) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "m", 100);
     look(&losses, &record, 0);
     beat(&record, "z", 100);
@@ -143,25 +131,21 @@ TEST(newcomers_on_either_side_leave_the_silence_of_others_alone) {
     check_silence(&losses, "a", 0);
     check_silence(&losses, "m", 3);
     check_silence(&losses, "z", 0);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_node_that_has_never_given_a_heartbeat_is_silent) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place(&record, torch_node("a"))->has_heartbeat = false;
     record.nodes[0].is_participant = true;
     look(&losses, &record, 0);
     look(&losses, &record, 5);
     check_silence(&losses, "a", 5);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at) {
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity muster = muster_node("m");
     beat(&record, "t", 100);
     place(&record, muster)->heartbeat = wall_seconds(100);
@@ -173,28 +157,24 @@ TEST(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at) {
     look(&losses, &record, 8);
     check_silence(&losses, "t", 8);
     check_silence_of(&losses, muster, at(2).nanoseconds);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(silence_does_not_run_over) {
     const struct duration forever = {INT64_MAX / 2};
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     look(&losses, &record, 0);
     rendezvous_losses_look(&losses, &record, (struct instant){INT64_MAX}, forever, false);
     losses.heartbeats.last_look = at(0);
     rendezvous_losses_look(&losses, &record, (struct instant){INT64_MAX}, forever, false);
     check_silence_of(&losses, torch_node("a"), INT64_MAX);
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }
 
 TEST(ten_thousand_nodes_are_watched_in_any_order) {
     enum { NODES = 10000 };
-    struct rendezvous_losses losses = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_losses_clear) struct rendezvous_losses losses = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     record.nodes = calloc(NODES, sizeof *record.nodes);
     record.count = record.capacity = NODES;
     for (int64_t round = 0; round < 3; round++) {
@@ -211,6 +191,4 @@ TEST(ten_thousand_nodes_are_watched_in_any_order) {
         bool stands = record.nodes[i].heartbeat.nanoseconds == wall_seconds(7).nanoseconds;
         check_silence_of(&losses, record.nodes[i].identity, at(stands ? 2 : 0).nanoseconds);
     }
-    rendezvous_losses_clear(&losses);
-    rendezvous_state_clear(&record);
 }

@@ -9,14 +9,13 @@ TEST(what_is_written_is_read) {
     static const char *const names[] = {
         "node7", "node-7_a.example.org 10.0.0.7", "10.0.0.7 fd00::7 fe80::1%eth0"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct text text = {0};
+        CLEARED_BY(text_clear) struct text text = {0};
         struct host_place place;
         host_place_write(29400, names[i], &text);
         assert_int_equal(host_place_parse(text_string(&text), &place), FAILURE_NONE);
         assert_int_equal(place.port, 29400);
         assert_string_equal(place.names, names[i]);
         host_place_clear(&place);
-        text_clear(&text);
     }
 }
 

@@ -91,11 +91,10 @@ TEST(addresses_that_differ_by_zeros_alone_follow_torchruns_order) {
 }
 
 TEST(the_text_form_is_torchruns) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     struct node_identity identity = node("host.example", 4711, 0);
     node_identity_describe(&identity, &text);
     assert_string_equal(text_string(&text), "host.example_4711_0");
-    text_clear(&text);
 }
 
 TEST(the_text_form_is_read_back) {
@@ -143,7 +142,7 @@ TEST(without_bits_address_and_process_id_tell_a_process) {
 }
 
 TEST(the_text_of_a_process_is_read_back) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     struct node_identity read;
     struct node_identity written = of_process(node("my_pod", 1, 5), UINT64_MAX, 10);
     node_identity_write(&written, &text);
@@ -157,7 +156,6 @@ TEST(the_text_of_a_process_is_read_back) {
     struct node_identity alone = node("my_pod", 1, 5);
     node_identity_write(&alone, &text);
     assert_string_equal(text_string(&text), "my_pod_1_5");
-    text_clear(&text);
     static const char *const others[] = {"ffffffffffffffff000000000000000a",
         "_ffffffffffffffff000000000000000a", "pod_1_ffffffffffffffff000000000000000a",
         "pod_1_5_ffffffffffffffff000000000000000A", "pod_1_5_ffffffffffffffff000000000000000",

@@ -170,13 +170,12 @@ SCENE_TEST(closing_keeps_the_round_as_it_is) {
 SCENE_TEST(answers_are_no_changes) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
-    struct rendezvous_state before = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state before = {0};
     rendezvous_state_copy(&scene->record, &before);
     for (int action = RENDEZVOUS_SYNC; action <= RENDEZVOUS_GRACEFUL_EXIT; action++) {
         apply(scene, (enum rendezvous_action)action);
         assert_true(record_equals(&scene->record, &before));
     }
-    rendezvous_state_clear(&before);
 }
 
 TEST(actions_have_upstreams_names) {

@@ -31,6 +31,7 @@ static void connect(struct bench *bench, bool is_same_store) {
 
 static void tell_round(struct bench *bench, int64_t round, size_t count, int64_t answers) {
     struct node_identity me = muster_node("me");
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {
         .round = round, .is_complete = true, .crowd = {.participants = count - 1}};
     struct rendezvous_node *self = rendezvous_state_obtain(&record, &me);
@@ -38,7 +39,6 @@ static void tell_round(struct bench *bench, int64_t round, size_t count, int64_t
     self->rank = 1;
     bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
                           .standing = {.state = &record, .answers = answers}});
-    rendezvous_state_clear(&record);
 }
 
 /* A node that delegates, and was told of its first round. */

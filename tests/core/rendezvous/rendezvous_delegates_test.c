@@ -41,17 +41,16 @@ static bool knows(const struct rendezvous_delegates *delegates, const char *name
 }
 
 TEST(a_wish_that_is_heard_again_is_nothing_new) {
-    struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     assert_non_null(hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1));
     assert_null(hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1));
     assert_non_null(hear(&delegates, "a", RENDEZVOUS_WISH_LEAVE, 2));
     assert_int_equal(delegates.count, 1);
-    rendezvous_delegates_clear(&delegates);
 }
 
 /* The host need not look at the record when many say that they are ready. */
 TEST(who_is_ready_wants_nothing_else_of_the_record) {
-    struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     struct node_identity a = muster_node("a");
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     assert_non_null(rendezvous_delegates_hear(&delegates, &a, &wish));
@@ -62,11 +61,10 @@ TEST(who_is_ready_wants_nothing_else_of_the_record) {
         assert_non_null(rendezvous_delegates_hear(&delegates, &a, &other));
         assert_non_null(rendezvous_delegates_hear(&delegates, &a, &wish));
     }
-    rendezvous_delegates_clear(&delegates);
 }
 
 TEST(who_wishes_nothing_or_is_gone_is_forgotten) {
-    struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     struct node_identity gone = muster_node("a");
     (void)hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1);
     (void)hear(&delegates, "b", RENDEZVOUS_WISH_JOIN, 1);
@@ -78,7 +76,6 @@ TEST(who_wishes_nothing_or_is_gone_is_forgotten) {
     assert_null(hear(&delegates, "c", RENDEZVOUS_WISH_NONE, 0));
     assert_false(knows(&delegates, "c"));
     assert_int_equal(delegates.count, 1);
-    rendezvous_delegates_clear(&delegates);
 }
 
 static size_t told(struct rendezvous_delegates *delegates, struct rendezvous_delegate *delegate,
@@ -90,8 +87,8 @@ static size_t told(struct rendezvous_delegates *delegates, struct rendezvous_del
 }
 
 TEST(a_node_in_an_open_round_is_not_told_who_else_comes) {
-    struct rendezvous_delegates delegates = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place(&record, muster_node("a"))->is_participant = true;
     struct rendezvous_delegate *a = hear(&delegates, "a", RENDEZVOUS_WISH_JOIN, 1);
     assert_int_equal(told(&delegates, a, &record, 0), 1);
@@ -103,12 +100,10 @@ TEST(a_node_in_an_open_round_is_not_told_who_else_comes) {
     assert_int_equal(told(&delegates, a, &record, 0), 0);
     record.is_closed = true;
     assert_int_equal(told(&delegates, a, &record, 0), 1);
-    rendezvous_state_clear(&record);
-    rendezvous_delegates_clear(&delegates);
 }
 
 TEST(a_node_is_told_that_it_has_left_and_what_is_withdrawn) {
-    struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     struct rendezvous_state record = {0};
     struct rendezvous_crowd crowd = {0};
     struct rendezvous_delegate *a = hear(&delegates, "a", RENDEZVOUS_WISH_LOOK, 1);
@@ -119,7 +114,6 @@ TEST(a_node_is_told_that_it_has_left_and_what_is_withdrawn) {
     assert_int_equal(told(&delegates, a, &record, NODE_TABLE_ABSENT), 0);
     rendezvous_delegates_tell(&delegates, a, &record, &crowd, NODE_TABLE_ABSENT, true);
     assert_int_equal(delegates.telling_count, 1);
-    rendezvous_delegates_clear(&delegates);
 }
 
 /* Two nodes of a round that this node has ranked; the first has rank 0. */
@@ -229,7 +223,7 @@ TEST(each_node_of_the_round_has_its_ranks) {
 }
 
 TEST(without_all_roles_there_are_no_ranks) {
-    struct rendezvous_delegates delegates = {0};
+    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     const struct node_role known[] = {{"trainer", 2}, {"trainer", 1}};
     const struct node_role unknown[] = {{"trainer", 2}, {NULL, 0}};
     const struct node_role too_many[] = {{"trainer", INT_MAX}, {"trainer", 1}};
@@ -238,7 +232,6 @@ TEST(without_all_roles_there_are_no_ranks) {
     assert_int_equal(rendezvous_delegates_ranks(&delegates, 4, 0).world_size, 0);
     assert_false(rendezvous_ranking_compute(&delegates.ranking, 4, too_many, 2));
     assert_false(rendezvous_ranking_compute(&delegates.ranking, 4, known, 0));
-    rendezvous_delegates_clear(&delegates);
 }
 
 /* A node that delegates. */

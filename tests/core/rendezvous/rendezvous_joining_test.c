@@ -19,11 +19,10 @@ static void expect_join(struct bench *bench, int maximum_nodes, const char *writ
     bench->settings.rendezvous = sized(3, maximum_nodes);
     place(&bench->record, muster_node("a"))->is_participant = true;
     bench_join(bench, true, false);
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     text_append_format(&expected,
         "connect 600.000; present " ME "; %s round 0 open [" A " " ME "] wait [] spare []", write);
     bench_expect(bench, text_string(&expected));
-    text_clear(&expected);
 }
 
 ON_BENCH(of_few_nodes_each_sees_who_comes) {

@@ -35,38 +35,34 @@ static char *program(enum launch_entry entry, const char *script, const char *ar
 }
 
 static void expect_misplaced(const char *theirs, const char *own, const char *expected) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     bool is =
         rendezvous_spare_find_misplaced(&record, "node1", slice_from_string(theirs), own, &out);
     assert_int_equal(is, expected[0] != '\0');
     assert_string_equal(text_string(&out), expected);
-    text_clear(&out);
 }
 
 TEST_WITH(a_spare_on_a_machine_of_its_own_is_one_of_the_job, begin, NULL) {
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
-    char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
+    FREED char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
     add("node2", 7, true);
     add("node1", 8, false);
     expect_misplaced(own, own, "");
     expect_misplaced(elsewhere, own, "");
-    free(own);
-    free(elsewhere);
 }
 
 TEST_WITH(a_spare_beside_a_node_on_its_machine_is_none, begin, NULL) {
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
     add("node1", 7, true);
     expect_misplaced(own, own, "a node of that job is on this machine, process 7");
     expect_misplaced("", own, "a node of that job is on this machine, process 7");
-    free(own);
 }
 
 TEST_WITH(another_program_and_other_arguments_are_told_apart, begin, NULL) {
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
-    char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--plan=a1");
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    FREED char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    FREED char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    FREED char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--plan=a1");
     add("node2", 7, true);
     expect_misplaced(other, own, "the nodes of that job run another program");
     expect_misplaced(argument, own, "the nodes of that job run their program with other arguments");
@@ -76,10 +72,6 @@ TEST_WITH(another_program_and_other_arguments_are_told_apart, begin, NULL) {
     expect_misplaced(other, own,
         "the nodes of that job run another program, and one of them is on this machine, process "
         "7");
-    free(own);
-    free(other);
-    free(argument);
-    free(module);
 }
 
 static bool is_mixed(const char *theirs, const char *own) {
@@ -87,9 +79,9 @@ static bool is_mixed(const char *theirs, const char *own) {
 }
 
 TEST_WITH(two_jobs_in_one_world_are_known_by_their_programs, begin, NULL) {
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
-    char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
-    char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    FREED char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    FREED char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
     add("node1", 7, true);
     assert_false(is_mixed(other, own)); /* alone, it is the job */
     add("node2", 7, true);
@@ -100,31 +92,25 @@ TEST_WITH(two_jobs_in_one_world_are_known_by_their_programs, begin, NULL) {
     add("node1", 8, true);
     assert_true(is_mixed(argument, own));
     assert_false(is_mixed(own, own));
-    free(own);
-    free(other);
-    free(argument);
 }
 
 TEST_WITH(where_arguments_end_makes_a_difference, begin, NULL) {
-    char *one = program(LAUNCH_ENTRY_PROGRAM, "a", "b");
-    char *none = program(LAUNCH_ENTRY_PROGRAM, "ab", NULL);
+    FREED char *one = program(LAUNCH_ENTRY_PROGRAM, "a", "b");
+    FREED char *none = program(LAUNCH_ENTRY_PROGRAM, "ab", NULL);
     assert_string_not_equal(one, none);
-    free(one);
-    free(none);
 }
 
 TEST_WITH(what_a_stranger_has_written_is_no_other_program, begin, NULL) {
-    char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
     add("node2", 7, true);
     expect_misplaced("", own, "");
     expect_misplaced("another", own, "");
     expect_misplaced("000000000000000 \x1b[31m00000000000000", own, "");
-    free(own);
 }
 
 TEST_WITH(a_spare_is_told_what_it_is_and_what_is_odd_about_it, begin, NULL) {
     struct launch_config config = {.minimum_nodes = 1, .maximum_nodes = 2};
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_spare_describe(&config, "j\x1b", "host:1", true, NULL, &out);
     assert_string_equal(text_string(&out),
         "job 'j?' at host:1 has all nodes that it may have (--nnodes 1:2): this one is a spare, "
@@ -133,5 +119,4 @@ TEST_WITH(a_spare_is_told_what_it_is_and_what_is_odd_about_it, begin, NULL) {
     rendezvous_spare_describe(&config, "j", "host:1", false, "why", &out);
     assert_non_null(strstr(text_string(&out),
         "which waits to be let in (--scale-up); but why: if these are two jobs"));
-    text_clear(&out);
 }

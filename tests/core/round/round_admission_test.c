@@ -29,7 +29,7 @@ static void begin_two(struct scene *scene, int64_t round) {
 }
 
 TEST(the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written) {
-    struct scene scene = guarded_scene(false);
+    CLEARED_BY(scene_clear) struct scene scene = guarded_scene(false);
     char role[] = "default";
     char here[] = "10.0.0.1 fd00::1";
     char there[] = "10.0.0.2";
@@ -37,11 +37,10 @@ TEST(the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written) {
     begin_two(&scene, 0);
     step(&scene, role_infos(&scene, infos, 2),
         "admit 10.0.0.1 fd00::1 10.0.0.2; set_assignments 0/assigned_ranks/0 of 2");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named) {
-    struct scene scene = guarded_scene(false);
+    CLEARED_BY(scene_clear) struct scene scene = guarded_scene(false);
     struct round_effects effects;
     char role[] = "default";
     char here[] = "10.0.0.1";
@@ -58,20 +57,17 @@ TEST(a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named) {
     begin_two(&scene, 1);
     step(&scene, role_infos(&scene, later, 2),
         "admit 10.0.0.1 10.0.0.2; set_assignments 1/assigned_ranks/0 of 2");
-    scene_clear(&scene);
 }
 
 TEST(a_node_alone_admits_nobody_else) {
-    struct scene scene = guarded_scene(false);
+    CLEARED_BY(scene_clear) struct scene scene = guarded_scene(false);
     begin(&scene, 5, "a", 'a',
         "arm_timer at=600.000; set_role_info 5/role_info/0; admit nobody else; "
         "set_assignments 5/assigned_ranks/0 of 1; open_worker_store fresh");
-    scene_clear(&scene);
 }
 
 TEST(where_no_ranks_are_exchanged_no_addresses_are_known) {
-    struct scene scene = guarded_scene(true);
+    CLEARED_BY(scene_clear) struct scene scene = guarded_scene(true);
     begin(&scene, 0, "ab", 'a', "arm_timer at=600.000; admit everybody; open_worker_store fresh");
     begin(&scene, 1, "ab", 'b', "disarm_timer; arm_timer at=600.000; wait 1/address");
-    scene_clear(&scene);
 }

@@ -17,17 +17,15 @@ static struct round_event counted(const struct scene *scene, int64_t count) {
 }
 
 TEST(a_finished_node_waits_for_the_others) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 TEST(the_last_one_lets_all_go) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 static struct scene scene_of_a_delegate(bool is_host, const char *expected) {
@@ -56,14 +54,13 @@ TEST(a_node_that_delegates_waits_for_no_key) {
 }
 
 TEST(a_node_in_no_round_passes_no_barrier) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     step(&scene, plain(&scene, ROUND_EVENT_BARRIER_ASKED),
         "barrier_failed this node is in no round");
-    scene_clear(&scene);
 }
 
 TEST(a_barrier_that_takes_too_long_says_how_many_had_come) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 4;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "");
@@ -76,11 +73,10 @@ TEST(a_barrier_that_takes_too_long_says_how_many_had_come) {
         "arm_timer at=302.000; add 0/num_members 0");
     step(&scene, counted(&scene, 1),
         "disarm_timer; barrier_failed 1 of 2 nodes had come to the exit barrier within 300 s");
-    scene_clear(&scene);
 }
 
 TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
-    struct scene scene = joined_scene();
+    CLEARED_BY(scene_clear) struct scene scene = joined_scene();
     struct round_event asked = plain(&scene, ROUND_EVENT_BARRIER_ASKED);
     asked.is_host = true;
     step(&scene, asked, "arm_timer at=5.000; add 0/num_members 1; wait 0/last_member");
@@ -95,46 +91,41 @@ TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
         "arm_timer at=3005.000; add 0/num_members 0");
     step(&scene, counted(&scene, 1), "");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 TEST(a_store_that_is_silent_does_not_hold_a_node_for_ever) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     scene.seconds = 300;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=302.000; add 0/num_members 0");
     scene.seconds = 302;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "barrier_failed 0 of 2 nodes had come to the exit barrier within 300 s");
-    scene_clear(&scene);
 }
 
 TEST(whoever_sees_all_counted_lets_them_go) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 300;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=302.000; add 0/num_members 0");
     step(&scene, counted(&scene, 2),
         "set 0/last_member <val_ignored>; disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 TEST(a_last_one_that_could_not_tell_is_noticed) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
     scene.seconds = 5;
     step(
         &scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=10.000; add 0/num_members 0");
     step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 TEST(a_round_that_is_abandoned_calls_the_barrier_off) {
-    struct scene scene = leaving_scene();
+    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
     step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; disarm_timer");
     step(&scene, counted(&scene, 2), "");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "");
-    scene_clear(&scene);
 }

@@ -22,26 +22,25 @@ static void join_alone(struct scene *scene, int64_t round, const char *then) {
 }
 
 TEST(what_earlier_rounds_left_is_cleared_away_once) {
-    struct scene scene = scene_new(false, 4);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 4);
     join_alone(&scene, 0, "");
     join_alone(&scene, 1, "");
     join_alone(&scene, 2, "; clear 0 to 0 of 1");
     join_alone(&scene, 3, "; clear 1 to 1 of 1");
     join_alone(&scene, 6, "; clear 2 to 4 of 1");
     join_alone(&scene, 1000, "; clear 995 to 998 of 1");
-    scene_clear(&scene);
 }
 
 /* The nodes of such rounds have written nothing. */
 TEST(what_ranked_rounds_left_is_little) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     const struct rank_assignment ranks = {0, 2, 0, 2};
     scene.delegates = true;
     for (int64_t round = 0; round < 8; round++) {
         static const char *const cleared[] = {"", "", "; clear 0 to 0 of 1", "; clear 1 to 1 of 1",
             "", /* round 4 is not ranked, and is given up */
             "; clear 2 to 3 of 2", "; clear 4 to 4 of 2", "; clear 5 to 5 of 1"};
-        struct text expected = {0};
+        CLEARED_BY(text_clear) struct text expected = {0};
         text_append_format(&expected,
             "publish %lld/publication a:2 of " A
             "; opened a:2; disarm_timer; joined %lld rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2%s",
@@ -59,12 +58,10 @@ TEST(what_ranked_rounds_left_is_little) {
                            : "arm_timer at=600.000; open_worker_store fresh");
             step(&scene, opened(&scene, "a", 2), text_string(&expected));
         }
-        text_clear(&expected);
     }
     scene.had_roll = true;
     begin(&scene, 8, "ab", 'a', "arm_timer at=600.000; open_worker_store fresh");
     step(&scene, opened(&scene, "a", 2),
         "publish 8/publication a:2 of " A "; opened a:2; disarm_timer; "
         "joined 8 rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2; clear 6 to 6 of 2");
-    scene_clear(&scene);
 }

@@ -12,13 +12,12 @@ static struct round_event role_checked(const struct scene *scene, int node, bool
 /* Rank 0 of these nodes when its join has timed out. Its store is open. */
 static struct scene late_scene(const char *nodes) {
     struct scene scene = scene_new(false, 1);
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     text_append_format(&expected,
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store fresh; "
         "wait 0/role_infos/%zu",
         strlen(nodes));
     begin(&scene, 0, nodes, nodes[0], text_string(&expected));
-    text_clear(&expected);
     step(&scene, opened(&scene, "a", 1), "publish 0/publication a:1 of " A);
     scene.seconds = 600;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
@@ -27,24 +26,22 @@ static struct scene late_scene(const char *nodes) {
 }
 
 TEST(rank_0_names_the_node_that_has_not_reported) {
-    struct scene scene = late_scene("abc");
+    CLEARED_BY(scene_clear) struct scene scene = late_scene("abc");
     step(&scene, role_checked(&scene, 1, false), "check 0/role_info/2");
     step(&scene, role_checked(&scene, 2, true),
         "disarm_timer; " LATE "node 1 (" B ") has not reported");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_names_several_nodes) {
-    struct scene scene = late_scene("abc");
+    CLEARED_BY(scene_clear) struct scene scene = late_scene("abc");
     step(&scene, role_checked(&scene, 1, false), "check 0/role_info/2");
     step(&scene, role_checked(&scene, 2, false),
         "disarm_timer; " LATE "node 1 (" B "), node 2 (c_1_1073741824) have not reported");
-    scene_clear(&scene);
 }
 
 TEST(of_many_nodes_only_some_are_named) {
-    struct scene scene = late_scene("abcdefghijkl");
-    struct text expected = {0};
+    CLEARED_BY(scene_clear) struct scene scene = late_scene("abcdefghijkl");
+    CLEARED_BY(text_clear) struct text expected = {0};
     for (int node = 1; node < 11; node++) {
         text_append_format(&expected, "check 0/role_info/%d", node + 1);
         step(&scene, role_checked(&scene, node, false), text_string(&expected));
@@ -57,34 +54,29 @@ TEST(of_many_nodes_only_some_are_named) {
     }
     text_append(&expected, " and 3 more have not reported");
     step(&scene, role_checked(&scene, 11, false), text_string(&expected));
-    text_clear(&expected);
-    scene_clear(&scene);
 }
 
 TEST(a_store_that_does_not_answer_is_said_to_be_silent) {
-    struct scene scene = late_scene("ab");
+    CLEARED_BY(scene_clear) struct scene scene = late_scene("ab");
     scene.seconds = 602;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), LATE "the store does not answer");
-    scene_clear(&scene);
 }
 
 TEST(a_store_that_is_only_slow_blames_no_node) {
-    struct scene scene = late_scene("ab");
+    CLEARED_BY(scene_clear) struct scene scene = late_scene("ab");
     step(&scene, role_checked(&scene, 1, true),
         "disarm_timer; " LATE "the store answers too slowly");
-    scene_clear(&scene);
 }
 
 /* Rank 1 of these nodes when its join has timed out. */
 static void check_guest(const char *nodes, bool is_published, const char *expected) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, nodes, nodes[1],
         nodes[0] == 'a' ? "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1"
                         : "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/role_info/0");
     scene.seconds = 600;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=602.000; check 0/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 0, is_published), expected);
-    scene_clear(&scene);
 }
 
 TEST(any_other_node_says_what_rank_0_has_not_done) {
@@ -101,12 +93,11 @@ TEST(torchruns_habit_is_explained) {
 }
 
 TEST(a_store_of_its_own_that_does_not_open_is_named) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "a", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; "
         "set_assignments 0/assigned_ranks/0 of 1; open_worker_store fresh");
     scene.seconds = 600;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=602.000; disarm_timer; " LATE "the store for the workers was not opened");
-    scene_clear(&scene);
 }

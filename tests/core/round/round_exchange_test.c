@@ -6,12 +6,11 @@
 #include <limits.h>
 
 TEST(rank_0_publishes_its_store_and_assigns_the_ranks) {
-    struct scene scene = joined_scene();
-    scene_clear(&scene);
+    CLEARED_BY(scene_clear) struct scene scene = joined_scene();
 }
 
 TEST(ranks_wait_for_the_address_if_they_are_first) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     char role[] = "default";
     const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
     begin(&scene, 0, "ab", 'a',
@@ -22,11 +21,10 @@ TEST(ranks_wait_for_the_address_if_they_are_first) {
     step(&scene, opened(&scene, "a", 29400),
         "publish 0/publication a:29400 of " A "; disarm_timer; "
         "joined 0 rank=0 of 2 [0, 2, 0, 2] a:29400 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(any_other_node_asks_for_address_and_ranks_at_once) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(
         &scene, 3, "ab", 'b', "arm_timer at=600.000; set_role_info 3/role_info/1; wait 3/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 3/world/1");
@@ -35,22 +33,20 @@ TEST(any_other_node_asks_for_address_and_ranks_at_once) {
             (struct round_values){
                 .address = "a", .port = 29400, .has_ranks = true, .ranks = {1, 2, 1, 2}}),
         "disarm_timer; joined 3 rank=1 of 2 [1, 2, 1, 2] a:29400 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(a_node_alone_asks_nobody) {
-    struct scene scene = scene_new(false, 4);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 4);
     begin(&scene, 5, "a", 'a',
         "arm_timer at=600.000; set_role_info 5/role_info/0; "
         "set_assignments 5/assigned_ranks/0 of 1; open_worker_store fresh");
     step(&scene, opened(&scene, "a", 1),
         "publish 5/publication a:1 of " A "; disarm_timer; "
         "joined 5 rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2; clear 0 to 3 of 1");
-    scene_clear(&scene);
 }
 
 TEST(uniform_nodes_compute_their_ranks) {
-    struct scene scene = scene_new(true, 4);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(true, 4);
     begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
     step(&scene,
@@ -60,7 +56,6 @@ TEST(uniform_nodes_compute_their_ranks) {
     step(&scene, opened(&scene, "a", 2),
         "publish 1/publication a:2 of " A "; disarm_timer; "
         "joined 1 rank=0 of 2 [0, 8, 0, 8] a:2 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(who_needs_the_exchange_tells_the_host_no_role) {
@@ -74,7 +69,7 @@ TEST(who_needs_the_exchange_tells_the_host_no_role) {
 }
 
 TEST(nodes_may_differ_in_role_and_size) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     char alpha[] = "alpha";
     char beta[] = "beta";
     const struct role_info infos[] = {{alpha, 1, 0, 1, NULL}, {beta, 2, 1, 0, NULL}};
@@ -100,19 +95,17 @@ TEST(nodes_may_differ_in_role_and_size) {
     assert_memory_equal(&items[0], &first, sizeof first);
     assert_memory_equal(&items[1], &second, sizeof second);
     rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 /* Rank 0 of two nodes gets these role infos. */
 static void check_role_infos(const struct role_info *infos, const char *expected) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "ab", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store fresh; "
         "wait 0/role_infos/2");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/role_infos/2");
     step(&scene, role_infos(&scene, infos, 2), expected);
     step(&scene, opened(&scene, "a", 1), "");
-    scene_clear(&scene);
 }
 
 TEST(a_role_info_without_sense_names_its_node) {
@@ -133,12 +126,11 @@ TEST(more_workers_than_can_be_counted_fail_the_join) {
 
 /* Rank 1 of two nodes, with three workers, gets these values. */
 static void check_world(struct round_values found, const char *expected) {
-    struct scene scene = scene_new(false, 3);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 3);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/world/1");
     step(&scene, values(&scene, ROUND_KEY_WORLD, 0, found), expected);
-    scene_clear(&scene);
 }
 
 TEST(an_address_without_sense_fails_the_join) {
@@ -150,7 +142,7 @@ TEST(an_address_without_sense_fails_the_join) {
 
 /* It was stopped, and the others have gone on, and cleared this round away. */
 TEST(a_node_that_was_left_behind_waits_to_be_told) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/world/1");
@@ -166,7 +158,6 @@ TEST(a_node_that_was_left_behind_waits_to_be_told) {
     struct round_event roles = role_infos(&scene, nothing, 2);
     roles.is_gone = true;
     step(&scene, roles, "");
-    scene_clear(&scene);
 }
 
 TEST(ranks_without_sense_name_who_assigned_them) {
@@ -179,7 +170,7 @@ TEST(ranks_without_sense_name_who_assigned_them) {
 }
 
 TEST(a_record_without_sense_fails_the_join) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     struct rendezvous_state record = {.round = 4, .is_complete = true};
     struct node_identity nodes[] = {identity_of('a'), identity_of('b')};
     for (int rank = 0; rank < 2; rank++) {
@@ -201,11 +192,10 @@ TEST(a_record_without_sense_fails_the_join) {
     event.begin.group_rank = 0;
     step(&scene, event, expected);
     rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_store_that_cannot_be_opened_fails_the_join) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "a", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; "
         "set_assignments 0/assigned_ranks/0 of 1; open_worker_store fresh");
@@ -214,14 +204,13 @@ TEST(a_store_that_cannot_be_opened_fails_the_join) {
     step(&scene, event,
         "disarm_timer; join_failed the store for the workers cannot be opened: "
         "too many open files");
-    scene_clear(&scene);
 }
 
 TEST(a_reason_has_a_ceiling) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     struct round_effects effects;
     struct round_event event = {.kind = ROUND_EVENT_STORE_FAILED};
-    char *endless = text_format("%5000d", 1);
+    FREED char *endless = text_format("%5000d", 1);
     event.reason = endless;
     begin(&scene, 0, "a", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; "
@@ -229,12 +218,10 @@ TEST(a_reason_has_a_ceiling) {
     round_exchange_step(scene.exchange, &event, &effects);
     assert_int_equal(effects.items[1].kind, ROUND_EFFECT_JOIN_FAILED);
     assert_int_equal(strlen(effects.items[1].reason), 1023);
-    free(endless);
-    scene_clear(&scene);
 }
 
 TEST(an_abandoned_round_is_called_off_and_forgotten) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; disarm_timer");
@@ -242,21 +229,19 @@ TEST(an_abandoned_round_is_called_off_and_forgotten) {
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "");
     scene.seconds = 600;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "");
-    scene_clear(&scene);
 }
 
 TEST(a_new_round_ends_the_one_before) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
     begin(&scene, 1, "ab", 'b',
         "cancel_wait; disarm_timer; arm_timer at=600.000; set_role_info 1/role_info/1; "
         "wait 1/world/1");
-    scene_clear(&scene);
 }
 
 TEST(answers_for_another_round_are_ignored) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 1, "a", 'a',
         "arm_timer at=600.000; set_role_info 1/role_info/0; "
         "set_assignments 1/assigned_ranks/0 of 1; open_worker_store fresh");
@@ -267,15 +252,13 @@ TEST(answers_for_another_round_are_ignored) {
     step(&scene, opened(&scene, "a", 2),
         "publish 1/publication a:2 of " A "; disarm_timer; "
         "joined 1 rank=0 of 1 [0, 1, 0, 1] a:2 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(a_store_is_opened_anew_in_each_round) {
-    struct scene scene = joined_scene();
+    CLEARED_BY(scene_clear) struct scene scene = joined_scene();
     begin(&scene, 1, "ab", 'a',
         "arm_timer at=600.000; set_role_info 1/role_info/0; open_worker_store fresh; "
         "wait 1/role_infos/2");
-    scene_clear(&scene);
 }
 
 /* A round of one node where another may come to host the store. */
@@ -291,16 +274,15 @@ static struct scene scene_with_succession(void) {
 }
 
 TEST(what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host) {
-    struct scene scene = scene_with_succession();
+    CLEARED_BY(scene_clear) struct scene scene = scene_with_succession();
     begin(
         &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; forget; disarm_timer");
     step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "");
-    scene_clear(&scene);
 }
 
 TEST(a_round_begins_when_the_register_has_it_where_there_is_one) {
-    struct scene scene = scene_with_succession();
+    CLEARED_BY(scene_clear) struct scene scene = scene_with_succession();
     struct round_event committed = {.kind = ROUND_EVENT_WAITED, .round = 0};
     struct round_event opened = {
         .kind = ROUND_EVENT_STORE_OPENED, .round = 0, .opened = {"a", 1234}};
@@ -313,11 +295,10 @@ TEST(a_round_begins_when_the_register_has_it_where_there_is_one) {
     step(&scene, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED},
         "arm_timer at=300.000; set 0/done/0 <val_ignored>; wait 0/all_done/1");
     step(&scene, committed, "disarm_timer; barrier_passed");
-    scene_clear(&scene);
 }
 
 TEST(the_register_is_waited_for_beside_the_last_answer_of_the_exchange) {
-    struct scene scene = scene_with_succession();
+    CLEARED_BY(scene_clear) struct scene scene = scene_with_succession();
     struct round_event waited = {.kind = ROUND_EVENT_WAITED, .round = 0};
     struct round_event values = {.kind = ROUND_EVENT_VALUES,
         .round = 0,
@@ -328,11 +309,10 @@ TEST(the_register_is_waited_for_beside_the_last_answer_of_the_exchange) {
     step(&scene, waited, "get 0/world/1; wait 0/committed");
     step(&scene, waited, "");
     step(&scene, values, "disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:1234 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(a_round_that_is_not_committed_in_time_says_so) {
-    struct scene scene = scene_with_succession();
+    CLEARED_BY(scene_clear) struct scene scene = scene_with_succession();
     struct round_event opened = {
         .kind = ROUND_EVENT_STORE_OPENED, .round = 0, .opened = {"a", 1234}};
     begin(&scene, 0, "a", 'a',
@@ -344,5 +324,4 @@ TEST(a_round_that_is_not_committed_in_time_says_so) {
     step(&scene, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED},
         "arm_timer at=602.000; disarm_timer; join_failed round 0 did not come about within 600 s: "
         "the host of the job's store could not commit it to the register");
-    scene_clear(&scene);
 }

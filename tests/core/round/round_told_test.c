@@ -13,7 +13,7 @@ static struct round_event released(
 }
 
 TEST(nobody_joins_a_held_round_before_it_is_released) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
     begin(&scene, 0, "ab", 'b', "arm_timer at=600.000");
@@ -25,22 +25,20 @@ TEST(nobody_joins_a_held_round_before_it_is_released) {
     begin(&scene, 2, "ab", 'b', "cancel_wait; disarm_timer; arm_timer at=600.000");
     step(&scene, released(&scene, (struct rank_assignment){2, 2, 1, 2}, "a"),
         "disarm_timer; join_failed the host of the job's store has told ranks that make no sense");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_of_a_held_round_opens_its_store_meanwhile) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
     begin(&scene, 3, "ab", 'a', "arm_timer at=600.000; open_worker_store fresh");
     step(&scene, opened(&scene, "a", 2), "publish 3/publication a:2 of " A "; opened a:2");
     step(&scene, released(&scene, (struct rank_assignment){0, 2, 0, 2}, "a"),
         "disarm_timer; joined 3 rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2; clear 0 to 1 of 2");
-    scene_clear(&scene);
 }
 
 TEST(a_release_that_comes_too_late_is_ignored) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.is_held = true;
     begin(&scene, 3, "ab", 'b', "arm_timer at=600.000");
@@ -53,11 +51,10 @@ TEST(a_release_that_comes_too_late_is_ignored) {
     begin(&scene, 4, "ab", 'b', "arm_timer at=1200.000");
     scene.round = 3;
     step(&scene, released(&scene, (struct rank_assignment){1, 2, 1, 2}, "a"), "");
-    scene_clear(&scene);
 }
 
 TEST(nodes_that_were_told_their_ranks_exchange_the_address_alone) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     scene.ranks = (struct rank_assignment){1, 2, 1, 2};
     begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
@@ -72,15 +69,13 @@ TEST(nodes_that_were_told_their_ranks_exchange_the_address_alone) {
     scene.ranks = (struct rank_assignment){2, 2, 0, 2};
     begin(&scene, 2, "ab", 'a',
         "join_failed the host of the job's store has told ranks that make no sense");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_was_told_where_the_workers_meet_asks_for_nothing) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     scene.delegates = true;
     scene.address = "a";
     scene.ranks = (struct rank_assignment){1, 2, 1, 2};
     begin(&scene, 0, "ab", 'b',
         "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
-    scene_clear(&scene);
 }

@@ -14,23 +14,21 @@ static void add_key(struct store_fixture *store, const char *key, size_t length)
 /* Adds keys that end in numbers: counted ones, or scattered ones in hexadecimal. */
 static void add_keys(struct store_fixture *store, const char *start, int count, size_t length) {
     for (int i = 0; i < count; i++) {
-        char *key = text_format("%s%08d", start, i);
+        FREED char *key = text_format("%s%08d", start, i);
         add_key(store, key, length);
-        free(key);
     }
 }
 
 static void add_scattered_keys(
     struct store_fixture *store, const char *start, uint32_t count, size_t length) {
     for (uint32_t i = 0; i < count; i++) {
-        char *key = text_format("%s%08x", start, i * UINT32_C(2654435761));
+        FREED char *key = text_format("%s%08x", start, i * UINT32_C(2654435761));
         add_key(store, key, length);
-        free(key);
     }
 }
 
 static void expect_description(struct store_fixture *store, const char *words, int least_percent) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     store_table_describe(store->table, &text);
     const char *found = strstr(text_string(&text), words);
     const char *about = strstr(text_string(&text), "; about ");
@@ -39,15 +37,13 @@ static void expect_description(struct store_fixture *store, const char *words, i
     if (about != NULL) {
         assert_in_range(atoi(about + strlen("; about ")), least_percent, 100);
     }
-    text_clear(&text);
 }
 
 static void expect_census(
     struct store_fixture *store, const char *name, bool is_whole_key, int least_percent) {
-    char *words = text_format(" %% of what the keys take is for %s '%s'",
+    FREED char *words = text_format(" %% of what the keys take is for %s '%s'",
         is_whole_key ? "the key" : "those that begin with", name);
     expect_description(store, least_percent > 0 ? words : " keys take ", least_percent);
-    free(words);
 }
 
 TEST(the_beginning_of_most_keys_is_found) {

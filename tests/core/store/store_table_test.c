@@ -171,13 +171,12 @@ STORE_TEST(memory_taken_by_others_is_not_given_out) {
 }
 
 static void leak(struct store_fixture *fixture) {
-    struct text key = {0};
+    CLEARED_BY(text_clear) struct text key = {0};
     do {
         text_clear(&key);
         text_append_format(&key, "/leak/%" PRId64, count_keys(fixture));
         apply_value(fixture, 0, STORE_SET, slice_from_string(text_string(&key)), S("value"));
     } while (fixture->effects.count == 0);
-    text_clear(&key);
 }
 
 TEST(a_full_store_says_who_has_filled_it) {

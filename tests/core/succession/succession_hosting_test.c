@@ -4,7 +4,7 @@
 #define NOBODY_SINCE RENEWAL
 
 static void see_and_win(struct scene *scene, int64_t round, const char *names, const char *done) {
-    struct rendezvous_state record = world(round, names);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(round, names);
     struct succession_event event = {.kind = SUCCESSION_EVENT_SEEN, .record = &record};
     struct succession_effects effects;
     for (size_t i = 0; i < record.count; i++) {
@@ -16,7 +16,6 @@ static void see_and_win(struct scene *scene, int64_t round, const char *names, c
     event.kind = SUCCESSION_EVENT_WON;
     succession_machine_step(scene->machine, &event, &effects);
     assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_TELL_COMMITTED);
-    rendezvous_state_clear(&record);
 }
 
 /* Node a hosts term 1, and has committed a world of these. */
@@ -32,20 +31,18 @@ static void miss(struct scene *scene, const char *name) {
 }
 
 static void see_world(struct scene *scene, const char *names, const char *expected) {
-    struct rendezvous_state record = world(1, names);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(1, names);
     seen(scene, &record, expected);
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks) {
-    struct scene scene = hosting_world("abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct rendezvous_state open = {.round = 1};
     miss(&scene, "b");
     miss(&scene, "c");
     seen(&scene, &open, "");
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    scene_clear(&scene);
 }
 
 /* Of four nodes two were lost, and went on being missed; and now node a is done, so that of those
@@ -61,33 +58,30 @@ static struct scene outnumbered_at_the_end(void) {
 }
 
 static void end_round(struct scene *scene, int64_t round, bool has_failed, const char *expected) {
-    struct rendezvous_state record = world(round, "ad");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(round, "ad");
     record.nodes[0].is_done = true;
     record.is_closed = true;
     record.has_failed = has_failed;
     seen(scene, &record, expected);
-    rendezvous_state_clear(&record);
 }
 
 /* Nobody of the committed world can be in a later one. So nothing is taken from who is missing. */
 TEST(an_outnumbered_host_appends_the_good_end_of_the_committed_world) {
-    struct scene scene = outnumbered_at_the_end();
+    CLEARED_BY(scene_clear) struct scene scene = outnumbered_at_the_end();
     end_round(&scene, 2, false,
         "append commit 6 term 1: round 2 complete [a_1_1073741824:0:done d_1_1073741824:1] wait [] "
         "spare [] closed");
-    scene_clear(&scene);
 }
 
 TEST(an_outnumbered_host_appends_no_other_end) {
-    struct scene scene = outnumbered_at_the_end();
+    CLEARED_BY(scene_clear) struct scene scene = outnumbered_at_the_end();
     end_round(&scene, 2, true, "");
     end_round(&scene, 3, false, "");
-    scene_clear(&scene);
 }
 
 /* Whoever could be let in would end a world for one that cannot be committed. */
 TEST(a_host_tells_when_its_register_takes_nothing) {
-    struct scene scene = hosting_world("abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct succession_event refused = {.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true};
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
@@ -97,12 +91,11 @@ TEST(a_host_tells_when_its_register_takes_nothing) {
     step(&scene, refused, "");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "tell_register well");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "");
-    scene_clear(&scene);
 }
 
 /* They cannot be together and the host alone. */
 TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
-    struct scene scene = hosting_world("abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct node_identity here = node("a");
     struct rendezvous_state record = {.round = 1, .is_complete = true};
     for (int rank = 0; rank < 3; rank++) {
@@ -125,11 +118,10 @@ TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_host_that_misses_one_of_three_goes_on) {
-    struct scene scene = hosting_world("abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     miss(&scene, "b");
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
@@ -137,12 +129,11 @@ TEST(a_host_that_misses_one_of_three_goes_on) {
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0 c_1_1073741824:1] wait [] "
         "spare "
         "[]");
-    scene_clear(&scene);
 }
 
 TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
-    struct scene scene = hosting_world("abc");
-    struct rendezvous_state record = world(0, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(0, "abc");
     scene.seconds = NOBODY_SINCE;
     miss(&scene, "b");
     miss(&scene, "c");
@@ -159,25 +150,22 @@ TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
     scene.seconds = NOBODY_SINCE + 9.9 + RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(nodes_that_come_back_are_not_waited_for) {
-    struct scene scene = hosting_world("abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     miss(&scene, "b");
     miss(&scene, "c");
     see_world(&scene, "ab",
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0 b_1_1073741824:1] wait [] "
         "spare "
         "[]");
-    scene_clear(&scene);
 }
 
 /* The store's next host waits for neither. */
 TEST(hosts_that_have_committed_nothing_are_known_to_be_gone) {
-    struct scene scene = scene_of("c");
-    struct rendezvous_state record = world(0, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = scene_of("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(0, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
     lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 2");
@@ -191,17 +179,15 @@ TEST(hosts_that_have_committed_nothing_are_known_to_be_gone) {
         "append claim 4 term 3: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
         "c_1_1073741824:2] wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "host term 3 after a; dial self at=3.040");
-    scene_clear(&scene);
-    rendezvous_state_clear(&record);
 }
 
 /* An append of which nothing is known may take effect after it was tried again in vain. What this
  * node would append by then is another round. */
 TEST(an_entry_of_this_node_commits_what_it_says) {
-    struct scene scene = hosting_world("abc");
-    struct rendezvous_state first = world(0, "abc");
-    struct rendezvous_state second = world(1, "abc");
-    struct rendezvous_state third = world(2, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state first = world(0, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state second = world(1, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state third = world(2, "abc");
     const char *append_second = "append commit 3 term 1: round 1 complete [a_1_1073741824:0 "
                                 "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []";
     seen(&scene, &second, append_second);
@@ -223,10 +209,6 @@ TEST(an_entry_of_this_node_commits_what_it_says) {
         "tell_committed 1; append commit 4 term 1: round 2 complete [a_1_1073741824:0 "
         "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 2");
-    rendezvous_state_clear(&first);
-    rendezvous_state_clear(&second);
-    rendezvous_state_clear(&third);
-    scene_clear(&scene);
 }
 
 static void miss_all(struct scene *scene, const char *names) {
@@ -249,16 +231,14 @@ TEST(more_than_half_of_the_committed_world_is_the_majority) {
         {"abc", "bc", "ab", false},   /* one that is seen again is not missing */
         {"xyz", "xyz", "a", false}};  /* the host was not in it, and waits for none of it */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct scene scene = hosting_world(cases[i].committed);
-        struct rendezvous_state left = world(4, cases[i].left);
+        CLEARED_BY(scene_clear) struct scene scene = hosting_world(cases[i].committed);
+        CLEARED_BY(rendezvous_state_clear) struct rendezvous_state left = world(4, cases[i].left);
         left.is_complete = false;
         miss_all(&scene, cases[i].silent);
         seen(&scene, &left, "");
         scene.seconds = RENEWAL;
         plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
             cases[i].is_missing ? "read_register" : "read_register; renew term 1");
-        rendezvous_state_clear(&left);
-        scene_clear(&scene);
     }
 }
 
@@ -276,27 +256,25 @@ static struct scene losing_one_by_one(double seconds) {
 }
 
 TEST(nodes_that_a_smaller_world_has_lost_to_silence_count_for_a_while) {
-    struct scene scene = losing_one_by_one(1);
+    CLEARED_BY(scene_clear) struct scene scene = losing_one_by_one(1);
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     scene_clear(&scene);
     scene = losing_one_by_one(12);
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
-    scene_clear(&scene);
 }
 
 TEST(nodes_that_were_lost_long_ago_count_while_the_world_has_them) {
-    struct scene scene = hosting_world("abcde");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abcde");
     miss_all(&scene, "de");
     scene.seconds = 12;
     miss(&scene, "c");
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    scene_clear(&scene);
 }
 
 /* Else the end of the job would wait for fence_timeout before it is an entry, and never be one. */
 TEST(nodes_that_are_done_are_missed_by_nobody) {
-    struct scene scene = hosting_world("abcde");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abcde");
     see_and_win(&scene, 0, "abcde", "bc");
     miss_all(&scene, "bcd"); /* one of three */
     scene.seconds = RENEWAL;
@@ -305,5 +283,4 @@ TEST(nodes_that_are_done_are_missed_by_nobody) {
     miss(&scene, "e");
     scene.seconds = 2 * RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    scene_clear(&scene);
 }

@@ -11,13 +11,11 @@
 /* Node `me` follows a, in a committed world of a, b and c. */
 static inline struct scene following_patiently(const char *me, double silence_timeout) {
     struct scene scene = scene_with(me, silence_timeout);
-    struct rendezvous_state record = world(4, "abc");
-    char *dial = text_format("dial at=%.3f", silence_timeout);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
+    FREED char *dial = text_format("dial at=%.3f", silence_timeout);
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, dial);
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    rendezvous_state_clear(&record);
-    free(dial);
     return scene;
 }
 
@@ -26,9 +24,8 @@ static inline struct scene following(const char *me) {
 }
 
 static inline void find_nothing_new(struct scene *scene) {
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     entry_of(scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
-    rendezvous_state_clear(&record);
 }
 
 /* Node a hosts term 1. */

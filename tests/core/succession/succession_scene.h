@@ -63,7 +63,7 @@ static inline struct rendezvous_state world(int64_t round, const char *letters) 
  */
 static inline void step(struct scene *scene, struct succession_event event, const char *expected) {
     struct succession_effects effects;
-    struct text told = {0};
+    CLEARED_BY(text_clear) struct text told = {0};
     event.now = scene_at(scene->seconds);
     succession_machine_step(scene->machine, &event, &effects);
     scene->timer = (struct moment){0};
@@ -76,7 +76,6 @@ static inline void step(struct scene *scene, struct succession_event event, cons
         }
     }
     assert_string_equal(text_string(&told), expected);
-    text_clear(&told);
 }
 
 static inline void plain(

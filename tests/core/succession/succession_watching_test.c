@@ -11,55 +11,47 @@ static void refuse(struct scene *scene, const char *expected) {
 }
 
 TEST(whoever_has_claimed_is_followed_at_once) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
     scene.seconds = 0.003;
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "dial at=3.003");
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 /* It has not read since the host has committed, of which the watch tells it at once. */
 TEST(a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(5, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "abc");
     refuse(&scene, "watch_register after 7");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 1, "a", &record, "watch_register after 8");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, "dial at=3.000");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_has_asked_meanwhile_watches_on) {
-    struct scene scene = scene_of("d");
-    struct rendezvous_state record = world(4, "abcd");
+    CLEARED_BY(scene_clear) struct scene scene = scene_of("d");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abcd");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
     lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(what_is_known_is_no_news) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 7, 1, "a", &record, "");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 /* The answer tells it as well, and what became of the append. */
 TEST(news_beside_a_question_is_left_to_the_answer) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     refuse(&scene, "watch_register after 7");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
@@ -68,25 +60,19 @@ TEST(news_beside_a_question_is_left_to_the_answer) {
         "append claim 8 term 2: round 4 complete " B " wait [] spare []");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "");
     entry_of(&scene, SUCCESSION_EVENT_LOST, 8, 2, "b", &record, "dial at=3.020");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_world_that_has_gone_on_without_a_node_is_news_to_it) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(5, "b");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "b");
     refuse(&scene, "watch_register after 7");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, LEFT "; dial at=3.000");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_host_hears_no_news) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "b");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "b");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, "");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 /* More watches would delay the node that claims. */
@@ -105,11 +91,10 @@ TEST(of_many_nodes_only_the_next_ones_watch) {
         }
         rendezvous_state_complete(&record);
         snprintf(name, sizeof name, "n%02d", nodes[i].index);
-        struct scene scene = scene_of(name);
+        CLEARED_BY(scene_clear) struct scene scene = scene_of(name);
         seek(&scene, 60, "read_register");
         entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "n00", &record, "dial at=3.000");
         lose(&scene, SUCCESSION_LOSS_REFUSED, nodes[i].watches ? "watch_register after 7" : "");
         rendezvous_state_clear(&record);
-        scene_clear(&scene);
     }
 }

@@ -48,7 +48,7 @@ static void expect_deadline(const struct watchdog *watchdog, int64_t seconds) {
 static void expect_expiry(
     struct watchdog *watchdog, int64_t now, int64_t pid, int signal, const char *scopes) {
     struct watchdog_expiry expiry;
-    struct text joined = {0};
+    CLEARED_BY(text_clear) struct text joined = {0};
     assert_true(watchdog_take_expired(watchdog, at(now), &expiry));
     assert_int_equal(expiry.pid, pid);
     assert_int_equal(expiry.signal, signal);
@@ -56,7 +56,6 @@ static void expect_expiry(
         text_append_format(&joined, i == 0 ? "%s" : " %s", expiry.scopes.items[i]);
     }
     assert_string_equal(text_string(&joined), scopes);
-    text_clear(&joined);
     watchdog_expiry_clear(&expiry);
 }
 

@@ -17,15 +17,13 @@ static int clear(void **state) {
 
 /* Reads a command line whose arguments are separated by blanks; "~" stands for an empty one. */
 static void parse_with(const struct option_table *table, const char *line) {
-    struct text_list arguments = {0};
-    char *copy = strdup(line);
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
+    FREED char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
         text_list_add(&arguments, text_equals(word, "~") ? "" : word);
     }
-    free(copy);
     option_result_clear(&result);
     option_parse(table, "sample", &arguments, &environment, &result);
-    text_list_clear(&arguments);
 }
 
 static void parse(const char *line) {
@@ -40,12 +38,11 @@ static const struct option_value *value(const char *destination) {
 static void expect_mistake(const char *line, const char *message) {
     parse(line);
     assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     text_append_format(&expected,
         "sample: error: %s\nusage: sample [OPTION]… key ...; sample --help shows every option\n",
         message);
     assert_string_equal(result.text, text_string(&expected));
-    text_clear(&expected);
 }
 
 TEST_WITH(defaults_hold_when_nothing_is_given, NULL, clear) {
@@ -64,11 +61,10 @@ TEST_WITH(some_words_with_a_dash_are_no_options, NULL, clear) {
         parse(keys[i]);
         assert_string_equal(value("key")->text, text_equals(keys[i], "~") ? "" : keys[i]);
     }
-    struct text_list blank = {.count = 0};
+    CLEARED_BY(text_list_clear) struct text_list blank = {.count = 0};
     text_list_add(&blank, "--no such");
     option_result_clear(&result);
     option_parse(&sample_table, "sample", &blank, &environment, &result);
-    text_list_clear(&blank);
     assert_string_equal(value("key")->text, "--no such");
     parse("-=1");
     assert_non_null(strstr(result.text, "ambiguous option: -=1"));
@@ -165,7 +161,7 @@ TEST_WITH(each_positional_takes_all_it_can, NULL, clear) {
             table.definition_count++;
         }
         parse_with(&table, cases[i].line);
-        struct text taken = {0};
+        CLEARED_BY(text_clear) struct text taken = {0};
         if (result.outcome == OPTION_OUTCOME_VALUES) {
             append_taken(&table, &taken);
         } else {
@@ -173,7 +169,6 @@ TEST_WITH(each_positional_takes_all_it_can, NULL, clear) {
             text_append_bytes(&taken, mistake, strcspn(mistake, "\n"));
         }
         assert_string_equal(text_string(&taken), cases[i].expected);
-        text_clear(&taken);
         option_result_clear(&result); /* the table goes */
     }
 }
@@ -246,13 +241,12 @@ TEST_WITH(bad_variables_are_named_unless_overridden, NULL, clear) {
 
 /* To the letter, as argparse has it, such a prefix is ambiguous. */
 TEST_WITH(a_prefix_of_two_spellings_means_the_option, NULL, clear) {
-    struct text_list arguments = {0};
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     parse("--tag a k");
     assert_string_equal(value("tag_list")->list.items[0], "a");
     option_result_clear(&result);
     text_list_add(&arguments, "--tag");
     option_parse(&sample_table, "torchrun", &arguments, &environment, &result);
-    text_list_clear(&arguments);
     assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
     assert_non_null(
         strstr(result.text, "ambiguous option: --tag could match --tag-list, --tag_list\n"));
@@ -265,14 +259,12 @@ TEST_WITH(slips_are_understood, NULL, clear) {
         {"--nprocs-per-node=8", "--nproc-per-node"}, {"--NNODES", "--nnodes"},
         {"--master-adr", "--master-addr"}, {"--rdvz-id", "--rdzv-id"}};
     for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
-        struct text expected = {0};
+        CLEARED_BY(text_clear) struct text expected = {0};
         text_append_format(&expected, "%s (did you mean %s?)", slips[i][0], slips[i][1]);
-        struct text line = {0};
+        CLEARED_BY(text_clear) struct text line = {0};
         text_append_format(&line, "%s t.py", slips[i][0]);
         parse_with(&launch_table, text_string(&line));
         assert_non_null(strstr(result.text, text_string(&expected)));
-        text_clear(&expected);
-        text_clear(&line);
     }
 }
 

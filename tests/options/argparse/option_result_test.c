@@ -5,12 +5,11 @@
 #include "sample_table.h"
 
 static void init(struct option_result *result, const char *columns) {
-    struct text_list environment = {0};
+    CLEARED_BY(text_list_clear) struct text_list environment = {0};
     if (columns != NULL) {
         text_list_set_variable(&environment, "COLUMNS", columns);
     }
     option_result_init(result, &sample_table, "sample", &environment);
-    text_list_clear(&environment);
 }
 
 TEST(width_comes_from_the_environment) {
@@ -99,12 +98,11 @@ static void clear_value(struct option_value *value) {
 
 static void expect_reason(const char *destination, const char *text, const char *expected) {
     struct option_value value = {.integer = 7, .number = 7, .flag = true};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(option_convert(entry(destination), text, &value, &reason), FAILURE_INVALID);
     assert_string_equal(text_string(&reason), expected);
     assert_false(value.is_set);
     assert_true(value.integer == 7 && value.number == 7 && value.flag);
-    text_clear(&reason);
     clear_value(&value);
 }
 

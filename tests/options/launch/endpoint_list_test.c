@@ -4,9 +4,9 @@
 #include "options/launch/endpoint.h"
 
 static void expect_members(const char *text, bool is_https, const char *members) {
-    struct endpoint_list list = {0};
+    CLEARED_BY(endpoint_list_clear) struct endpoint_list list = {0};
     struct text reason = {0};
-    struct text joined = {0};
+    CLEARED_BY(text_clear) struct text joined = {0};
     if (endpoint_list_parse(text, &list, &reason) != FAILURE_NONE) {
         fail_msg("%s", text_string(&reason));
     }
@@ -15,19 +15,16 @@ static void expect_members(const char *text, bool is_https, const char *members)
     }
     assert_string_equal(text_string(&joined), members);
     assert_int_equal(list.is_https, is_https);
-    text_clear(&joined);
-    endpoint_list_clear(&list);
 }
 
 static void expect_refused(const char *text, const char *words) {
     struct endpoint_list list = {0};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(endpoint_list_parse(text, &list, &reason), FAILURE_INVALID);
     if (strstr(text_string(&reason), words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", text_string(&reason), words);
     }
     assert_null(list.members.items);
-    text_clear(&reason);
 }
 
 TEST(members_have_hosts_and_ports) {

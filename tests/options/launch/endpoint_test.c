@@ -45,10 +45,9 @@ TEST(a_bare_ipv6_address_is_a_host_without_port) {
 
 TEST(an_address_that_may_end_in_a_port_is_refused) {
     struct endpoint endpoint;
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(endpoint_parse("fe80::1:2940", &endpoint, &reason), FAILURE_INVALID);
     assert_non_null(strstr(text_string(&reason), "write [fe80::1:2940] or [fe80::1]:2940"));
-    text_clear(&reason);
     expect("[fe80::1:2940]", "fe80::1:2940", ENDPOINT_NO_PORT);
     expect("[fe80::1]:2940", "fe80::1", 2940);
 }
@@ -58,24 +57,22 @@ TEST(several_endpoints_are_refused_with_a_word_about_what_survives) {
         "a:29400,b:29400", "a,b", ",", "[::1]:1,[::2]:1", "a:1,b:x"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct endpoint endpoint;
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(endpoint_parse(lists[i], &endpoint, &reason), FAILURE_INVALID);
         assert_non_null(strstr(text_string(&reason), "give one HOST:PORT"));
         assert_non_null(strstr(text_string(&reason), "--rdzv-backend dir"));
-        text_clear(&reason);
     }
 }
 
 TEST(hosts_have_a_longest_length) {
     char host[ENDPOINT_HOST_MAXIMUM + 2] = {0};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     char *copy;
     memset(host, 'h', ENDPOINT_HOST_MAXIMUM);
     assert_int_equal(endpoint_parse_host(host, &copy, &reason), FAILURE_NONE);
     free(copy);
     host[ENDPOINT_HOST_MAXIMUM] = 'h';
     assert_int_equal(endpoint_parse_host(host, &copy, &reason), FAILURE_INVALID);
-    text_clear(&reason);
 }
 
 TEST(loopback_is_known_by_name_and_address) {
@@ -98,26 +95,24 @@ TEST(broken_endpoints_repeat_the_value) {
         ":::1:29500", "[a:b]:1", "::1:2", "1::2:3"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct endpoint endpoint = {.port = 7};
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(endpoint_parse(wrong[i], &endpoint, &reason), FAILURE_INVALID);
         assert_int_equal(endpoint.port, 7);
         assert_non_null(strstr(text_string(&reason), wrong[i]));
-        text_clear(&reason);
     }
 }
 
 TEST(a_host_is_text) {
     static const char *const wrong[] = {"n\x01", "n\xff", "n\xc3", "\xed\xb3\xbf"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         char *host;
         assert_int_equal(endpoint_parse_host(wrong[i], &host, &reason), FAILURE_INVALID);
-        text_clear(&reason);
     }
 }
 
 TEST(a_host_alone_may_have_brackets) {
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     char *host;
     assert_int_equal(endpoint_parse_host("[::1]", &host, &reason), FAILURE_NONE);
     assert_string_equal(host, "::1");
@@ -126,7 +121,6 @@ TEST(a_host_alone_may_have_brackets) {
     assert_string_equal(host, "::1");
     free(host);
     assert_int_equal(endpoint_parse_host("", &host, &reason), FAILURE_INVALID);
-    text_clear(&reason);
 }
 
 TEST(ipv6_addresses_are_recognised) {
@@ -138,10 +132,9 @@ TEST(ipv6_addresses_are_recognised) {
         "1:2:3:4:5:6:7:8::", "::1.2.3.4.5"};
     struct text reason = {0};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        char *host = NULL;
+        FREED char *host = NULL;
         assert_int_equal(endpoint_parse_host(good[i], &host, &reason), FAILURE_NONE);
         assert_string_equal(host, good[i]);
-        free(host);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *host = NULL;

@@ -183,10 +183,9 @@ TEST_WITH(members_of_etcd_that_cannot_be_used_are_refused, NULL, clear) {
         "is missing: with --rdzv-backend etcd it is HOST:PORT,HOST:PORT");
     static const char *const wrong[] = {"a:1,,b:1", "a:1,", "a:", "a:0", "a:65536", "a:x", "a/b:1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *line = text_format(
+        FREED char *line = text_format(
             "--nnodes 2 --rdzv-backend etcd-v3 --rdzv-endpoint %s --rdzv-id j t.py", wrong[i]);
         expect_mistake(line, "--rdzv-endpoint", "invalid value 'a");
-        free(line);
     }
     expect_mistake(
         "--nnodes 2 --rdzv-backend etcd --rdzv-endpoint a:1 --rdzv-conf protocol=tcp t.py",
@@ -236,10 +235,9 @@ static void read_settings(const char *nodes, const char *backend, const char *se
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         end = text_equals(backend, ends[i][0]) ? ends[i][1] : end;
     }
-    char *line = text_format(
+    FREED char *line = text_format(
         "--nnodes %s --rdzv-backend %s %s --rdzv-conf=%s t.py", nodes, backend, end, settings);
     read_line(line);
-    free(line);
 }
 
 static const struct launch_dynamic *dynamic_of(const char *nodes, const char *settings) {
@@ -340,14 +338,12 @@ TEST_WITH(what_is_given_is_taken_and_the_rest_stays, NULL, clear) {
 
 /* All nodes of a job are given the same numbers of nodes, so they all take the same default. */
 TEST_WITH(a_job_of_many_nodes_delegates_unless_told_not_to, NULL, clear) {
-    char *nodes = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES);
-    char *more = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES + 1);
+    FREED char *nodes = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES);
+    FREED char *more = text_format("1:%d", RENDEZVOUS_DELEGATES_ABOVE_NODES + 1);
     assert_false(dynamic_of(nodes, "")->settings.delegates);
     assert_true(dynamic_of(nodes, "delegation=true")->settings.delegates);
     assert_true(dynamic_of(more, "join_timeout=60")->settings.delegates);
     assert_false(dynamic_of(more, "delegation=no")->settings.delegates);
-    free(nodes);
-    free(more);
 }
 
 TEST_WITH(keys_nobody_knows_are_warned_about, NULL, clear) {

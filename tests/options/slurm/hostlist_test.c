@@ -7,28 +7,25 @@
 
 /* The names, with blanks between them. The caller frees it. */
 static char *expanded(const char *text) {
-    struct text_list hosts = {0};
+    CLEARED_BY(text_list_clear) struct text_list hosts = {0};
     struct text joined = {0};
     assert_int_equal(hostlist_expand(text, &hosts), FAILURE_NONE);
     for (size_t i = 0; i < hosts.count; i++) {
         text_append_format(&joined, "%s%s", i == 0 ? "" : " ", hosts.items[i]);
     }
-    text_list_clear(&hosts);
     return text_take(&joined);
 }
 
 static void expect(const char *text, const char *names) {
-    char *found = expanded(text);
+    FREED char *found = expanded(text);
     assert_string_equal(found, names);
-    free(found);
 }
 
 static void expect_failure(const char *text, enum failure_code code) {
-    struct text_list hosts = {0};
+    CLEARED_BY(text_list_clear) struct text_list hosts = {0};
     text_list_add(&hosts, "before");
     assert_int_equal(hostlist_expand(text, &hosts), code);
     assert_int_equal(hosts.count, 1);
-    text_list_clear(&hosts);
 }
 
 TEST(plain_names_are_themselves) {
@@ -71,19 +68,17 @@ TEST(other_text_is_refused_and_changes_nothing) {
 }
 
 TEST(sizes_have_a_limit) {
-    struct text_list hosts = {0};
+    CLEARED_BY(text_list_clear) struct text_list hosts = {0};
     assert_int_equal(hostlist_expand("n[1-65536]", &hosts), FAILURE_NONE);
     assert_int_equal(hosts.count, HOSTLIST_MAXIMUM_HOSTS);
-    text_list_clear(&hosts);
     expect_failure("n[0-65536]", FAILURE_LIMIT);
     expect_failure("n[0-999999999]", FAILURE_LIMIT);
     expect_failure("n[0-9999999999]", FAILURE_LIMIT);
     expect_failure("n[0-999][0-999]", FAILURE_LIMIT);
     expect_failure("n[1][1][1][1][1][1][1][1][1]", FAILURE_LIMIT);
-    char *name = memory_allocate(HOSTLIST_MAXIMUM_NAME + 2);
+    FREED char *name = memory_allocate(HOSTLIST_MAXIMUM_NAME + 2);
     memset(name, 'n', HOSTLIST_MAXIMUM_NAME + 1);
     expect_failure(name, FAILURE_LIMIT);
     name[HOSTLIST_MAXIMUM_NAME] = '\0';
     expect(name, name);
-    free(name);
 }

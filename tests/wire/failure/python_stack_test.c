@@ -113,9 +113,8 @@ TEST(frames_are_told_with_their_lines) {
 
 static void expect_line(struct process *process, uint64_t offset, int line) {
     put(process, FRAME + 16, CODE + 32 + offset);
-    char *told = text_format("[4711] train.py:%d step?", line);
+    FREED char *told = text_format("[4711] train.py:%d step?", line);
     expect(process, told);
-    free(told);
 }
 
 static void put_lines(struct process *process, const uint8_t *table, size_t size) {

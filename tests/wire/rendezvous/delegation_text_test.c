@@ -28,7 +28,7 @@ static void expect_same(const struct rendezvous_wish *left, const struct rendezv
 TEST(a_wish_is_spelled_as_the_header_says) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 2;
     wish.ended_round = 7;
     wish.is_charged = true;
@@ -39,13 +39,12 @@ TEST(a_wish_is_spelled_as_the_header_says) {
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_int_equal(read.sequence, 2);
     expect_same(&wish, &read);
-    text_clear(&text);
 }
 
 TEST(a_role_is_said_with_a_wish) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 1;
     wish.local_world_size = 8;
     strcpy(wish.role, "a trainer");
@@ -56,7 +55,6 @@ TEST(a_role_is_said_with_a_wish) {
     delegation_wish_write(&wish, &text);
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     expect_same(&wish, &read);
-    text_clear(&text);
 }
 
 TEST(the_longest_wish_fits_into_a_presence_key) {
@@ -69,7 +67,7 @@ TEST(the_longest_wish_fits_into_a_presence_key) {
         .local_world_size = INT_MAX,
         .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     memset(wish.role, 'r', sizeof wish.role - 1);
     memset(wish.reason, 'x', sizeof wish.reason - 1);
     delegation_wish_write(&wish, &text);
@@ -84,13 +82,12 @@ TEST(the_longest_wish_fits_into_a_presence_key) {
     assert_true(text.length <= DELEGATION_WISH_BYTES);
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     expect_same(&wish, &read);
-    text_clear(&text);
 }
 
 TEST(rank_0_says_where_the_workers_meet) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 2;
     wish.meeting = rendezvous_meeting_at(0, "10.0.0.1", 29400);
     delegation_wish_write(&wish, &text);
@@ -103,13 +100,12 @@ TEST(rank_0_says_where_the_workers_meet) {
     assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 3 0");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     expect_same(&wish, &read);
-    text_clear(&text);
 }
 
 TEST(a_node_says_for_which_round_it_is_ready) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 3;
     wish.meeting = rendezvous_meeting_at(8, NULL, 0);
     delegation_wish_write(&wish, &text);
@@ -122,7 +118,6 @@ TEST(a_node_says_for_which_round_it_is_ready) {
     assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 -2");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     expect_same(&wish, &read);
-    text_clear(&text);
 }
 
 TEST(other_values_are_no_wish) {
@@ -150,6 +145,7 @@ static struct slice slice_of(const struct text *text) {
 }
 
 TEST(a_standing_lists_this_node_alone) {
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {.round = 8,
         .is_complete = true,
         .is_frozen = true,
@@ -159,7 +155,7 @@ TEST(a_standing_lists_this_node_alone) {
         .reason = "worker 3 exited with code 1"};
     struct rendezvous_telling telling = {.place = 2, .answers = 2};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 4; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
@@ -179,8 +175,6 @@ TEST(a_standing_lists_this_node_alone) {
     assert_true(rendezvous_state_is_whole(&read.state));
     assert_string_equal(read.state.reason, record.reason);
     delegation_standing_clear(&read);
-    rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_of_a_ranked_round_has_the_ranks) {
@@ -201,7 +195,7 @@ TEST(a_standing_of_a_ranked_round_has_the_ranks) {
     struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
     struct rendezvous_telling telling = {.place = 1, .answers = 2, .ranks = ranks};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 2; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
@@ -228,7 +222,6 @@ TEST(a_standing_of_a_ranked_round_has_the_ranks) {
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_round_that_is_held_is_told_without_ranks) {
@@ -245,7 +238,7 @@ TEST(a_round_that_is_held_is_told_without_ranks) {
     struct rendezvous_telling telling = {.place = 0, .answers = 1, .is_held = true};
     struct node_identity identity = {.pid = 1};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_obtain(&record, &identity)->is_participant = true;
     struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
     delegation_standing_write(&record, &crowd, &telling, false, &text);
@@ -259,7 +252,6 @@ TEST(a_round_that_is_held_is_told_without_ranks) {
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
@@ -272,7 +264,7 @@ TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
     struct rendezvous_telling telling = {.place = 0, .answers = 1};
     struct node_identity identity = {.pid = 1};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_obtain(&record, &identity)->is_participant = true;
     struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
     delegation_standing_write(&record, &crowd, &telling, false, &text);
@@ -285,14 +277,13 @@ TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_has_the_same_size_for_any_number_of_nodes) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct rendezvous_telling telling = {.place = NODE_TABLE_ABSENT};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 2000; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_waiting = true;
@@ -308,8 +299,6 @@ TEST(a_standing_has_the_same_size_for_any_number_of_nodes) {
     delegation_standing_write(&record, &crowd, &telling, true, &text);
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
     assert_true(read.is_withdrawn);
-    rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_that_no_record_has_is_refused) {

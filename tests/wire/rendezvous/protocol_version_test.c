@@ -8,25 +8,23 @@
 TEST(this_program_has_a_version_that_can_be_read) {
     struct protocol_version own = protocol_version_own();
     struct protocol_version read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     protocol_version_write(&own, &text);
     assert_string_equal(text_string(&text), "1 muster " MUSTER_VERSION);
     assert_int_equal(
         protocol_version_read(slice_from_string(text_string(&text)), &read), FAILURE_NONE);
     assert_int_equal(read.number, own.number);
     assert_string_equal(read.program, own.program);
-    text_clear(&text);
 }
 
 TEST(a_later_version_is_read_and_described) {
     struct protocol_version version;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     struct slice later = slice_from_string("999999 muster 12.0~rc1");
     assert_int_equal(protocol_version_read(later, &version), FAILURE_NONE);
     protocol_version_describe(&version, &text);
     assert_string_equal(
         text_string(&text), "muster 12.0~rc1, which speaks version 999999 of Muster's protocol");
-    text_clear(&text);
     assert_int_equal(
         protocol_version_read(slice_from_string("1 " SIXTY_THREE), &version), FAILURE_NONE);
     assert_string_equal(version.program, SIXTY_THREE);

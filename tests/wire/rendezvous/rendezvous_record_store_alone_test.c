@@ -8,7 +8,7 @@
 TEST(a_write_is_won_when_its_watchers_are_told) {
     struct lone_node node;
     struct rendezvous_state record = {.round = 1};
-    struct bytes text = {0};
+    CLEARED_BY(bytes_clear) struct bytes text = {0};
     assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
     lone_set_up(&node);
     lone_be_up(&node, true);
@@ -21,7 +21,6 @@ TEST(a_write_is_won_when_its_watchers_are_told) {
     lone_expect_no_more(&node);
     lone_reply(&node, tag, lone_none());
     assert_true(lone_told(&node, RENDEZVOUS_EVENT_WRITTEN)->written.has_won);
-    bytes_clear(&text);
     lone_tear_down(&node);
 }
 
@@ -275,7 +274,7 @@ TEST(who_disconnects_is_told_nothing) {
 
 TEST(a_record_that_cannot_be_spelled_is_told_and_not_sent) {
     struct lone_node node;
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity identity = {.address = "\xff", .pid = 1};
     rendezvous_state_obtain(&record, &identity)->is_waiting = true;
     lone_set_up(&node);
@@ -284,7 +283,6 @@ TEST(a_record_that_cannot_be_spelled_is_told_and_not_sent) {
         (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&record, false}});
     (void)lone_next(&node, RECORD_EFFECT_DROP);
     assert_non_null(strstr(lone_told(&node, RENDEZVOUS_EVENT_BROKEN)->reason, "no UTF-8"));
-    rendezvous_state_clear(&record);
     lone_tear_down(&node);
 }
 

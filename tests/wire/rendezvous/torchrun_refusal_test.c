@@ -6,7 +6,7 @@
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 TEST(it_is_a_pickle_that_names_one_module_without_packages) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     struct bytes pickle;
     bytes_init(&pickle, 4096);
     torchrun_refusal_write_of_succession(&text);
@@ -18,18 +18,15 @@ TEST(it_is_a_pickle_that_names_one_module_without_packages) {
     assert_null(memchr(name, '.', (size_t)(end - name)));
     assert_memory_equal(end, "\nmuster\n.", (size_t)(name + pickle.length - end));
     bytes_clear(&pickle);
-    text_clear(&text);
 }
 
 TEST(it_is_no_record) {
-    struct text text = {0};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     struct rendezvous_state record = {0};
     bool is_absent;
     torchrun_refusal_write_of_succession(&text);
     assert_int_not_equal(rendezvous_state_read_text(
                              slice_from_string(text_string(&text)), &is_absent, &record, &reason),
         FAILURE_NONE);
-    text_clear(&reason);
-    text_clear(&text);
 }

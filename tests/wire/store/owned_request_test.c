@@ -4,7 +4,7 @@
 #include "wire/store/owned_request.h"
 
 TEST(an_operation_on_one_key_has_it_and_its_value) {
-    struct owned_request request = {0};
+    CLEARED_BY(owned_request_clear) struct owned_request request = {0};
     text_list_add(&request.keys, "/a");
     text_list_add(&request.values, "v");
     owned_request_finish(&request, STORE_SET, 7);
@@ -13,22 +13,20 @@ TEST(an_operation_on_one_key_has_it_and_its_value) {
     assert_true(slice_equals(request.request.value, slice_from_string("v")));
     assert_int_equal(request.request.number, 0);
     assert_int_equal(request.request.count, 0);
-    owned_request_clear(&request);
 }
 
 TEST(only_add_has_a_number) {
-    struct owned_request request = {0};
+    CLEARED_BY(owned_request_clear) struct owned_request request = {0};
     text_list_add(&request.keys, "/a");
     owned_request_finish(&request, STORE_ADD, -3);
     assert_int_equal(request.request.number, -3);
-    owned_request_clear(&request);
 }
 
 TEST(an_operation_on_many_keys_has_them_in_their_order) {
     static const enum store_operation operations[] = {
         STORE_WAIT, STORE_CHECK, STORE_MULTI_GET, STORE_MULTI_SET};
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        struct owned_request request = {0};
+        CLEARED_BY(owned_request_clear) struct owned_request request = {0};
         text_list_add(&request.keys, "/a");
         text_list_add(&request.keys, "/b");
         if (operations[i] == STORE_MULTI_SET) {
@@ -43,6 +41,5 @@ TEST(an_operation_on_many_keys_has_them_in_their_order) {
         } else {
             assert_null(request.request.values);
         }
-        owned_request_clear(&request);
     }
 }

@@ -19,10 +19,9 @@ static enum failure_code read_bytes(struct fixture *fixture, const void *data, s
 
 static enum failure_code read_request(
     struct fixture *fixture, const struct store_request *request) {
-    struct bytes bytes = {0};
+    CLEARED_BY(bytes_clear) struct bytes bytes = {0};
     assert_int_equal(store_request_encode(request, &bytes), FAILURE_NONE);
     enum failure_code code = read_bytes(fixture, bytes.data, bytes.length);
-    bytes_clear(&bytes);
     return code;
 }
 

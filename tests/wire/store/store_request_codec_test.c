@@ -39,13 +39,12 @@ TEST(requests_pytorch_sent_are_understood) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct store_request_decoder decoder;
         struct store_decoded_request out;
-        struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
+        CLEARED_BY(bytes_clear) struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
         begin_validated(&decoder);
         assert_int_equal(
             store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
         assert_int_equal(out.consumed, input.length);
         assert_requests_equal(&out.request, &store_vectors[i].request);
-        bytes_clear(&input);
         store_request_decoder_clear(&decoder);
     }
 }
@@ -53,10 +52,9 @@ TEST(requests_pytorch_sent_are_understood) {
 TEST(requests_are_encoded_as_pytorch_does) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct bytes expected = bytes_from_hex(store_vectors[i].request_hex);
-        struct bytes actual = {0};
+        CLEARED_BY(bytes_clear) struct bytes actual = {0};
         assert_int_equal(store_request_encode(&store_vectors[i].request, &actual), FAILURE_NONE);
         assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
-        bytes_clear(&actual);
         bytes_clear(&expected);
     }
 }
@@ -67,7 +65,7 @@ TEST(requests_may_arrive_byte_by_byte) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         struct store_request_decoder decoder;
         struct store_decoded_request out;
-        struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
+        CLEARED_BY(bytes_clear) struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
         begin_validated(&decoder);
         for (size_t length = 0; length < input.length; length++) {
             uint8_t *part = memory_duplicate(input.data, length);
@@ -82,13 +80,12 @@ TEST(requests_may_arrive_byte_by_byte) {
             store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
         assert_int_equal(out.consumed, input.length);
         assert_requests_equal(&out.request, &store_vectors[i].request);
-        bytes_clear(&input);
         store_request_decoder_clear(&decoder);
     }
 }
 
 TEST(a_stream_is_cut_into_its_requests) {
-    struct bytes stream = bytes_from_hex(HANDSHAKE);
+    CLEARED_BY(bytes_clear) struct bytes stream = bytes_from_hex(HANDSHAKE);
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
         assert_int_equal(store_request_encode(&store_vectors[i].request, &stream), FAILURE_NONE);
     }
@@ -105,18 +102,15 @@ TEST(a_stream_is_cut_into_its_requests) {
     }
     assert_int_equal(out.consumed, rest.length);
     store_request_decoder_clear(&decoder);
-    bytes_clear(&stream);
 }
 
 TEST(validate_carries_the_magic) {
-    struct bytes actual = {0};
-    struct bytes expected = bytes_from_hex(HANDSHAKE);
+    CLEARED_BY(bytes_clear) struct bytes actual = {0};
+    CLEARED_BY(bytes_clear) struct bytes expected = bytes_from_hex(HANDSHAKE);
     assert_int_equal(
         store_request_encode(&(struct store_request){.operation = STORE_VALIDATE}, &actual),
         FAILURE_NONE);
     assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
-    bytes_clear(&actual);
-    bytes_clear(&expected);
 }
 
 TEST(a_full_buffer_stays_as_it_was) {
@@ -139,12 +133,11 @@ static enum failure_code verdict(bool is_validated, const char *hex, char *reaso
     struct store_decoded_request out;
     store_request_decoder_init(&decoder, &limits);
     decoder.is_validated = is_validated;
-    struct bytes input = bytes_from_hex(hex);
+    CLEARED_BY(bytes_clear) struct bytes input = bytes_from_hex(hex);
     enum failure_code code = store_request_decoder_next(&decoder, bytes_slice(&input), &out);
     if (code != FAILURE_NONE && code != FAILURE_INCOMPLETE) {
         memcpy(reason, out.reason, sizeof out.reason);
     }
-    bytes_clear(&input);
     store_request_decoder_clear(&decoder);
     return code;
 }
@@ -197,11 +190,10 @@ TEST(old_clients_have_no_handshake_and_other_numbers) {
             bytes_clear(&input);
         }
         assert_true(decoder.is_old);
-        struct bytes unknown = bytes_from_hex("07");
+        CLEARED_BY(bytes_clear) struct bytes unknown = bytes_from_hex("07");
         assert_int_equal(
             store_request_decoder_next(&decoder, bytes_slice(&unknown), &out), FAILURE_PROTOCOL);
         assert_string_equal(out.reason, "unknown operation 0x07");
-        bytes_clear(&unknown);
         store_request_decoder_clear(&decoder);
     }
 }
@@ -254,7 +246,7 @@ TEST(the_sum_of_a_list_is_limited) {
  * hours. */
 TEST(the_largest_key_list_is_parsed_once) {
     const size_t count = 131072;
-    struct bytes input = {0};
+    CLEARED_BY(bytes_clear) struct bytes input = {0};
     uint8_t head[9] = {STORE_CHECK};
     little_endian_store64(head + 1, count);
     assert_int_equal(bytes_append(&input, head, sizeof head), FAILURE_NONE);
@@ -280,5 +272,4 @@ TEST(the_largest_key_list_is_parsed_once) {
         store_request_decoder_next(&decoder, (struct slice){0}, &out), FAILURE_INCOMPLETE);
     assert_null(decoder.blobs);
     store_request_decoder_clear(&decoder);
-    bytes_clear(&input);
 }
