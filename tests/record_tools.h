@@ -26,17 +26,27 @@ static inline bool record_node_equals(
            (!left->has_heartbeat || left->heartbeat.nanoseconds == right->heartbeat.nanoseconds);
 }
 
+/* Whether each node of one record is in the other, and stands there as it does here. */
+static inline bool record_nodes_equal(
+    const struct rendezvous_state *left, const struct rendezvous_state *right) {
+    struct node_table places = {0};
+    size_t same = 0;
+    for (size_t i = 0; i < right->count; i++) {
+        node_table_put(&places, &right->nodes[i].identity, i);
+    }
+    for (size_t i = 0; i < left->count; i++) {
+        size_t place = node_table_find(&places, &left->nodes[i].identity);
+        same +=
+            place != NODE_TABLE_ABSENT && record_node_equals(&left->nodes[i], &right->nodes[place]);
+    }
+    node_table_clear(&places);
+    return left->count == right->count && same == left->count;
+}
+
 /* Whether both records say the same. The order of their nodes does not matter. */
 static inline bool record_equals(
     const struct rendezvous_state *left, const struct rendezvous_state *right) {
-    for (size_t i = 0; i < left->count; i++) {
-        const struct rendezvous_node *other =
-            rendezvous_state_find(right, &left->nodes[i].identity);
-        if (other == NULL || !record_node_equals(&left->nodes[i], other)) {
-            return false;
-        }
-    }
-    return left->count == right->count && left->round == right->round &&
+    return record_nodes_equal(left, right) && left->round == right->round &&
            left->is_complete == right->is_complete && left->is_closed == right->is_closed &&
            left->has_deadline == right->has_deadline &&
            (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
