@@ -398,3 +398,270 @@ TEST(a_closed_record_lets_workers_finish) {
         "note the job's record was closed; workers here may finish, but not restart");
     expect_stage(&desk, MEMBERSHIP_JOINED);
 }
+
+/* Of a world that is over because another node was told to end by a signal,
+ * which may be on its way to this node, too. */
+
+#define ROUND_OVER "note joining the job's next round: a node has left; agent: round_over"
+
+static struct desk joined_desk(int settling_seconds) {
+    struct desk desk = desk_of(MEMBERSHIP_CHANGING);
+    desk.membership.settings.settling_time = duration_from_seconds(settling_seconds);
+    take_join(&desk, 1, 0, "rendezvous: join_asked");
+    take_world(&desk, 4, "",
+        "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
+    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=1 restarts=0 nodes=2");
+    return desk;
+}
+
+/* 5 s after the clock's beginning, another node has left by SIGINT, where a node that leaves is not
+ * waited for when enough are left; they are if `is_next_whole`. */
+static void take_leaving(struct desk *desk, bool is_next_whole, const char *expected) {
+    struct rendezvous_effect effect = {.kind = RENDEZVOUS_EFFECT_ROUND_OVER,
+        .told = {.reason = "a node has left", .is_next_whole = is_next_whole, .signal = 2}};
+    desk->membership.settings.is_hasty = true;
+    take(desk,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_WORLD_OVER,
+            .now = {.nanoseconds = INT64_C(5000000000)},
+            .rendezvous = {.effect = &effect}},
+        expected);
+    expect_stage(desk, MEMBERSHIP_SETTLING);
+}
+
+static struct desk hasty_desk(void) {
+    struct desk desk = joined_desk(2);
+    take_leaving(&desk, true,
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER
+        " signal=2; arm_timer at=5.025");
+    return desk;
+}
+
+/* 5 s after the clock's beginning, another node has left by SIGINT. */
+static struct desk settling_desk(void) {
+    struct desk desk = joined_desk(2);
+    struct instant now = {.nanoseconds = INT64_C(5000000000)};
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, now,
+        "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
+        "its way to this node, too: the workers here run on for 2 s (--settling-time); "
+        "arm_timer at=7.000");
+    expect_stage(&desk, MEMBERSHIP_SETTLING);
+    return desk;
+}
+
+TEST(nothing_is_started_anew_before_the_time_is_over) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
+        "look_for_root_cause round=4; " ROUND_OVER " signal=2");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+TEST(a_world_that_is_over_without_a_signal_is_left_at_once) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node has left",
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+TEST(without_a_settling_time_a_signal_makes_no_difference) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(0);
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, (struct instant){0},
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+/* The record is anybody's. */
+TEST(a_signal_that_no_program_handles_is_not_believed) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 9, (struct instant){0},
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
+    desk_clear(&desk);
+    desk = joined_desk(2);
+    take_signalled(
+        &desk, RENDEZVOUS_EFFECT_CLOSED, 9, (struct instant){0}, "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
+}
+
+TEST(workers_that_are_done_meanwhile_wait_for_the_next_world) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
+        "look_for_root_cause round=4; " ROUND_OVER " signal=2");
+}
+
+/* Workers that miss those of the other node fail: the world's end is to blame, and costs nothing.
+ */
+TEST(workers_that_fail_meanwhile_are_not_announced) {
+    struct failure_account account = account_of(ME);
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_join(&desk, 2, 1, "rendezvous: join_asked");
+    desk_clear(&desk);
+    desk = settling_desk();
+    take_account(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED, &account, "agent: round_over");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+}
+
+TEST(a_join_waits_until_the_time_is_over) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
+    take_join(&desk, 2, 1, "");
+    expect_stage(&desk, MEMBERSHIP_SETTLING);
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    take_world(&desk, 4, "",
+        "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
+    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=2 restarts=0 nodes=2");
+}
+
+TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_signalled(
+        &desk, RENDEZVOUS_EFFECT_CLOSED, 15, (struct instant){0}, "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed signal=15");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    desk_clear(&desk);
+    desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
+    take_join(&desk, 2, 1, "");
+    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=2");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+}
+
+TEST(the_signal_that_comes_here_too_ends_this_node) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, ""); /* no word of a round it does not join */
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
+}
+
+/* Its workers are stopped by that signal meanwhile, so they get it once. */
+TEST(where_enough_nodes_are_left_they_go_on_after_a_moment) {
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
+    take_join(&desk, 2, 0, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    desk_clear(&desk);
+    desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_join(&desk, 2, 0, "rendezvous: join_asked");
+}
+
+TEST(in_that_moment_the_same_signal_ends_this_node) {
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+}
+
+TEST(where_too_few_nodes_are_left_they_settle) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_leaving(&desk, false,
+        "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
+        "its way to this node, too: the workers here run on for 2 s (--settling-time); "
+        "arm_timer at=7.000");
+}
+
+TEST(a_membership_may_end_while_it_settles) {
+    struct desk desk = settling_desk();
+    desk_clear(&desk); /* the sanitizer looks */
+}
+
+/* Of membership_changing: how a node ends. */
+
+TEST(the_host_of_the_store_lingers_for_the_others) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_hosting(&desk, 0);
+    take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, ""); /* the last word is not said yet */
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=30");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, ""); /* the end has begun */
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+}
+
+/* Whoever passes the barrier closes the record; a stranger may close it while the others work. */
+TEST(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=9.22337e+09");
+}
+
+TEST(a_host_whose_job_has_failed_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED,
+        "round: abandon; rendezvous: close_asked node me cannot go on");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+    desk_clear(&desk);
+    desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+    desk_clear(&desk);
+    desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_STANDS, "agent: failure_stands");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+}
+
+#define NOBODY_FOLLOWS "; no other node can take its place (with --rdzv-backend dir one does)"
+
+TEST(a_host_that_leaves_says_so_and_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED,
+        "round: abandon; note node me, which hosts the job's store, has left" NOBODY_FOLLOWS
+        "; rendezvous: close_asked node me, which hosts the job's store, has left" NOBODY_FOLLOWS);
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=1");
+}
+
+/* It stays connected, since it commits the round in which the others go on. */
+TEST(a_host_whom_another_node_follows_hands_its_store_over) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    desk.membership.settings.has_succession = true;
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "linger seconds=0");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+}
+
+TEST(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: peer_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
+}
+
+TEST(a_host_that_found_no_way_in_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
+    take_hosting(&desk, 0);
+    take_world(&desk, 4, "", WORLD_4);
+    take_round(
+        &desk, ROUND_EFFECT_JOIN_FAILED, "node 1 did not come", "agent: join_failed ticket=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
+}
+
+TEST(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; settled");
+}
+
+TEST(a_node_that_has_nothing_to_say_ends_at_once) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
+        "note 1 of 2 nodes had come; agent: barrier_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
+}

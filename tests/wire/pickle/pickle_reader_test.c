@@ -3,7 +3,9 @@
 
 #include "pickle_fixture.h"
 #include "pickle_vectors.h"
+#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
+#include "wire/pickle/pickle_writer.h"
 
 static const struct pickle_limits limits = {.bytes = 2000, .values = 500, .items = 100};
 
@@ -263,4 +265,60 @@ TEST(ceilings_hold) {
 
 TEST(what_follows_the_end_is_not_looked_at) {
     assert_integer("4b07 2e ff00", 7);
+}
+
+/* Pickle opcode. */
+
+TEST(opcodes_are_called_as_python_calls_them) {
+    assert_string_equal(pickle_opcode_name(PICKLE_STOP), "STOP");
+    assert_string_equal(pickle_opcode_name(0x93), "STACK_GLOBAL");
+    assert_string_equal(pickle_opcode_name('i'), "INST");
+    assert_string_equal(pickle_opcode_name(0x98), "READONLY_BUFFER");
+}
+
+TEST(every_opcode_of_protocols_0_to_5_has_a_name_of_its_own) {
+    size_t count = 0;
+    for (unsigned opcode = 0; opcode < 256; opcode++) {
+        const char *name = pickle_opcode_name((uint8_t)opcode);
+        count += name != NULL;
+        for (unsigned other = 0; name != NULL && other < opcode; other++) {
+            const char *other_name = pickle_opcode_name((uint8_t)other);
+            assert_true(other_name == NULL || strcmp(name, other_name) != 0);
+        }
+    }
+    assert_int_equal(count, 68);
+    assert_null(pickle_opcode_name(0));
+    assert_null(pickle_opcode_name(0xff));
+}
+
+/* Pickle class. */
+
+static bool is_known(const char *module, const char *name) {
+    enum pickle_class of_class;
+    return pickle_class_find(slice_from_string(module), slice_from_string(name), &of_class);
+}
+
+TEST(every_class_is_found_under_its_own_name) {
+    for (int i = PICKLE_CLASS_RENDEZVOUS_STATE; i <= PICKLE_CLASS_ENCODE; i++) {
+        enum pickle_class each = (enum pickle_class)i;
+        enum pickle_class found;
+        assert_true(pickle_class_find(slice_from_string(pickle_class_module(each)),
+            slice_from_string(pickle_class_name(each)), &found));
+        assert_int_equal(found, each);
+    }
+    enum pickle_class found;
+    assert_true(
+        pickle_class_find(slice_from_string("__builtin__"), slice_from_string("set"), &found));
+    assert_int_equal(found, PICKLE_CLASS_SET);
+}
+
+TEST(nothing_else_is_known) {
+    assert_false(is_known("os", "system"));
+    assert_false(is_known("builtins", "eval"));
+    assert_false(is_known("__builtin__", "datetime"));
+    assert_false(is_known("datetime", "datetime.now"));
+    assert_false(is_known("datetime", "date"));
+    assert_false(is_known("_codecs", "lookup"));
+    assert_false(is_known("", ""));
+    assert_false(is_known("torch.distributed.elastic.rendezvous.dynamic_rendezvous", "pickle"));
 }
