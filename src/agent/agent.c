@@ -37,7 +37,13 @@ static void note_trouble(struct agent *agent, const char *message) {
     agent->trouble = memory_duplicate_string(message);
 }
 
-int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+/* The end of an agent: what is said of it on stderr, in the launcher's own error file and to other
+ * programs, and the exit status that follows from it. Decides nothing: the outcome is the agent
+ * machine's. */
+
+/* The same where something kept the agent itself from going on; `error` is what Python calls the
+ * like. */
+static int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
     note_trouble(agent, message);
     log_error(agent->log, "%s", message);
     agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
@@ -52,7 +58,7 @@ static int report_rendezvous_failure(struct agent *agent, const char *what) {
 }
 
 /* The file has the words of torchrun's SignalException. */
-int agent_end_by_signal(struct agent *agent) {
+static int agent_end_by_signal(struct agent *agent) {
     int signal = agent->outcome.signal;
     char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
     log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
@@ -118,12 +124,17 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
+/* Why this agent cannot go on, though its workers might; or NULL. */
+static const char *own_trouble(const struct agent *agent) {
+    return agent->has_no_memory ? AGENT_MEMORY_SENTENCE : agent->refusal;
+}
+
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
-static int end_without_memory(struct agent *agent) {
+static int end_unable(struct agent *agent) {
     const struct worker_group *group = node_machine_workers(agent->node);
-    note_trouble(agent, AGENT_MEMORY_SENTENCE);
-    agent_report_launcher_failure(
-        parent_error_file(agent), agent->log, "MemoryError", AGENT_MEMORY_SENTENCE);
+    note_trouble(agent, own_trouble(agent));
+    agent_report_launcher_failure(parent_error_file(agent), agent->log,
+        agent->has_no_memory ? "MemoryError" : "RuntimeError", own_trouble(agent));
     if (worker_group_has_failure(group) &&
         !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
         (void)report_failures(agent);
@@ -161,8 +172,8 @@ static int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_SUCCEEDED:
         return EXIT_SUCCESS;
     case AGENT_OUTCOME_FAILED:
-        if (agent->has_no_memory) {
-            return end_without_memory(agent);
+        if (own_trouble(agent) != NULL) {
+            return end_unable(agent);
         }
         if (is_only_left_behind) {
             return agent_end_of_itself(agent, "RuntimeError", left_behind);
@@ -198,8 +209,8 @@ static void agent_end_record(struct agent *agent) {
     if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
         trouble = signalled;
-    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && agent->has_no_memory) {
-        trouble = AGENT_MEMORY_SENTENCE;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && own_trouble(agent) != NULL) {
+        trouble = own_trouble(agent);
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
     }
@@ -387,9 +398,16 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
 
+/* Of the timers and the program, that of whoever is behind. */
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
-    return agent_watchdog_last_progress(agent->watchdog, event_loop_wall_time(agent->loop));
+    struct wall_time now = event_loop_wall_time(agent->loop);
+    struct wall_time seen = agent_watchdog_last_progress(agent->watchdog, now);
+    if (agent->hooks.last_progress != NULL) {
+        struct wall_time said = agent->hooks.last_progress(agent->hooks.context);
+        seen = said.nanoseconds < seen.nanoseconds ? said : seen;
+    }
+    return seen;
 }
 
 static void write_metrics(void *context, struct text *out) {
@@ -557,6 +575,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .warm = warm_standby,
         .warm_context = agent,
         .said = agent->said.text != NULL ? &agent->said : NULL,
+        .kept_record = agent->program != NULL ? agent->program->kept_record : NULL,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
@@ -852,6 +871,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->monitor);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
@@ -859,12 +879,18 @@ static void tear_down(struct agent *agent) {
     agent_preparation_clear(&agent->preparation);
     agent_voice_clear(&agent->voice);
     free(agent->trouble);
+    free(agent->refusal);
 }
 
-int agent_run_for(const struct agent_program *program, const struct launch_config *config,
+/* Runs the job of `config` on this node for a program, which is borrowed, until it is over, and
+ * returns the exit status: 0, 1 when the job failed, or the root cause's own with --exit-code
+ * worker. `environment` is what the workers inherit. What goes wrong is on stderr when this
+ * returns. */
+static int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
         .program = program,
+        .hooks = program != NULL ? program->hooks : (struct agent_hooks){0},
         .config = config,
         .environment = environment,
         .sink = sink,
@@ -893,11 +919,6 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
     agent_end_tell(&agent, status);
     tear_down(&agent);
     return status;
-}
-
-int agent_run(const struct launch_config *config, const struct text_list *environment,
-    struct log_sink *sink) {
-    return agent_run_for(NULL, config, environment, sink);
 }
 
 /* Job. */
