@@ -7,12 +7,25 @@
 #include "base/memory.h"
 #include "core/workers/signal_name.h"
 
+/* One step: the membership, the event and the effects. */
+struct membership_step {
+    struct node_membership *membership;
+    const struct membership_event *event;
+    struct membership_effects *effects;
+};
+
+typedef void membership_handler(struct membership_step *step);
+
+/* What the three kinds of membership share: the effects of the current step, what the node knows,
+ * and what the agent machine is told. */
+
 static void membership_push(struct membership_step *step, struct membership_effect effect) {
     assert(step->effects->count < MEMBERSHIP_EFFECTS_MAXIMUM);
     step->effects->items[step->effects->count++] = effect;
 }
 
-void membership_push_kind(struct membership_step *step, enum membership_effect_kind kind) {
+/* Effects. */
+static void membership_push_kind(struct membership_step *step, enum membership_effect_kind kind) {
     membership_push(step, (struct membership_effect){.kind = kind});
 }
 
@@ -21,23 +34,23 @@ static void membership_tell_agent(struct membership_step *step, struct agent_eve
         step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_AGENT, .agent = event});
 }
 
-void membership_tell_agent_kind(struct membership_step *step, enum agent_event_kind kind) {
+static void membership_tell_agent_kind(struct membership_step *step, enum agent_event_kind kind) {
     membership_tell_agent(step, (struct agent_event){.kind = kind});
 }
 
-void membership_tell_rendezvous(
+static void membership_tell_rendezvous(
     struct membership_step *step, enum rendezvous_event_kind kind, const char *reason_or_null) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_RENDEZVOUS,
                               .rendezvous = {.kind = kind, .reason = reason_or_null}});
 }
 
-void membership_tell_round(struct membership_step *step, enum round_event_kind kind) {
+static void membership_tell_round(struct membership_step *step, enum round_event_kind kind) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = kind, .round = step->membership->round}});
 }
 
 /* The text is in membership->note. */
-void membership_note(struct membership_step *step, enum log_level level) {
+static void membership_note(struct membership_step *step, enum log_level level) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_NOTE,
                               .note = {level, text_string(&step->membership->note)}});
 }
@@ -49,7 +62,8 @@ static void know_trouble(struct membership_step *step, const char *reason) {
     knowledge->trouble = trouble;
 }
 
-void membership_know_placement(
+/* The two answers to a join. The membership adds names and addresses to `placement` itself. */
+static void membership_know_placement(
     struct membership_step *step, struct node_placement placement, const char *master_address) {
     const struct membership_settings *settings = &step->membership->settings;
     struct membership_knowledge *knowledge = &step->membership->knowledge;
@@ -67,7 +81,7 @@ void membership_know_placement(
             .joined = {step->membership->ticket, placement.attempt, placement.group_world_size}});
 }
 
-void membership_fail_join(struct membership_step *step, const char *reason) {
+static void membership_fail_join(struct membership_step *step, const char *reason) {
     step->membership->stage = MEMBERSHIP_GIVEN_UP;
     step->membership->end.is_leaving = true;
     know_trouble(step, reason);
@@ -95,14 +109,17 @@ static void membership_fail_round(struct membership_step *step) {
     membership_fail_join(step, step->event->round->reason);
 }
 
-void membership_fail_peer(struct membership_step *step, const char *reason, int signal) {
+/* Tells the agent that another node has failed for good, or that the store of the job is gone.
+ * `signal`: the signal that told that node to end, or 0. */
+static void membership_fail_peer(struct membership_step *step, const char *reason, int signal) {
     step->membership->stage = MEMBERSHIP_IDLE;
     know_trouble(step, reason);
     membership_tell_agent(
         step, (struct agent_event){.kind = AGENT_EVENT_PEER_FAILED, .signal = signal});
 }
 
-void membership_keep_join(struct membership_step *step) {
+/* The agent asks to join: keeps the ticket and the attempt. */
+static void membership_keep_join(struct membership_step *step) {
     step->membership->ticket = step->event->join.ticket;
     step->membership->attempt = step->event->join.attempt;
     step->membership->stage = MEMBERSHIP_JOINING;
@@ -110,7 +127,8 @@ void membership_keep_join(struct membership_step *step) {
 
 /* Handlers of all kinds of membership. */
 
-void membership_know_hosting(struct membership_step *step) {
+/* Notes that this node hosts the store; or that it does no more, where another node follows it. */
+static void membership_know_hosting(struct membership_step *step) {
     step->membership->is_host = true;
     step->membership->settings.master_port = step->event->port;
 }
@@ -119,7 +137,8 @@ static void membership_know_end_of_hosting(struct membership_step *step) {
     step->membership->is_host = false;
 }
 
-void membership_settle(struct membership_step *step) {
+/* Wants SETTLED: the agent may end. */
+static void membership_settle(struct membership_step *step) {
     membership_push_kind(step, MEMBERSHIP_EFFECT_SETTLED);
 }
 
@@ -158,14 +177,15 @@ static void membership_explain_leaving(struct membership_step *step, int signal)
     }
 }
 
-void membership_end_barrier(struct membership_step *step, bool has_passed) {
+/* Tells the agent that the exit barrier has ended. */
+static void membership_end_barrier(struct membership_step *step, bool has_passed) {
     step->membership->end.has_passed = has_passed;
     step->membership->stage = MEMBERSHIP_IDLE;
     membership_tell_agent_kind(
         step, has_passed ? AGENT_EVENT_BARRIER_PASSED : AGENT_EVENT_BARRIER_FAILED);
 }
 
-void membership_pass_barrier(struct membership_step *step) {
+static void membership_pass_barrier(struct membership_step *step) {
     membership_end_barrier(step, true);
 }
 
@@ -181,10 +201,6 @@ static membership_handler *const membership_alone_handlers[MEMBERSHIP_EVENT_KIND
     [MEMBERSHIP_EVENT_BARRIER_ASKED] = membership_pass_barrier,
     [MEMBERSHIP_EVENT_END_ASKED] = membership_settle,
 };
-
-membership_handler *membership_alone_handler(enum membership_event_kind kind) {
-    return membership_alone_handlers[kind];
-}
 
 static void join_alone(struct membership_step *step) {
     membership_keep_join(step);
@@ -245,10 +261,6 @@ static membership_handler *const membership_fixed_handlers[MEMBERSHIP_EVENT_KIND
     [MEMBERSHIP_EVENT_PEER_FAILED] = follow_peer_failure,
 };
 
-membership_handler *membership_fixed_handler(enum membership_event_kind kind) {
-    return membership_fixed_handlers[kind];
-}
-
 static void join_fixed(struct membership_step *step) {
     const struct membership_settings *settings = &step->membership->settings;
     membership_keep_join(step);
@@ -267,6 +279,7 @@ static void restart_fixed(struct membership_step *step) {
 }
 
 static void fail_fixed(struct membership_step *step) {
+    step->membership->end.has_failed = true;
     membership_tell_round(step, ROUND_EVENT_FAILURE_ASKED);
 }
 
@@ -284,6 +297,7 @@ static void flush(struct membership_step *step) {
 
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
+    step->membership->end.has_failed = true;
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -339,7 +353,8 @@ static void stop_parting(struct membership_step *step) {
  * barrier for a restart ignores both. */
 static void go_when_alone(struct membership_step *step) {
     struct membership_end *ending = &step->membership->end;
-    if (ending->is_asked && ending->has_passed && step->membership->is_host &&
+    bool have_others_to_read = ending->has_passed || ending->has_failed;
+    if (ending->is_asked && have_others_to_read && step->membership->is_host &&
         !ending->is_parting) {
         part(step);
     } else if (ending->is_asked) {
@@ -563,10 +578,14 @@ static void join(struct membership_step *step) {
 
 /* The node is counted in the barrier first, and tells that it is done afterwards. The other nodes
  * do not miss a node that is known to be done. If it were lost between both in the other order,
- * they would wait in the barrier for a node that never comes. */
+ * they would wait in the barrier for a node that never comes. Of a closed record nobody is waited
+ * for, as in the barrier itself; but nodes of torchrun's count those who come. */
 static void enter_barrier(struct membership_step *step) {
     membership_enter_barrier(step);
     membership_tell_rendezvous(step, RENDEZVOUS_EVENT_DONE_ASKED, NULL);
+    if (step->membership->is_closed && !step->membership->has_foreign_node) {
+        pass_closed_barrier(step);
+    }
 }
 
 /* Publishes the account of the failed worker before the record tells of the failure. Returns the
@@ -708,12 +727,14 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
-    membership->is_last_round = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->has_foreign_node = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->is_closed = false;
     text_append_format(&membership->note,
         "round %lld of job '%s': this node is rank %d of %d nodes%s%s",
         (long long)told->world.round, membership->settings.run_id, told->world.group_rank,
         told->world.node_count, *reason != '\0' ? "; " : "", reason);
-    membership_note(step, LOG_LEVEL_INFO);
+    /* The first node says it for all. */
+    membership_note(step, told->world.group_rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG);
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = ROUND_EVENT_BEGIN,
                                   .round = told->world.round,
@@ -854,7 +875,7 @@ static void believe_failure(struct membership_step *step) {
 /* When the record is closed without a failure, the workers may finish, as among torchrun's nodes.
  */
 static void note_closing(struct membership_step *step) {
-    step->membership->is_last_round = true;
+    step->membership->is_closed = true;
     text_append(&step->membership->note,
         "the job's record was closed; workers here may finish, but not restart");
     membership_note(step, LOG_LEVEL_INFO);
@@ -918,7 +939,8 @@ static void membership_changing_fail_barrier(struct membership_step *step) {
 static void membership_changing_stay_in_barrier(struct membership_step *step) {
     const struct node_membership *membership = step->membership;
     membership_stay_in_barrier(step);
-    if (membership->settings.ignores_losses || membership->is_last_round) {
+    if (membership->settings.ignores_losses || membership->has_foreign_node ||
+        membership->is_closed) {
         membership_push(step, (struct membership_effect){
                                   .kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
     }
@@ -960,13 +982,14 @@ void node_membership_clear(struct node_membership *membership) {
     text_clear(&membership->note);
 }
 
+/* NULL: the node ignores the event. */
 static membership_handler *handler_of(
     const struct node_membership *membership, enum membership_event_kind kind) {
     switch (membership->settings.kind) {
     case MEMBERSHIP_ALONE:
-        return membership_alone_handler(kind);
+        return membership_alone_handlers[kind];
     case MEMBERSHIP_FIXED:
-        return membership_fixed_handler(kind);
+        return membership_fixed_handlers[kind];
     case MEMBERSHIP_CHANGING:
         return membership_changing_handler(membership->stage, kind);
     case MEMBERSHIP_KIND_COUNT:

@@ -16,15 +16,13 @@ TEST_WITH(help_is_to_be_printed, NULL, clear) {
 }
 
 static void read_muster_line(const char *line) {
-    struct text_list arguments = {0};
-    char *copy = strdup(line);
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
+    FREED char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
         text_list_add(&arguments, word);
     }
-    free(copy);
     launch_options_clear(&launch);
     launch_options_parse("muster run", &arguments, &environment, &launch);
-    text_list_clear(&arguments);
 }
 
 static size_t count_of(const char *text, const char *part) {
@@ -54,11 +52,10 @@ TEST_WITH(help_begins_with_examples_and_has_headings, NULL, clear) {
     }
     for (size_t i = 0; i < launch_table.definition_count; i++) {
         const struct option_definition *definition = &launch_table.definitions[i];
-        char *entry = option_is_positional(definition)
-                          ? text_format("\n  %s ", definition->destination)
-                          : text_format("\n  %s", definition->names[0]);
+        FREED char *entry = option_is_positional(definition)
+                                ? text_format("\n  %s ", definition->destination)
+                                : text_format("\n  %s", definition->names[0]);
         assert_true(count_of(launch.text, entry) >= 1);
-        free(entry);
     }
 }
 
@@ -115,6 +112,33 @@ TEST_WITH(variables_of_no_option_are_said, NULL, clear) {
     text_list_clear(&environment);
     text_list_set_variable(&environment, "PET_NPROC_PER_NODE", "2");
     text_list_set_variable(&environment, "PETER", "2");
+    assert_int_equal(muster_config_of("t.py")->warnings.count, 0);
+    text_list_clear(&environment);
+}
+
+TEST_WITH(variables_that_look_like_musters_own_are_said, NULL, clear) {
+    static const char *const lines[][2] = {
+        {"MUSTER_JOB_TOKN", "MUSTER_JOB_TOKN is no variable that Muster reads (did you mean "
+                            "MUSTER_JOB_TOKEN?)"},
+        {"MUSTER_TOKEN", "(did you mean MUSTER_JOB_TOKEN?)"},
+        {"MUSTER_RUNTIME_DIRECTORY", "(did you mean MUSTER_RUNTIME_DIR?)"},
+        {"MUSTER_MAX_RESTARTS", "(did you mean PET_MAX_RESTARTS?)"},
+        {"MUSTER_XYZZYXYZZYXYZZY", "MUSTER_XYZZYXYZZYXYZZY is no variable that Muster reads"}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        text_list_set_variable(&environment, lines[i][0], "of a user");
+        const struct launch_config *config = muster_config_of("t.py");
+        expect_warning(config, lines[i][1]);
+        assert_null(strstr(config->warnings.items[0], "of a user")); /* it may be secret */
+        text_list_clear(&environment);
+    }
+    /* of Muster, of its workers, of a service of Kubernetes, and of others */
+    static const char *const known[] = {"MUSTER_JOB_TOKEN", "MUSTER_RUNTIME_DIR",
+        "MUSTER_HEALTH_CHECK_HOSTS", "MUSTER_STANDBY", "MUSTER_WORKER", "MUSTER_SCRATCH_BYTES",
+        "MUSTER_SERVICE_HOST", "MUSTER_SERVICE_PORT_STORE", "MUSTER_PORT",
+        "MUSTER_PORT_29400_TCP_ADDR", "MUSTERED", "CLUSTERMUSTER_X"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        text_list_set_variable(&environment, known[i], "x");
+    }
     assert_int_equal(muster_config_of("t.py")->warnings.count, 0);
     text_list_clear(&environment);
 }
