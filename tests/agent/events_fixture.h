@@ -52,6 +52,7 @@ static inline void set_up(struct fixture *fixture, const char *command) {
     struct agent *agent = &fixture->agent;
     agent->config = &fixture->job.config;
     agent->voice.config = agent->config;
+    agent->voice.log = &fixture->log;
     agent->environment = &fixture->job.environment;
     agent->log = &fixture->log;
     agent->is_queueing = true;
@@ -80,6 +81,7 @@ static inline void open_agent(struct fixture *fixture) {
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .workers = agent->workers,
+        .voice = &agent->voice,
         .log = agent->log,
     };
 }
