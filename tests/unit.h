@@ -24,7 +24,7 @@
 /* A test, in a program that holds those of several files (unit_program.c). */
 struct unit_test {
     struct CMUnitTest test;
-    const char *path; /* as the compiler was told */
+    const char *path; /* as the compiler was told: of the file that includes one that is made */
     int line;
     struct unit_test *next;
 };
@@ -51,18 +51,32 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
     TEST_AGAIN(name, name, set_up, tear_down, NULL)                                                \
     static void name(__attribute__((unused)) void **state)
 
+/* A test that is given a `struct fixture`, which the file's functions set_up and tear_down make and
+ * end. The second one has another call in the place of set_up(&fixture). */
+#define FIXTURE_TEST(name) FIXTURE_TEST_AFTER(name, set_up(&fixture))
+
+#define FIXTURE_TEST_AFTER(name, beginning)                                                        \
+    static void name##_within(struct fixture *fixture);                                            \
+    TEST(name) {                                                                                   \
+        struct fixture fixture;                                                                    \
+        beginning;                                                                                 \
+        name##_within(&fixture);                                                                   \
+        tear_down(&fixture);                                                                       \
+    }                                                                                              \
+    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+
 /* Plays a function as one more test, with a state that it begins with. */
 #define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \
     __attribute__((constructor)) static void unit_test_add_##name(void) {                          \
         static struct unit_test test = {                                                           \
-            {#name, function, set_up, tear_down, state}, __FILE__, __LINE__, NULL};                \
+            {#name, function, set_up, tear_down, state}, __BASE_FILE__, __LINE__, NULL};           \
         unit_test_add(&test);                                                                      \
     }
 
 /* Calls functions before and after all tests of this file. */
 #define TESTS_WITHIN(set_up, tear_down)                                                            \
     __attribute__((constructor)) static void surround_the_tests(void) {                            \
-        static struct unit_test_surroundings around = {__FILE__, set_up, tear_down, NULL};         \
+        static struct unit_test_surroundings around = {__BASE_FILE__, set_up, tear_down, NULL};    \
         unit_test_surround(&around);                                                               \
     }
 

@@ -37,7 +37,13 @@ static void note_trouble(struct agent *agent, const char *message) {
     agent->trouble = memory_duplicate_string(message);
 }
 
-int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+/* The end of an agent: what is said of it on stderr, in the launcher's own error file and to other
+ * programs, and the exit status that follows from it. Decides nothing: the outcome is the agent
+ * machine's. */
+
+/* The same where something kept the agent itself from going on; `error` is what Python calls the
+ * like. */
+static int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
     note_trouble(agent, message);
     log_error(agent->log, "%s", message);
     agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
@@ -52,7 +58,7 @@ static int report_rendezvous_failure(struct agent *agent, const char *what) {
 }
 
 /* The file has the words of torchrun's SignalException. */
-int agent_end_by_signal(struct agent *agent) {
+static int agent_end_by_signal(struct agent *agent) {
     int signal = agent->outcome.signal;
     char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
     log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
@@ -61,9 +67,16 @@ int agent_end_by_signal(struct agent *agent) {
     return agent_report_signal_status(agent->config, signal);
 }
 
+/* Workers of two fixed nodes have failed: the other node was first to say so. */
+static bool has_failed_second(const struct agent *agent) {
+    return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
+           agent->outcome.kind == AGENT_OUTCOME_FAILED &&
+           node_machine_knowledge(agent->node)->trouble != NULL;
+}
+
 /* The node of the worker that failed first has the report. The others name it. */
 static bool is_told_elsewhere(const struct agent *agent) {
-    return node_machine_knowledge(agent->node)->has_root_cause;
+    return node_machine_knowledge(agent->node)->has_root_cause || has_failed_second(agent);
 }
 
 static void name_root_cause(const struct agent *agent, const char *what) {
@@ -82,11 +95,12 @@ static int report_failures(struct agent *agent) {
         .workers = agent->workers,
         .log = agent->log,
         .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .is_shown = !is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG,
         .parent_error_file = parent_error_file(agent),
     };
     struct text report = {0};
     int status = agent_report_failures(&settings, workers, &report);
-    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+    if (settings.is_shown) {
         log_sink_write_text(agent->sink, text_string(&report));
     }
     text_clear(&report);
@@ -166,6 +180,11 @@ static int agent_end_report(struct agent *agent) {
         }
         if (knowledge->has_root_cause) {
             name_root_cause(agent, "a worker of another node failed first");
+        } else if (has_failed_second(agent)) {
+            log_error(agent->log,
+                "a worker of another node failed first: %s; the report is that "
+                "node's",
+                knowledge->trouble);
         }
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
@@ -539,6 +558,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     say_for_all(agent);
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
+        .environment = agent->environment,
         .preparation = &agent->preparation,
         .node = &agent->node_settings.node,
         .name_leads_to = agent->node_settings.address_leads_to,
@@ -597,6 +617,7 @@ static void prepare_story(struct agent *agent) {
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .voice = &agent->voice,
         .workers = agent->workers,
         .worker_store = is_fixed ? NULL : &agent->worker_store_operations,
         .log = agent->log,
@@ -650,7 +671,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
-    agent->announcement = agent_announcement_new(agent->loop, agent->environment, agent->log);
+    agent->announcement = agent_announcement_new(agent->loop, agent->environment,
+        &agent->node_settings.node.rendezvous.identity.process, agent->log);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
@@ -860,7 +882,11 @@ static void tear_down(struct agent *agent) {
     free(agent->refusal);
 }
 
-int agent_run_for(const struct agent_program *program, const struct launch_config *config,
+/* Runs the job of `config` on this node for a program, which is borrowed, until it is over, and
+ * returns the exit status: 0, 1 when the job failed, or the root cause's own with --exit-code
+ * worker. `environment` is what the workers inherit. What goes wrong is on stderr when this
+ * returns. */
+static int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
         .program = program,
@@ -893,11 +919,6 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
     agent_end_tell(&agent, status);
     tear_down(&agent);
     return status;
-}
-
-int agent_run(const struct launch_config *config, const struct text_list *environment,
-    struct log_sink *sink) {
-    return agent_run_for(NULL, config, environment, sink);
 }
 
 /* Job. */

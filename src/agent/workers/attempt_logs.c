@@ -25,7 +25,8 @@ void attempt_own_files_clear(struct attempt_own_files *files) {
     *files = (struct attempt_own_files){0};
 }
 
-struct attempt_files *attempt_files_new(int worker_count) {
+/* Nothing is wanted yet. */
+static struct attempt_files *attempt_files_new(int worker_count) {
     struct attempt_files *files = memory_allocate(sizeof *files);
     files->worker_count = worker_count;
     files->files = memory_allocate((size_t)worker_count * sizeof *files->files);
