@@ -83,15 +83,30 @@ static enum muster_error take_rendezvous(struct muster_agent_settings *settings,
 /* Of what the settings say, what is for the store and for rounds: the rest is for whom the program
  * has registered. What makes no sense is refused later. */
 static char *choose_configs(const struct muster_agent_settings *settings, bool is_registered) {
-    char *chosen = is_registered && settings->rdzv_configs != NULL
-                       ? rendezvous_options_choose(settings->rdzv_configs, STORE_BACKEND)
-                       : memory_duplicate_string(settings->rdzv_configs);
-    if (*settings->rdzv_endpoint != '/') {
-        return chosen;
+    struct text_list given = {0};
+    struct text_list unknown = {0};
+    struct text chosen = {0};
+    struct text reason = {0};
+    if (settings->rdzv_configs != NULL &&
+        rendezvous_conf_parse(settings->rdzv_configs, &given, &reason) != FAILURE_NONE) {
+        text_append(&chosen, settings->rdzv_configs);
     }
-    char *text = chosen == NULL ? memory_duplicate_string(FILE_STORE)
-                                : text_format("%s,%s", chosen, FILE_STORE);
-    free(chosen);
+    for (size_t i = 0; i < given.count; i++) {
+        const struct text_list one = {.items = &given.items[i], .count = 1};
+        text_list_clear(&unknown);
+        rendezvous_conf_warn_of_unknown(&one, STORE_BACKEND, &unknown);
+        if (!is_registered || unknown.count == 0) {
+            text_append_format(&chosen, "%s%s", chosen.length > 0 ? "," : "", given.items[i]);
+        }
+    }
+    if (*settings->rdzv_endpoint == '/') {
+        text_append_format(&chosen, "%s" FILE_STORE, chosen.length > 0 ? "," : "");
+    }
+    text_list_clear(&given);
+    text_list_clear(&unknown);
+    text_clear(&reason);
+    char *text = chosen.length > 0 ? memory_duplicate_string(text_string(&chosen)) : NULL;
+    text_clear(&chosen);
     return text;
 }
 

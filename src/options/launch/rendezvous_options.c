@@ -112,10 +112,7 @@ static enum failure_code add_setting(const char *whole, const char *secret, cons
     return code;
 }
 
-/* Adds KEY=VALUE entries; blanks around keys and values are ignored. A later entry replaces an
- * earlier one with the same key. FAILURE_INVALID with a reason appended, which has no password
- * in it (core/launch/launch_config); `out_settings` is then unchanged. */
-static enum failure_code rendezvous_conf_parse(
+enum failure_code rendezvous_conf_parse(
     const char *text, struct text_list *out_settings, struct text *out_reason) {
     char *trimmed = option_trim(text);
     struct text_list items = {0};
@@ -332,30 +329,7 @@ static void warn_of_unknown(const char *setting, const char *backend, struct tex
                       meant != NULL ? meant : "", meant != NULL ? "?)" : ""));
 }
 
-char *rendezvous_options_choose(const char *conf, const char *backend) {
-    struct text_list settings = {0};
-    struct text chosen = {0};
-    struct text reason = {0};
-    char *text = NULL;
-    if (rendezvous_conf_parse(conf, &settings, &reason) != FAILURE_NONE) {
-        text = memory_duplicate_string(conf);
-    }
-    for (size_t i = 0; i < settings.count; i++) {
-        if (is_known(settings.items[i], backend_bit(backend))) {
-            text_append_format(&chosen, "%s%s", chosen.length > 0 ? "," : "", settings.items[i]);
-        }
-    }
-    if (chosen.length > 0) {
-        text = memory_duplicate_string(text_string(&chosen));
-    }
-    text_list_clear(&settings);
-    text_clear(&chosen);
-    text_clear(&reason);
-    return text;
-}
-
-/* Adds a warning for each key that the backend does not know. */
-static void rendezvous_conf_warn_of_unknown(
+void rendezvous_conf_warn_of_unknown(
     const struct text_list *settings, const char *backend, struct text_list *warnings) {
     for (size_t i = 0; i < settings->count; i++) {
         const char *setting = settings->items[i];
