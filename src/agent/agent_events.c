@@ -165,7 +165,13 @@ static void tell_group(struct agent *agent, enum agent_phase before) {
     }
 }
 
-/* This node ends where the program refuses, and other nodes may go on. */
+/* This node ends, and other nodes may go on. */
+static void take_refusal(struct agent *agent, const char *moment, const struct text *reason) {
+    agent->refusal = text_format("%s: %s", moment, text_string(reason));
+    log_error(agent->log, "%s; this node leaves the job", agent->refusal);
+    take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
+}
+
 static void ask_program(struct agent *agent, const char *moment,
     bool (*hook)(void *context, const struct run_group *group, struct text *out_reason)) {
     struct text reason = {0};
@@ -174,9 +180,21 @@ static void ask_program(struct agent *agent, const char *moment,
     }
     struct run_group group = describe_group(agent);
     if (!hook(agent->hooks.context, &group, &reason)) {
-        agent->refusal = text_format("%s: %s", moment, text_string(&reason));
-        log_error(agent->log, "%s; this node leaves the job", agent->refusal);
-        take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
+        take_refusal(agent, moment, &reason);
+    }
+    run_group_clear(&group);
+    text_clear(&reason);
+}
+
+static void ask_for_logs(struct agent *agent) {
+    struct text reason = {0};
+    if (agent->hooks.reify_logs == NULL || agent->refusal != NULL) {
+        return;
+    }
+    struct run_group group = describe_group(agent);
+    if (!agent->hooks.reify_logs(
+            agent->hooks.context, &group, agent_workers_own_files(agent->workers), &reason)) {
+        take_refusal(agent, "reify_logs", &reason);
     }
     run_group_clear(&group);
     text_clear(&reason);
@@ -260,6 +278,7 @@ static void start_workers(struct agent *agent) {
     agent->has_asked_restart = false;
     /* A refusal is taken before any worker is started. */
     ask_program(agent, "start_workers", agent->hooks.start_workers);
+    ask_for_logs(agent);
     agent_evidence_drop(agent->evidence);
     agent_scratch_renew(agent->scratch);
     agent_watchdog_begin(agent->watchdog);

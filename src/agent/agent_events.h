@@ -66,6 +66,9 @@ struct agent_hooks {
      * by another have ended. False: this node ends, for that reason. */
     bool (*start_workers)(void *context, const struct run_group *group, struct text *out_reason);
     bool (*restart_workers)(void *context, const struct run_group *group, struct text *out_reason);
+    /* Before a start: which files the workers write, by local rank. False: the same. */
+    bool (*reify_logs)(void *context, const struct run_group *group,
+        struct attempt_own_files *out_files, struct text *out_reason);
     /* Before they are signalled for the first time. */
     void (*stop_workers)(void *context, const struct run_group *group, int signal);
     /* Each monitor interval while they run: the local rank of one that is to be ended as failed,

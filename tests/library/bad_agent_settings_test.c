@@ -145,6 +145,69 @@ TEST(rendezvous_of_ones_own) {
     end_settings();
 }
 
+/* Where workers write. */
+
+static struct muster_worker_logs logs;
+
+static enum muster_error give_logs(void *context, const struct muster_worker_group *group,
+    struct muster_worker_logs *out_logs, struct muster_failure *failure) {
+    (void)context;
+    (void)group;
+    (void)failure;
+    out_logs[0] = logs;
+    return MUSTER_OK;
+}
+
+/* Whether the agent has ended because of them, before it has started a worker. */
+static enum muster_error write_to(struct muster_worker_logs paths) {
+    logs = paths;
+    given.known = fixture.settings;
+    given.known.redirects = "3";
+    given.known.reify_logs = give_logs;
+    assert_int_equal(muster_agent_start(&given.known, &agent, NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_result(agent);
+    enum muster_error error = result->state == MUSTER_WORKER_STATE_SUCCEEDED ? MUSTER_OK
+                              : strstr(result->message, "reify_logs: ") != NULL
+                                  ? MUSTER_ERROR_INVALID
+                                  : MUSTER_ERROR_PROTOCOL;
+    muster_agent_free(agent);
+    agent = NULL;
+    return error;
+}
+
+TEST(where_workers_write) {
+    char *odd;
+    (void)state;
+    begin_settings();
+    odd = text_format("%s/" NO_UTF8, fixture.directory);
+    ALLOWED(muster_worker_logs, stdout_file, IS_NULL, "there is the log directory",
+        write_to((struct muster_worker_logs){.stdout_file = NULL}) == MUSTER_OK);
+    ALLOWED(muster_worker_logs, stdout_file, EMPTY, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.stdout_file = ""}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, stdout_file, TOO_LONG, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.stdout_file = text}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, stdout_file, NOT_UTF8, "a path is any bytes",
+        write_to((struct muster_worker_logs){.stdout_file = odd}) == MUSTER_OK);
+    ALLOWED(muster_worker_logs, stderr_file, IS_NULL, "there is the log directory",
+        write_to((struct muster_worker_logs){.stderr_file = NULL}) == MUSTER_OK);
+    ALLOWED(muster_worker_logs, stderr_file, EMPTY, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.stderr_file = ""}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, stderr_file, TOO_LONG, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.stderr_file = text}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, stderr_file, NOT_UTF8, "a path is any bytes",
+        write_to((struct muster_worker_logs){.stderr_file = odd}) == MUSTER_OK);
+    ALLOWED(muster_worker_logs, error_file, IS_NULL, "there is the log directory",
+        write_to((struct muster_worker_logs){.error_file = NULL}) == MUSTER_OK);
+    ALLOWED(muster_worker_logs, error_file, EMPTY, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.error_file = ""}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, error_file, TOO_LONG, "the agent's failure, which says why",
+        write_to((struct muster_worker_logs){.error_file = text}) == MUSTER_ERROR_INVALID);
+    ALLOWED(muster_worker_logs, error_file, NOT_UTF8, "a path is any bytes",
+        write_to((struct muster_worker_logs){.error_file = odd}) == MUSTER_OK);
+    free(odd);
+    end_settings();
+}
+
 /* Only muster_agent_start looks at them. */
 static enum muster_error start_given(struct muster_failure *failure) {
     enum muster_error error = muster_agent_start(&given.known, &agent, failure);
