@@ -308,10 +308,16 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
     } /* else it was ended meanwhile */
 }
 
-/* Likewise where the program fails in it: what it lacks may be there soon. */
+/* Likewise where the program fails in it: what it lacks may be there soon. It would fail for the
+ * other ranks now, too. */
 static void note_failure(struct standby_plan *plan, const struct standby_event *event) {
-    if (is_waiting(&plan->spares[event->local_rank])) {
-        count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    const struct spare *spare = &plan->spares[event->local_rank];
+    if (!is_waiting(spare)) {
+        return;
+    }
+    count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        plan->spares[rank].not_before = spare->not_before;
     }
 }
 
