@@ -3,9 +3,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from support.binary import ROOT
 from support.standby_jobs import WAITING, WORKER, Job, exists, importing, kill, name_of, pids_below, ready_job
 from support.standby_programs import write
 
@@ -84,6 +87,83 @@ def test_generators_of_libraries_are_seeded_anew_in_each_worker(muster, scratch)
     drawn = [line.split()[1:] for line in end(job, 2).err.splitlines() if line.startswith("draw ")]
     assert len(drawn) == 6
     assert all(len(set(values)) == 6 for values in zip(*drawn)), drawn
+
+
+# Of a library and a program that writes into each page of what the library holds.
+HOLDS = "held = bytearray(%d)\nheld[::4096] = b'x' * (len(held) // 4096)\n"
+WRITES = "import holds\nassert set(holds.held[::4096]) == {120}\nholds.held[::4096] = b'y' * (len(holds.held) // 4096)\n"
+
+
+def own_memory(pid):
+    """Bytes that nobody else has in memory."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_Dirty"))
+
+
+def test_pages_that_a_worker_had_to_copy_are_copied_for_the_next_ones_while_they_wait(muster, scratch):
+    size = 8 << 20
+    write(scratch / "lib/site-packages", {"holds.py": HOLDS % size})
+    job, workers, spares = ready_job(muster, scratch, script=WRITES + WORKER, PYTHONPATH=scratch / "lib/site-packages")
+    assert all(own_memory(pid) < size for pid in spares)
+    for attempt in 1, 2:
+        workers = next_attempt(job, attempt, workers)
+        job.wait_for(lambda: len(job.spares()) == 2 and all(own_memory(pid) > size for pid in job.spares()))
+    workers = next_attempt(job, 3, workers)  # and hold what they held
+    end(job, 3)
+
+
+# A parent whose child writes into 56 of 64 pages, of which it may list ten, and another one that has those copied.
+LISTING = """
+import ctypes, mmap, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from muster_standby import pages
+size, pages.PAGES_MAXIMUM = mmap.PAGESIZE, 10
+memory = mmap.mmap(-1, 64 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.write(b"a" * len(memory))
+place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+known = pages.Pages(ctypes.CDLL(None))
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            os._exit(1)
+    assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+    return pid
+
+def writes():
+    for at in range(8, 64):
+        ctypes.memset(place + at * size, 98, 1)
+
+def gets_them():
+    known.make_own(os.pipe()[0])
+    with open("/proc/self/pagemap", "rb") as table:
+        entries = [entry[7] & pages.OWN for entry in iter_entries(table)]
+    assert entries[20] and not entries[4], entries
+    assert set(memory[:]) == {97}
+
+def iter_entries(table):
+    table.seek(place // size * 8)
+    return [table.read(8) for _ in range(64)]
+
+children = [child(writes)]
+known.look(children[0])
+assert known.copied == 10, known.copied
+known.look(1 << 30)  # There is no such process.
+known.add(1 << 16, 1, pages.POPULATE_WRITE)  # and no such page
+known.add(place + 20 * size, 1, pages.POPULATE_WRITE)
+children.append(child(gets_them))
+for pid in children:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_pages_are_copied_up_to_a_limit_and_hold_what_they_held():
+    done = subprocess.run([sys.executable, "-c", LISTING, ROOT / "client/standby"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done
 
 
 def test_without_a_parent_each_standby_worker_imports_by_itself(muster, scratch):

@@ -43,10 +43,11 @@ def begin(told):
 
         if "parent" in told:
             parent = Parent(gate, warming, int(told["parent"]))
-            gate = parent.serve(learn)  # which returns in a child
-        directory, names, fds = gate.hear_go(learn)
+            gate = parent.serve(learn, lambda: say_ready(gate, warming, False))  # which returns in a child
+        directory, names, fds = gate.hear_go(learn, lambda: parent and parent.pages.make_own(gate.socket.fileno()))
         pass_gate(warming, directory, names, fds)
         if parent:
+            parent.pages.close()
             parent.show_environment([*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))])
         record(fds[3], told)
         gate.say(b"R")
@@ -71,12 +72,11 @@ def begin(told):
 
 
 def say_ready(gate, warming, shares):
-    """Of the memory only what it does not share, where most of it is its parent's."""
-    with open("/proc/self/statm", "rb") as file:
-        memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
-    if shares:
-        with open("/proc/self/smaps_rollup", "rb") as file:
-            memory = sum(int(line.split()[1]) for line in file if line.startswith(b"Private_"))
+    """Of the memory only what it does not share, where most of it is its parent's: at most what it had to copy. To ask for
+    that itself (smaps_rollup) would take the kernel as long as the fork."""
+    with open("/proc/self/stat" if shares else "/proc/self/statm", "rb") as file:
+        words = file.read().rpartition(b")")[2].split()
+    memory = int(words[7 if shares else 1]) * os.sysconf("SC_PAGE_SIZE") >> 10
     gate.say(b"P", len(warming.loaded), warming.skipped, int(sum(os.times()[:2]) * 1000), memory)
 
 

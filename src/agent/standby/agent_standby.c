@@ -374,7 +374,13 @@ struct place {
     int late_looks;              /* … and was looked at so often since, because it had not */
     bool is_owed;                /* a warm parent is to fork another one */
     bool is_alone;               /* and there is no worker yet */
+    int spare_of;  /* the state of the parent that has forked the spare; 0: none has … */
+    int worker_of; /* … or the worker */
 };
+
+/* How often a warm parent looks at the pages that a worker has needed: a slow one has not come to
+ * its first steps at the first look. */
+#define PAGE_LOOKS_MAXIMUM 3
 
 /* How often a warm parent may end, or not fit any more, until there is none. */
 #define PARENT_ENDS_MAXIMUM 8
@@ -385,6 +391,8 @@ struct warm_parent {
     struct learned_list learned;   /* what all workers import */
     bool is_off;                   /* there is none: each standby worker is a process of its own */
     bool is_told;                  /* to the plan: it forks */
+    int state; /* from 1 on; another one when it is another process, or has imported more */
+    int looks; /* at the pages that its children need */
     int ends;
     int lost; /* children in a row that did not come here */
 };
@@ -524,6 +532,7 @@ int agent_standby_dress(
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
     if (standby != NULL) {
         standby->places[local_rank].record.worker = pid;
+        standby->places[local_rank].worker_of = 0;
     }
 }
 
@@ -543,6 +552,36 @@ static int64_t read_record(struct agent_standby *standby, int local_rank, struct
     return now.nanoseconds - place->record.grown.nanoseconds;
 }
 
+/* Those that wait make the pages their own that they will need: at a look, when the workers have
+ * had the CPUs for their start. */
+static void make_pages_own(struct agent_standby *standby) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        const struct place *place = &standby->places[rank];
+        if (place->spare != NULL && !place->is_awaited && standby_spare_is_forked(place->spare)) {
+            standby_spare_make_own(place->spare);
+        }
+    }
+}
+
+/* Workers of the parent's present state tell which these are: it has changed none of their pages
+ * since. */
+static void look_at_pages(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    int count = standby->settings.worker_count;
+    if (parent->process == NULL || !standby_spare_words(parent->process)->is_ready) {
+        return;
+    }
+    for (int i = 0; i < count && parent->looks < PAGE_LOOKS_MAXIMUM; i++) {
+        const struct place *place = &standby->places[(parent->looks + i) % count];
+        if (place->worker_of == parent->state) {
+            parent->looks++;
+            standby_spare_look_at(parent->process, place->record.worker);
+            return; /* its answer comes first */
+        }
+    }
+    make_pages_own(standby);
+}
+
 static void look(struct agent_standby *standby) {
     struct instant now = event_loop_now(standby->loop);
     struct standby_event event = {
@@ -557,6 +596,7 @@ static void look(struct agent_standby *standby) {
     event.records.modules = learned_list_count(&standby->learned);
     event.records.memory = memory_limit_room("");
     post(standby, event);
+    look_at_pages(standby);
 }
 
 /* Spares. */
@@ -564,6 +604,7 @@ static void look(struct agent_standby *standby) {
 static void give_away(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     place->record.worker = standby_spare_pid(place->spare);
+    place->worker_of = place->spare_of;
     place->is_owed = false;
     death_notice_look(place->record.notice, place->record.worker);
     forget_spare(place);
@@ -653,6 +694,7 @@ static struct standby_spare_order order_of(struct agent_standby *standby, int lo
 
 static void start_spare(struct agent_standby *standby, int local_rank) {
     struct failure failure = {0};
+    standby->places[local_rank].spare_of = 0;
     struct standby_spare_order order = order_of(standby, local_rank);
     if (standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
         FAILURE_NONE) {
@@ -764,12 +806,15 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
         return;
     }
     standby_spare_drop_rank(standby->parent.process);
+    standby->parent.state++;
+    standby->parent.looks = 0;
 }
 
 static void fork_spare(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     struct standby_spare_order order = order_of(standby, local_rank);
     end_spare(standby, local_rank); /* it knows less */
+    place->spare_of = standby->parent.state;
     if (standby_spare_fork(standby->loop, standby->parent.process, &order, &place->spare, NULL) !=
         FAILURE_NONE) {
         place->is_owed = true; /* until its end is heard of */
@@ -871,6 +916,7 @@ static void parent_spoke(void *context, int local_rank) {
     } else if (words->is_ready) {
         tell_parent(standby, true);
         pay(standby);
+        make_pages_own(standby);
     } else if (words->has_reached_hook) {
         for (int rank = 0; rank < standby->settings.worker_count; rank++) {
             if (standby->places[rank].is_owed) {
@@ -973,8 +1019,12 @@ static bool teach_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
     add_common(standby, &standby->parent.learned);
     struct slice list = learned_list_text(&parent->learned);
-    return standby_spare_is_told(parent->process, list) ||
-           standby_spare_teach(parent->process, list);
+    if (standby_spare_is_told(parent->process, list)) {
+        return true;
+    }
+    parent->state++;
+    parent->looks = 0;
+    return standby_spare_teach(parent->process, list);
 }
 
 static void teach(struct agent_standby *standby, int local_rank) {

@@ -198,6 +198,14 @@ enum failure_code standby_spare_fork(struct event_loop *loop, struct standby_spa
     return FAILURE_NONE;
 }
 
+void standby_spare_look_at(struct standby_spare *parent, pid_t worker) {
+    (void)!standby_gate_send_pages(parent->gate, worker, NULL);
+}
+
+void standby_spare_make_own(struct standby_spare *spare) {
+    (void)!standby_gate_send_pages(spare->gate, 0, NULL);
+}
+
 bool standby_spare_adopt(
     struct standby_spare *spare, struct process_family *family, struct slice list) {
     if (!process_family_adopt_spare(family, spare->words.pid)) {

@@ -79,6 +79,11 @@ void standby_spare_drain(struct standby_spare *spare);
 __attribute__((warn_unused_result)) enum failure_code standby_spare_fork(struct event_loop *loop,
     struct standby_spare *parent, const struct standby_spare_order *order,
     struct standby_spare **out_spare, struct failure *failure);
+/* Has a warm parent look which pages this child of it has needed, as a worker. It speaks when it is
+ * ready again. */
+void standby_spare_look_at(struct standby_spare *parent, pid_t worker);
+/* Has one that was forked make the pages its own of which its parent knows that. */
+void standby_spare_make_own(struct standby_spare *spare);
 /* Takes it over when it has said who it is. What the parent has not imported it imports itself. */
 bool standby_spare_adopt(
     struct standby_spare *spare, struct process_family *family, struct slice list);
