@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/standby/agent_standby.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/standby/standby_environment.h"
