@@ -53,7 +53,10 @@ class Parent:
                     self.library.madvise(self.ctypes.c_void_p(at), self.ctypes.c_size_t(HUGE), COLLAPSE)
 
     def check(self):
-        child = os.fork()  # Some libraries end their threads before a fork; those of others would be missed after it.
+        try:
+            child = os.fork()  # Some libraries end their threads before a fork; those of others would be missed after it.
+        except OSError as failure:
+            raise Dirty("it cannot fork: %s" % failure.strerror) from None
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)
@@ -114,6 +117,8 @@ class Parent:
         self.warming.begin_again()
         keep_apart()
         draw_anew()
+        if hasattr(sys.modules.get("threading"), "main_thread"):
+            sys.modules["threading"].main_thread()._set_native_id()  # Python leaves it as it was before the fork.
         self.gate.say(b"H", 1, os.getpid())
         return self.gate
 

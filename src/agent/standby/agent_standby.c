@@ -377,7 +377,8 @@ static void parent_spoke(void *context, int local_rank);
 static void tell_parent(struct agent_standby *standby, bool is_ready) {
     if (standby->parent.is_told != is_ready) {
         standby->parent.is_told = is_ready;
-        post(standby, (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = is_ready});
+        post(standby,
+            (struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.is_there = is_ready}});
     }
 }
 
@@ -561,6 +562,9 @@ static void take_unsuited_parent(struct agent_standby *standby) {
             "the parent of standby workers would not be what a worker is: %s; %zu module(s) wait "
             "for the program from now on: that one, and what imports it",
             reason, count);
+        standby->parent.is_told = false;
+        post(standby,
+            (struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.has_cut = true}});
     }
     replace_parent(standby, reason);
     free(reason);
