@@ -281,7 +281,8 @@ static void take_back(struct agent_standby *standby, int local_rank) {
     const struct standby_spare_words *words = standby_spare_words(place->spare);
     bool is_dirty = words->reason != NULL && !words->is_unsuited;
     if (is_dirty) {
-        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+        standby_tell_dirty(
+            standby->settings.log, standby->settings.config, local_rank, words->reason);
     } else if (words->reason != NULL) {
         standby_tell_outdated(standby->settings.log, local_rank, words->reason);
     }
@@ -662,7 +663,8 @@ static void spare_spoke(void *context, int local_rank) {
     } else if (words->is_unsuited) {
         take_unsuited(standby, local_rank);
     } else if (words->reason != NULL) {
-        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+        standby_tell_dirty(
+            standby->settings.log, standby->settings.config, local_rank, words->reason);
         post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
     } else if (words->is_ready) {
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,

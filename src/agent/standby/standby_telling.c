@@ -80,29 +80,36 @@ static void tell_used(const struct log *log, const struct standby_effect *effect
     text_clear(&line);
 }
 
-static void tell_off(const struct log *log, const struct standby_effect *effect) {
+/* Who has not asked for them by name is not warned when there are none. */
+static enum log_level level_of_none(const struct launch_config *config) {
+    return config->standby == LAUNCH_STANDBY_AUTO ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+}
+
+static void tell_off(const struct log *log, const struct launch_config *config,
+    const struct standby_effect *effect) {
+    enum log_level level = level_of_none(config);
     static const char consequence[] = "there are no standby workers in this job from now on";
     struct process_exit how = effect->off.exit;
     int rank = effect->off.local_rank;
     switch (effect->off.why) {
     case STANDBY_OFF_UNSUITED:
-        log_warning(log,
+        log_record(log, level, LOG_ORIGIN,
             "what nobody may import before the program runs cannot be left out of what standby "
             "workers import; %s",
             consequence);
         break;
     case STANDBY_OFF_LATE:
-        log_warning(log,
+        log_record(log, level, LOG_ORIGIN,
             "the standby worker of local rank %d did not reach its hook within %d s; %s", rank,
             STANDBY_WARMING_SECONDS, consequence);
         break;
     case STANDBY_OFF_ENDED:
-        log_warning(log,
+        log_record(log, level, LOG_ORIGIN,
             "the standby worker of local rank %d ended with status %d before it was ready; %s",
             rank, how.value, consequence);
         break;
     case STANDBY_OFF_DEATHS:
-        log_warning(log, "%d standby workers have ended, the last by %s %d; %s",
+        log_record(log, level, LOG_ORIGIN, "%d standby workers have ended, the last by %s %d; %s",
             STANDBY_DEATHS_MAXIMUM, how.is_signal ? "signal" : "exit status", how.value,
             consequence);
         break;
@@ -130,18 +137,19 @@ void standby_tell(const struct log *log, const struct launch_config *config,
         tell_awaited(log, config, &effect->awaited);
         break;
     case STANDBY_EFFECT_TELL_OFF:
-        tell_off(log, effect);
+        tell_off(log, config, effect);
         break;
     case STANDBY_EFFECT_TELL_SCARCE:
-        log_warning(log,
+        log_info(log,
             "--standby auto: there are no standby workers while they would take more "
             "than 1/%d of the memory that is available",
             STANDBY_MEMORY_PART);
         break;
     case STANDBY_EFFECT_TELL_SILENT:
-        log_warning(log, "there are no standby workers: no worker has reached their hook. It is "
-                         "not reached where Python is started with -I, -E or -S, or by a program "
-                         "that clears the environment or runs it in another container");
+        log_record(log, level_of_none(config), LOG_ORIGIN,
+            "there are no standby workers: no worker has reached their hook. It is "
+            "not reached where Python is started with -I, -E or -S, or by a program "
+            "that clears the environment or runs it in another container");
         break;
     case STANDBY_EFFECT_WARM:
     case STANDBY_EFFECT_TEACH:
@@ -180,8 +188,9 @@ void standby_tell_choice(
     }
 }
 
-void standby_tell_dirty(const struct log *log, int local_rank, const char *reason) {
-    log_warning(log,
+void standby_tell_dirty(
+    const struct log *log, const struct launch_config *config, int local_rank, const char *reason) {
+    log_record(log, level_of_none(config), LOG_ORIGIN,
         "the standby worker of local rank %d would not be what a worker is: %s; there are no "
         "standby workers in this job from now on",
         local_rank, reason);

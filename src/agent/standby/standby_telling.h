@@ -22,7 +22,8 @@ void standby_tell_choice(
 
 /* Why a standby worker cannot be used, in its own words. The next leaves `count` modules out. */
 void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
-void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
+void standby_tell_dirty(
+    const struct log *log, const struct launch_config *config, int local_rank, const char *reason);
 /* The same of one that was ready, at its gate. */
 void standby_tell_outdated(const struct log *log, int local_rank, const char *reason);
 
