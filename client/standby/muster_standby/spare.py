@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A standby worker, from its hello to the gate and through it. Whatever goes wrong, it ends rather than run the program."""
+"""A standby worker, from its hello to the gate and through it. Whatever goes wrong, it ends rather than run the program.
+Only where workers of this program have come to its line it runs the program, up to there (line.py)."""
 import os
 
 from muster_standby import borrow, is_of_round
-from muster_standby.gate import Dirty, Gate, Unsuited, change_streams
+from muster_standby.gate import Dirty, Gate, Unsuited, change_streams, put_in_order, read_list
+from muster_standby.line import Line, line_of
 from muster_standby.pace import Pace
-from muster_standby.parent import Parent
+from muster_standby.parent import Parent, show_environment
 from muster_standby.record import record
 from muster_standby.warming import Warming
 
@@ -44,18 +46,26 @@ def begin(told):
         if "parent" in told:
             parent = Parent(gate, warming, int(told["parent"]))
             gate = parent.serve(learn, lambda: say_ready(gate, warming, False))  # which returns in a child
+        else:
+            listed = read_list(*gate.hear()[2])
+            file, name = line_of(listed)
+            if name is not None:
+                warming.stop_watching()
+                Line(gate, told, file, name, guarded)
+                return  # to the interpreter, which runs the program
+            learn(listed)
         directory, names, fds = gate.hear_go(learn, lambda: parent and parent.pages.make_own(gate.socket.fileno()))
         pass_gate(warming, directory, names, fds)
         if parent:
             parent.pages.close()
-            parent.show_environment([*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))])
+            show_environment(names, told)
         record(fds[3], told)
         gate.say(b"R")
         gate.socket.close()
 
     def guarded(step):
         try:
-            step()
+            return step()
         except Unsuited as failure:
             try:
                 gate.leave_out(*failure.args)
@@ -74,10 +84,11 @@ def begin(told):
 def say_ready(gate, warming, shares):
     """Of the memory only what it does not share, where most of it is its parent's: at most what it had to copy. To ask for
     that itself (smaps_rollup) would take the kernel as long as the fork."""
-    with open("/proc/self/stat" if shares else "/proc/self/statm", "rb") as file:
-        words = file.read().rpartition(b")")[2].split()
-    memory = int(words[7 if shares else 1]) * os.sysconf("SC_PAGE_SIZE") >> 10
-    gate.say(b"P", len(warming.loaded), warming.skipped, int(sum(os.times()[:2]) * 1000), memory)
+    memory = None
+    if shares:
+        with open("/proc/self/stat", "rb") as file:
+            memory = int(file.read().rpartition(b")")[2].split()[7]) * os.sysconf("SC_PAGE_SIZE") >> 10
+    gate.say_ready(b"P", len(warming.loaded), warming.skipped, memory)
 
 
 def change_directory(directory):
@@ -108,11 +119,3 @@ def pass_gate(warming, directory, names, fds):
     if warming.stand_in.has_moved() or any(warming.shadows()):
         raise Dirty("the program's directory has changed")
     change_streams(fds)
-
-
-def put_in_order(environment, names):
-    """As they are in a worker that is started cold. What was added comes last."""
-    first = {name: environment[name] for name in names if name in environment}
-    first.update(environment)
-    environment.clear()
-    environment.update(first)

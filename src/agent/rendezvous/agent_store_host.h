@@ -64,6 +64,9 @@ struct agent_hosted_store_settings {
     const struct store_key *key; /* of the job's token; NULL: there is none */
     struct tally *operations;    /* that the store carries out; NULL: nobody counts */
     bool stands_by;              /* at first, with nothing to tell; else it serves at once */
+    /* Says where the agents of this machine announce themselves (host/telling/job_directory.h): one
+     * that is awaited and has died there is `gone` at once. NULL: nobody looks. */
+    const struct text_list *environment;
     /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. Of a
      * store that is served no longer nothing is told. */
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
@@ -106,10 +109,6 @@ void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_see
 /* Serves nobody: every connection ends, what the store held is freed, and who asks is told this. */
 void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *answer,
     void (*done)(void *context), void *context);
-
-/* Whether this node is connected to the store that is served. */
-bool agent_hosted_store_knows(
-    const struct agent_hosted_store *store, const struct node_identity *identity);
 /* The record is this, or is about to be: those of Muster's nodes in it that are not connected to
  * the store that is served are awaited from now on, and others no longer. */
 void agent_hosted_store_see(

@@ -15,12 +15,20 @@
 #include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-static bool agent_register_is_busy(const struct agent_register *reg);
-
 /* How long the register may take for one answer. */
 #define ANSWER_SECONDS 5
 /* What stays wrong is asked again several times a second, and said again after so long. */
 #define SAID_AGAIN_SECONDS 30
+
+/* The register of a job as an agent uses it: what core/succession/succession_machine wants to read,
+ * append and renew there, and the answers as its events. It keeps the entry known last, for what
+ * the machine does not know: where the host of that entry listens. */
+
+struct agent_register_settings {
+    const struct agent_rendezvous_settings *agent; /* borrowed */
+    void (*settled)(void *context);                /* no READ and no APPEND is under way any more */
+    void *context;
+};
 
 struct agent_register {
     struct event_loop *loop;
@@ -41,6 +49,11 @@ struct agent_register {
     bool is_stuck;                /* the last renewal of this node's term has failed, … */
     struct instant stuck_said_at; /* … which was logged then */
 };
+
+/* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
+static bool agent_register_is_busy(const struct agent_register *reg) {
+    return reg->appending != 0 || reg->reading != 0;
+}
 
 static void register_post(struct agent_register *reg, struct succession_event event) {
     agent_mailbox_post(&reg->settings.agent->mailbox,
@@ -255,7 +268,8 @@ static void told(void *context, const struct register_event *event) {
 
 /* What is asked. */
 
-bool agent_register_is_empty(const struct rendezvous_state *record) {
+/* Whether there is nothing to be kept of the record. */
+static bool agent_register_is_empty(const struct rendezvous_state *record) {
     return record->count == 0 && record->round == 0 && !record->is_complete && !record->is_closed;
 }
 
@@ -306,11 +320,6 @@ static void agent_register_perform(
     }
 }
 
-/* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
-static bool agent_register_is_busy(const struct agent_register *reg) {
-    return reg->appending != 0 || reg->reading != 0;
-}
-
 static int64_t agent_register_term(const struct agent_register *reg) {
     return reg->known.term;
 }
@@ -345,7 +354,24 @@ static enum failure_code open_register(struct agent_register *reg, struct failur
         &reg->job_register, failure);
 }
 
-enum failure_code agent_register_new(struct event_loop *loop,
+/* NULL is fine. An append under way may still take effect. */
+static void agent_register_free(struct agent_register *reg) {
+    if (reg == NULL) {
+        return;
+    }
+    register_free(reg->job_register);
+    register_entry_clear(&reg->known);
+    register_entry_clear(&reg->appended);
+    free(reg->sizes);
+    free(reg->place);
+    free(reg->name);
+    free(reg->said);
+    free(reg->trouble);
+    free(reg);
+}
+
+/* Failures as register_open. */
+static enum failure_code agent_register_new(struct event_loop *loop,
     const struct agent_register_settings *settings, struct agent_register **out_register,
     struct failure *failure) {
     struct agent_register initial = {.loop = loop, .settings = *settings};
@@ -364,25 +390,16 @@ enum failure_code agent_register_new(struct event_loop *loop,
     return FAILURE_NONE;
 }
 
-void agent_register_free(struct agent_register *reg) {
-    if (reg == NULL) {
-        return;
-    }
-    register_free(reg->job_register);
-    register_entry_clear(&reg->known);
-    register_entry_clear(&reg->appended);
-    free(reg->sizes);
-    free(reg->place);
-    free(reg->name);
-    free(reg->said);
-    free(reg->trouble);
-    free(reg);
-}
-
 /* Handover. */
 
 /* How long a host that has a successor waits until the others have left its store. */
 #define DISMISSAL_MILLISECONDS 250
+/* How long a host stays for a register that does not take the end of the job. */
+#define CLOSING_SECONDS 30
+
+/* How a host of the job's store leaves, as core/succession/succession_machine wants it: the
+ * successor is told, then the others; the store stays until they have left it; and nothing that is
+ * being appended to the register is left behind. */
 
 struct agent_handover {
     struct event_loop *loop;
@@ -392,6 +409,8 @@ struct agent_handover {
     struct event_timer *timer;
     bool is_begun;               /* the machine wants to know who leaves */
     bool has_lingered;           /* nothing is left to wait for but the register */
+    bool is_owing;               /* the register has refused the end of the job, … */
+    struct instant owing_until;  /* … which is tried again until then */
     void (*done)(void *context); /* NULL: nobody waits */
     void *context;
 };
@@ -407,18 +426,49 @@ static void handover_post_gone(
         handover, (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE, .gone = *identity});
 }
 
+/* The machine tries it again shortly. Without that entry who comes next would begin the job anew.
+ */
+static bool owes_end(struct agent_handover *handover) {
+    const struct node_machine *node = handover->reg->settings.agent->machine;
+    const struct succession_machine *machine = node == NULL ? NULL : node_machine_succession(node);
+    struct instant now = event_loop_now(handover->loop);
+    if (machine == NULL || machine->state != SUCCESSION_HOST || !machine->is_uncommitted ||
+        machine->handover.has_named || !machine->seen.is_closed) {
+        return false;
+    }
+    if (!handover->is_owing) {
+        handover->is_owing = true;
+        handover->owing_until = instant_after(now, duration_from_seconds(CLOSING_SECONDS));
+    }
+    if (instant_is_before(now, handover->owing_until)) {
+        return true;
+    }
+    log_warning(handover->reg->settings.agent->log,
+        "the job's register has not taken in %d s that the job is over; give the next job another "
+        "--rdzv-id, or it goes on where this one was",
+        CLOSING_SECONDS);
+    return false;
+}
+
 /* What this node has seen last may have to become an entry before it goes: that the job is over, or
  * that it goes on without this node. */
 static void go_on(void *context) {
     struct agent_handover *handover = context;
     void (*done)(void *context) = handover->done;
-    if (done != NULL && handover->has_lingered && !agent_register_is_busy(handover->reg)) {
-        handover->done = NULL;
-        done(handover->context);
+    if (done == NULL || !handover->has_lingered || agent_register_is_busy(handover->reg)) {
+        return;
     }
+    if (owes_end(handover)) {
+        event_timer_set(handover->timer, instant_after(event_loop_now(handover->loop),
+                                             duration_from_milliseconds(DISMISSAL_MILLISECONDS)));
+        return;
+    }
+    handover->done = NULL;
+    done(handover->context);
 }
 
-void agent_handover_go_on(struct agent_handover *handover) {
+/* Nothing is being appended any more. */
+static void agent_handover_go_on(struct agent_handover *handover) {
     go_on(handover);
 }
 
@@ -429,7 +479,10 @@ static void lingered(void *context) {
     event_timer_set(handover->timer, event_loop_now(handover->loop));
 }
 
-void agent_handover_begin(struct agent_handover *handover, struct duration patience,
+/* This node leaves the store that it serves. Calls `done`, perhaps at once, when nothing is being
+ * appended, and no other node is connected or `patience` is over. Without any patience the store is
+ * handed over: LEAVE is told to the machine, and DISMISS is awaited. */
+static void agent_handover_begin(struct agent_handover *handover, struct duration patience,
     void (*done)(void *context), void *context) {
     handover->done = done;
     handover->context = context;
@@ -441,7 +494,8 @@ void agent_handover_begin(struct agent_handover *handover, struct duration patie
     }
 }
 
-void agent_handover_note_gone(
+/* A node has left the store. */
+static void agent_handover_note_gone(
     struct agent_handover *handover, const struct node_identity *identity) {
     if (handover->is_begun) {
         handover_post_gone(handover, identity);
@@ -449,13 +503,14 @@ void agent_handover_note_gone(
 }
 
 /* A node that is gone already is no successor. */
-void agent_handover_name(struct agent_handover *handover, const struct node_identity *successor) {
+static void agent_handover_name(
+    struct agent_handover *handover, const struct node_identity *successor) {
     if (!agent_hosted_store_name(handover->store, successor)) {
         handover_post_gone(handover, successor);
     }
 }
 
-void agent_handover_dismiss(struct agent_handover *handover, bool has_successor) {
+static void agent_handover_dismiss(struct agent_handover *handover, bool has_successor) {
     handover->is_begun = false;
     if (has_successor && agent_hosted_store_is_serving(handover->store)) {
         agent_hosted_store_tell_moved(handover->store);
@@ -468,15 +523,17 @@ void agent_handover_dismiss(struct agent_handover *handover, bool has_successor)
 
 /* Life. */
 
-struct agent_handover *agent_handover_new(struct event_loop *loop, struct agent_mailbox mailbox,
-    struct agent_hosted_store *store, struct agent_register *reg) {
+/* The store and the register are borrowed. */
+static struct agent_handover *agent_handover_new(struct event_loop *loop,
+    struct agent_mailbox mailbox, struct agent_hosted_store *store, struct agent_register *reg) {
     struct agent_handover initial = {.loop = loop, .mailbox = mailbox, .store = store, .reg = reg};
     struct agent_handover *handover = memory_duplicate(&initial, sizeof initial);
     handover->timer = event_timer_new(loop, go_on, handover);
     return handover;
 }
 
-void agent_handover_free(struct agent_handover *handover) {
+/* NULL is fine. */
+static void agent_handover_free(struct agent_handover *handover) {
     if (handover != NULL) {
         event_timer_free(handover->timer);
         free(handover);
@@ -869,6 +926,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .key = settings->key,
         .operations = settings->record_store_operations,
         .stands_by = true,
+        .environment = settings->environment,
         .gone = node_gone,
         .silent = node_silent,
         .missed = node_missed,

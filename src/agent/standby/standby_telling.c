@@ -6,18 +6,22 @@
 #define BYTES_PER_MIB (1024.0 * 1024.0)
 #define BYTES_PER_GIB (1024.0 * BYTES_PER_MIB)
 
-static void tell_ready(const struct log *log, const struct standby_effect *effect) {
-    double bytes = (double)effect->told.bytes;
-    bool is_large = bytes >= BYTES_PER_GIB;
-    log_info(log, "standby workers ready: %d of %d, %.1f %s", effect->told.count,
-        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
-        is_large ? "GiB" : "MiB");
-}
-
 static void add_part(struct text *line, int count, const char *one, const char *several) {
     if (count > 0) {
         text_append_format(line, ", %d %s", count, count == 1 ? one : several);
     }
+}
+
+static void tell_ready(const struct log *log, const struct standby_effect *effect) {
+    double bytes = (double)effect->told.bytes;
+    bool is_large = bytes >= BYTES_PER_GIB;
+    struct text line = {0};
+    add_part(
+        &line, effect->told.at_line, "at the line of its program", "at the line of their program");
+    log_info(log, "standby workers ready: %d of %d, %.1f %s%s", effect->told.count,
+        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
+        is_large ? "GiB" : "MiB", text_string(&line));
+    text_clear(&line);
 }
 
 static void tell_awaited(const struct log *log, const struct launch_config *config,

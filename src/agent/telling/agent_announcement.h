@@ -8,14 +8,16 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
 
 struct agent_announcement;
 
-/* Nothing is announced yet. What is given outlives the object. */
-struct agent_announcement *agent_announcement_new(
-    struct event_loop *loop, const struct text_list *environment, const struct log *log);
+/* Nothing is announced yet. What is given outlives the object. Where the process of the node is
+ * known, its file is made at once, so that the other agents of the machine see when it has died. */
+struct agent_announcement *agent_announcement_new(struct event_loop *loop,
+    const struct text_list *environment, const struct node_process *process, const struct log *log);
 
 /* The workers start at this place. Where another announcement is still being written, this one
  * follows. Accepts NULL. */

@@ -21,7 +21,9 @@ struct event_file {
     bool is_mid_line; /* the disk accepted only a part of the last record */
 };
 
-enum failure_code event_file_open(
+/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
+ * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
+static enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
     struct failure reason;
     int fd =
@@ -36,7 +38,8 @@ enum failure_code event_file_open(
     return FAILURE_NONE;
 }
 
-void event_file_free(struct event_file *file) {
+/* Accepts NULL. */
+static void event_file_free(struct event_file *file) {
     if (file != NULL) {
         close(file->fd);
         free(file);
@@ -58,8 +61,9 @@ static int write_all(int fd, struct slice bytes, size_t *out_written) {
     return 0;
 }
 
-/* A full disk may accept a part of a record. The next record then begins with a newline. */
-enum failure_code event_file_append(
+/* FAILURE_SYSTEM says why the record, or a part of it, was lost. A full disk may accept a part of a
+ * record. The next record then begins with a newline. */
+static enum failure_code event_file_append(
     struct event_file *file, struct slice record, struct failure *failure) {
     size_t written;
     if (file->is_mid_line && write_all(file->fd, slice_from_string("\n"), &written) == 0) {

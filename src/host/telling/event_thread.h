@@ -22,17 +22,6 @@
 
 struct event_file;
 
-/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
- * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
-__attribute__((warn_unused_result)) enum failure_code event_file_open(
-    const char *path, struct event_file **out_file, struct failure *failure);
-/* Accepts NULL. */
-void event_file_free(struct event_file *file);
-
-/* FAILURE_SYSTEM says why the record, or a part of it, was lost. */
-__attribute__((warn_unused_result)) enum failure_code event_file_append(
-    struct event_file *file, struct slice record, struct failure *failure);
-
 /* The maximum bytes of waiting records. */
 #define EVENT_THREAD_CEILING ((size_t)4 * 1024 * 1024)
 

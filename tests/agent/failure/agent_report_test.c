@@ -16,6 +16,7 @@
 static int report_against(struct workers_fixture *fixture, const char *parent_error_file,
     const struct failure_account *root_cause, char **out) {
     struct agent_report_settings settings = {
+        .is_shown = true,
         .root_cause = root_cause,
         .config = &fixture->agent.config,
         .sources = {&fixture->preparation, fixture->workers, &fixture->placement},
@@ -51,17 +52,6 @@ TEST(earlier_error_file_is_the_root_cause) {
     workers_fixture_init(&fixture, 2, "test $RANK = 10 && exit 5; " WRITE_ERROR_FILE "exit 6");
     fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
     assert_int_equal(report_on(&fixture, NULL, &report), 6); /* of the year 1970 */
-    free(report);
-    workers_fixture_clear(&fixture);
-}
-
-TEST(unreadable_error_file_is_noted_and_no_more) {
-    struct workers_fixture fixture;
-    char *report;
-    workers_fixture_init(&fixture, 1, "printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 4");
-    assert_int_equal(report_on(&fixture, NULL, &report), 1);
-    assert_non_null(strstr(report, "exitcode  : 4 "));
-    assert_non_null(strstr(report, "unreadable error file"));
     free(report);
     workers_fixture_clear(&fixture);
 }
@@ -106,24 +96,6 @@ TEST(launcher_that_fails_itself_leaves_an_error_file) {
     free(content);
     free(parent);
     agent_fixture_clear(&fixture);
-}
-
-TEST(signal_to_the_launcher_gives_its_status_when_asked) {
-    struct launch_config config = {.exit_code = LAUNCH_EXIT_CODE_TORCHRUN};
-    assert_int_equal(agent_report_signal_status(&config, SIGTERM), 1);
-    config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    assert_int_equal(agent_report_signal_status(&config, SIGTERM), 128 + SIGTERM);
-}
-
-TEST(signal_is_told_and_gives_its_status) {
-    struct workers_fixture fixture;
-    char *report;
-    workers_fixture_init(&fixture, 1, "kill -KILL $$$$");
-    fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    assert_int_equal(report_on(&fixture, NULL, &report), 128 + SIGKILL);
-    assert_non_null(strstr(report, "(SIGKILL)"));
-    free(report);
-    workers_fixture_clear(&fixture);
 }
 
 static struct failure_account failure_elsewhere(void) {
