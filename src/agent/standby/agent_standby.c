@@ -38,6 +38,7 @@ struct place {
     int late_looks;              /* … and was looked at so often since, because it had not */
     bool is_owed;                /* a warm parent is to fork another one */
     bool is_alone;               /* and there is no worker yet */
+    size_t lines;                /* of programs up to which workers have come, as the plan knows */
     int spare_of;  /* the state of the parent that has forked the spare; 0: none has … */
     int worker_of; /* … or the worker */
 };
@@ -814,7 +815,9 @@ static enum failure_code foresee_all(struct agent_standby *standby, struct failu
 /* Adds what another node has told. Returns how many modules were new. */
 static size_t learn(struct agent_standby *standby, struct slice list_text) {
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
-        (void)learned_list_add_told(&standby->places[rank].learned, list_text);
+        struct place *place = &standby->places[rank];
+        (void)learned_list_add_told(&place->learned, list_text);
+        place->lines = learned_list_lines(&place->learned);
     }
     return learned_list_add_told(&standby->learned, list_text);
 }
