@@ -75,7 +75,6 @@ struct agent_rendezvous_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     const struct text_list *environment;
     const struct agent_preparation *preparation;
-    const struct text_list *environment;
     const struct node_settings *node;
     const char *name_leads_to; /* the addresses of this node's own name, each with a blank */
     const struct node_machine *machine; /* for what the rendezvous records of itself */
