@@ -11,6 +11,7 @@
 #include "agent/failure/agent_report.h"
 #include "agent/rendezvous/agent_joining.h"
 #include "agent/standby/agent_standby.h"
+#include "agent/standby/standby_telling.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_step.h"

@@ -71,7 +71,7 @@ OPTIONS = {
     "standby_parent": ([], WORDS | {"default": "on", "choices": ["on", "off"]}),  # Muster's own
     "standby_after": ([], {"type": float, "default": 2.5}),  # Muster's own
     "standby_timeout": ([], {"type": float, "default": 30.0}),  # Muster's own
-    "standby_rest": ([], {"type": float, "default": 24.0}),  # Muster's own
+    "standby_rest": ([], {"type": float, "default": 10.0}),  # Muster's own
     "exit_on": ([], WORDS | {"default": ""}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),

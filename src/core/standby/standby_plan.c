@@ -781,8 +781,11 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         refuse(plan, event->local_rank);
         break;
     case STANDBY_EVENT_PARENT:
-        plan->has_parent = event->has_parent;
-        plan->is_ahead = plan->is_ahead && event->has_parent;
+        plan->has_parent = event->parent.is_there;
+        plan->is_ahead = plan->is_ahead && plan->has_parent;
+        if (event->parent.has_cut && plan->is_first) {
+            push(plan, STANDBY_EFFECT_PUBLISH);
+        }
         break;
     case STANDBY_EVENT_TIMER_FIRED:
         note_timer(plan, event->now);
