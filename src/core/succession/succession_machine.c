@@ -978,6 +978,11 @@ enum succession_state succession_machine_state(const struct succession_machine *
     return machine->state;
 }
 
+bool succession_machine_owes_end(const struct succession_machine *machine) {
+    return machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+           !machine->handover.has_named && machine->seen.is_closed;
+}
+
 /* Suspicion. */
 
 /* Who is the first to claim asks the register before, unless it has done so since it sought the
