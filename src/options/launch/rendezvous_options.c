@@ -112,10 +112,7 @@ static enum failure_code add_setting(const char *whole, const char *secret, cons
     return code;
 }
 
-/* Adds KEY=VALUE entries; blanks around keys and values are ignored. A later entry replaces an
- * earlier one with the same key. FAILURE_INVALID with a reason appended, which has no password
- * in it (core/launch/launch_config); `out_settings` is then unchanged. */
-static enum failure_code rendezvous_conf_parse(
+enum failure_code rendezvous_conf_parse(
     const char *text, struct text_list *out_settings, struct text *out_reason) {
     char *trimmed = option_trim(text);
     struct text_list items = {0};
@@ -332,8 +329,7 @@ static void warn_of_unknown(const char *setting, const char *backend, struct tex
                       meant != NULL ? meant : "", meant != NULL ? "?)" : ""));
 }
 
-/* Adds a warning for each key that the backend does not know. */
-static void rendezvous_conf_warn_of_unknown(
+void rendezvous_conf_warn_of_unknown(
     const struct text_list *settings, const char *backend, struct text_list *warnings) {
     for (size_t i = 0; i < settings->count; i++) {
         const char *setting = settings->items[i];
