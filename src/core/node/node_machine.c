@@ -189,8 +189,8 @@ const struct rendezvous_machine *node_machine_rendezvous(const struct node_machi
     return machine->rendezvous;
 }
 
-const struct succession_machine *node_machine_succession(const struct node_machine *machine) {
-    return machine->succession;
+bool node_machine_owes_end(const struct node_machine *machine) {
+    return machine->succession != NULL && succession_machine_owes_end(machine->succession);
 }
 
 const struct standby_plan *node_machine_standby(const struct node_machine *machine) {

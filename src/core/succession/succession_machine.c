@@ -980,7 +980,7 @@ enum succession_state succession_machine_state(const struct succession_machine *
 
 bool succession_machine_owes_end(const struct succession_machine *machine) {
     return machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
-           !machine->handover.has_named && machine->seen.is_closed;
+           machine->seen.is_closed && !machine->handover.has_named;
 }
 
 /* Suspicion. */

@@ -275,7 +275,8 @@ void succession_machine_step(struct succession_machine *machine,
     const struct succession_event *event, struct succession_effects *effects);
 
 enum succession_state succession_machine_state(const struct succession_machine *machine);
-/* Whether this node hosts a job that is over, and the register has not taken its end yet. */
+/* Whether this host has yet to append that the job is over: the register has refused it, and it is
+ * tried again shortly. */
 bool succession_machine_owes_end(const struct succession_machine *machine);
 
 #endif
