@@ -39,6 +39,16 @@ void kubernetes_place_clear(struct kubernetes_place *place);
 /* Whether it can be the name of a namespace. */
 bool kubernetes_is_space(const char *text);
 
+/* Adds KEY=VALUE entries; blanks around keys and values are ignored. A later entry replaces an
+ * earlier one with the same key. FAILURE_INVALID with a reason appended, which has no password
+ * in it (core/launch/launch_config); `out_settings` is then unchanged. */
+__attribute__((warn_unused_result)) enum failure_code rendezvous_conf_parse(
+    const char *text, struct text_list *out_settings, struct text *out_reason);
+
+/* Adds a warning for each key that the backend does not know. */
+void rendezvous_conf_warn_of_unknown(
+    const struct text_list *settings, const char *backend, struct text_list *warnings);
+
 /* Fills the size and rendezvous parts of `config` (minimum_nodes to rdzv_conf, without the worker
  * count) and adds warnings. FAILURE_INVALID or FAILURE_UNSUPPORTED: `options` has become a mistake.
  * The caller clears `config` in every case. */
