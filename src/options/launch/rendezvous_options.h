@@ -13,16 +13,6 @@
 #include "core/launch/launch_config.h"
 #include "options/argparse/option_result.h"
 
-/* Adds KEY=VALUE entries of --rdzv-conf; blanks around keys and values are ignored. A later entry
- * replaces an earlier one with the same key. FAILURE_INVALID with a reason appended, which has no
- * password in it (core/launch/launch_config); `out_settings` is then unchanged. */
-__attribute__((warn_unused_result)) enum failure_code rendezvous_conf_parse(
-    const char *text, struct text_list *out_settings, struct text *out_reason);
-
-/* Adds a warning for each key that the backend does not know. */
-void rendezvous_conf_warn_of_unknown(
-    const struct text_list *settings, const char *backend, struct text_list *warnings);
-
 /* Parses [NAMESPACE/]NAME of the objects in which Kubernetes keeps a job's register, for the
  * options and for the engine. */
 
