@@ -487,6 +487,10 @@ static enum failure_code open_proof(struct agent *agent, struct failure *failure
 static enum failure_code make_node(struct agent *agent, struct failure *failure) {
     enum failure_code code = agent_node_settings_make(
         agent->config, &agent->preparation, agent->environment, &agent->node_settings, failure);
+    if (code == FAILURE_NONE && agent->node_settings.address != NULL) {
+        free(agent->preparation.node_name);
+        agent->preparation.node_name = memory_duplicate_string(agent->node_settings.address);
+    }
     if (code == FAILURE_NONE) {
         code = open_proof(agent, failure);
     }

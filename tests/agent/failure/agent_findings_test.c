@@ -31,7 +31,7 @@ TEST(account_has_the_place_and_the_end_of_the_worker) {
     struct workers_fixture fixture;
     struct agent_finding finding = find(&fixture, "kill -KILL $$$$");
     const struct failure_account *account = &finding.account;
-    assert_string_equal(account->host, fixture.preparation.host_name);
+    assert_string_equal(account->host, fixture.preparation.node_name);
     assert_string_equal(account->node, "here_1_2");
     assert_int_equal(account->group_rank, 3);
     assert_int_equal(account->rank, 10);
