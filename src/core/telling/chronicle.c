@@ -162,6 +162,15 @@ static bool is_direction_mark(const uint8_t *bytes, size_t length) {
                (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9));
 }
 
+/* As JSON spells it. */
+static size_t spelled_length(const char *text) {
+    size_t length = 0;
+    for (; *text != '\0'; text++) {
+        length += *text == '"' || *text == '\\' ? 2 : 1;
+    }
+    return length;
+}
+
 /* One line that may be shown, of no more bytes than `most` as JSON spells it. */
 static char *clean(const char *given, size_t most) {
     char *line = memory_duplicate_string(given);
@@ -204,7 +213,7 @@ void chronicle_entry_add_text(
     size_t most = CHRONICLE_TEXT_MAXIMUM;
     for (int i = 0; i < entry->value_count; i++) {
         if (chronicle_field_type(entry->values[i].field) == CHRONICLE_TEXT_TYPE) {
-            size_t length = strlen(entry->values[i].text);
+            size_t length = spelled_length(entry->values[i].text);
             most -= length < most ? length : most;
         }
     }

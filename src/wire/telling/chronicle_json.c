@@ -35,6 +35,7 @@ static void write_nanoseconds(int64_t nanoseconds, struct text *out) {
 }
 
 static void write_value(const struct chronicle_value *value, struct text *out) {
+    text_append_format(out, ",\"%s\":", chronicle_field_name(value->field));
     switch (chronicle_field_type(value->field)) {
     case CHRONICLE_INTEGER:
         text_append_format(out, "%" PRId64, value->number);
@@ -65,9 +66,12 @@ void chronicle_json_write_entry(const struct chronicle_entry *entry, struct text
     if (entry->has_round) {
         text_append_format(out, ",\"round\":%" PRId64, entry->round);
     }
-    for (int i = 0; i < entry->value_count; i++) {
-        text_append_format(out, ",\"%s\":", chronicle_field_name(entry->values[i].field));
-        write_value(&entry->values[i], out);
+    for (int field = 0; field < CHRONICLE_FIELD_COUNT; field++) {
+        for (int i = 0; i < entry->value_count; i++) {
+            if ((int)entry->values[i].field == field) {
+                write_value(&entry->values[i], out);
+            }
+        }
     }
     text_append(out, "}\n");
 }
