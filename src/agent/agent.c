@@ -374,6 +374,17 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
 
+static void open_chronicle(struct agent *agent) {
+    const struct agent_chronicle_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = node_machine_standby(agent->node),
+        .log = agent->log,
+    };
+    agent->chronicle = agent_chronicle_new(agent->loop, &settings);
+}
+
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
     return agent_watchdog_last_progress(agent->watchdog, event_loop_wall_time(agent->loop));
@@ -438,6 +449,9 @@ static void has_waited(void *context) {
     agent_voice_wait(&agent->voice);
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
         !seen_record(context)->is_complete) {
+        const struct rendezvous_state *record = seen_record(context);
+        agent_chronicle_note_waiting(
+            agent->chronicle, (int)rendezvous_state_participants(record));
         agent_rendezvous_look_for_neighbours(agent->rendezvous);
     }
 }
@@ -756,6 +770,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = start_log_thread(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        open_chronicle(agent);
         code = open_event_log(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -768,6 +783,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        agent_chronicle_know_workers(agent->chronicle, agent->workers);
         prepare_story(agent);
         code = prepare_watching(agent, failure);
     }
@@ -816,6 +832,8 @@ static void tear_down(struct agent *agent) {
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     last_words_free(agent->last_words);
+    agent_chronicle_free(agent->chronicle);
+    agent->chronicle = NULL;
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */

@@ -27,7 +27,8 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_NODE_LOST] = {"node_lost",
         BIT(CHRONICLE_SILENCE) | BIT(CHRONICLE_LAST_HEARD) | BIT(CHRONICLE_REASON)},
     [CHRONICLE_WORLD] = {"world", BIT(CHRONICLE_NODES) | BIT(CHRONICLE_WORKERS) |
-                                      BIT(CHRONICLE_REASON) | BIT(CHRONICLE_CHARGED)},
+                                      BIT(CHRONICLE_REASON) | BIT(CHRONICLE_CHARGED) |
+                                      BIT(CHRONICLE_USED) | BIT(CHRONICLE_MAX)},
     [CHRONICLE_STARTED] = {"started",
         BIT(CHRONICLE_ATTEMPT) | BIT(CHRONICLE_FROM_STANDBY) | BIT(CHRONICLE_LAST)},
     [CHRONICLE_WORKER_FAILED] = {"worker_failed",
@@ -249,6 +250,7 @@ struct chronicle {
     size_t told_count; /* of them; the first that is not told is open */
     size_t bytes;
     int64_t next_seq;
+    struct wall_time last_time;
     size_t failures_seen; /* of this attempt */
     int last_local_rank;  /* the worker that has ended last in it */
     bool has_started;
@@ -282,10 +284,25 @@ static void drop_first(struct chronicle *chronicle) {
     chronicle->told_count -= chronicle->told_count > 0 ? 1 : 0;
 }
 
-/* Open entries have a bound: one for each worker, and they are closed within moments. */
-static void tell(struct chronicle *chronicle) {
+static bool is_complete(
+    const struct chronicle *chronicle, struct chronicle_entry *entry, bool is_late) {
+    struct text words = {0};
+    bool is_known = !entry->is_open ||
+                    chronicle->settings.words(chronicle->settings.context,
+                        (int)chronicle_entry_number(entry, CHRONICLE_LOCAL_RANK, -1),
+                        chronicle_entry_number(entry, CHRONICLE_PID, 0), &words);
+    if (is_known && words.length > 0) {
+        chronicle_entry_add_text(entry, CHRONICLE_TEXT, text_string(&words));
+    }
+    text_clear(&words);
+    entry->is_open = !is_known && !is_late;
+    return !entry->is_open;
+}
+
+/* Open entries have a bound: one for each worker, and they are told within moments. */
+bool chronicle_tell(struct chronicle *chronicle, bool is_late) {
     while (chronicle->told_count < chronicle->count &&
-           !entry_at(chronicle, chronicle->told_count)->is_open) {
+           is_complete(chronicle, entry_at(chronicle, chronicle->told_count), is_late)) {
         const struct chronicle_entry *entry = entry_at(chronicle, chronicle->told_count);
         chronicle->told_count++;
         chronicle->bytes += size_of(entry);
@@ -297,6 +314,7 @@ static void tell(struct chronicle *chronicle) {
                                             chronicle->bytes > CHRONICLE_BYTES_MAXIMUM)) {
         drop_first(chronicle);
     }
+    return chronicle->told_count == chronicle->count;
 }
 
 static void grow(struct chronicle *chronicle) {
@@ -320,13 +338,17 @@ struct wall_time chronicle_time(const struct chronicle *chronicle, struct instan
     return (struct wall_time){time - time % CHRONICLE_GRAIN_NANOSECONDS};
 }
 
-/* To be filled in, before chronicle_tell. */
+/* To be filled in before anything is told. */
 static struct chronicle_entry *append(struct chronicle *chronicle, struct instant now,
     enum chronicle_kind kind, enum chronicle_severity severity) {
+    struct wall_time time = chronicle_time(chronicle, now);
     grow(chronicle);
+    if (time.nanoseconds > chronicle->last_time.nanoseconds) {
+        chronicle->last_time = time; /* an event may have happened before what it was told after */
+    }
     struct chronicle_entry *entry = entry_at(chronicle, chronicle->count++);
     *entry = (struct chronicle_entry){.seq = ++chronicle->next_seq,
-        .time = chronicle_time(chronicle, now),
+        .time = chronicle->last_time,
         .kind = kind,
         .severity = severity,
         .has_round = chronicle->has_started,
@@ -349,29 +371,6 @@ void chronicle_free(struct chronicle *chronicle) {
         free(chronicle->reason);
         free(chronicle);
     }
-}
-
-void chronicle_close(struct chronicle *chronicle, int local_rank, const char *text) {
-    for (size_t i = chronicle->told_count; i < chronicle->count; i++) {
-        struct chronicle_entry *entry = entry_at(chronicle, i);
-        if (entry->is_open &&
-            chronicle_entry_number(entry, CHRONICLE_LOCAL_RANK, -1) == local_rank) {
-            chronicle_entry_add_text(entry, CHRONICLE_TEXT, text);
-            entry->is_open = false;
-        }
-    }
-    tell(chronicle);
-}
-
-void chronicle_close_all(struct chronicle *chronicle) {
-    for (size_t i = chronicle->told_count; i < chronicle->count; i++) {
-        entry_at(chronicle, i)->is_open = false;
-    }
-    tell(chronicle);
-}
-
-bool chronicle_is_open(const struct chronicle *chronicle) {
-    return chronicle->told_count < chronicle->count;
 }
 
 void chronicle_each_after(const struct chronicle *chronicle, int64_t after,
@@ -529,14 +528,16 @@ static void tell_joined(const struct step *step) {
     chronicle_entry_add(world, CHRONICLE_WORKERS, placement->ranks.world_size);
     chronicle_entry_add_text(world, CHRONICLE_REASON, chronicle->reason);
     chronicle_entry_add(world, CHRONICLE_CHARGED, is_charged && !is_first);
+    chronicle_entry_add(world, CHRONICLE_USED, restarts);
+    chronicle_entry_add(world, CHRONICLE_MAX, step->machine->restarts.maximum);
     struct chronicle_entry *joined = append_of_step(step, CHRONICLE_JOINED, CHRONICLE_INFO);
     chronicle_entry_add(joined, CHRONICLE_RANK, placement->group_rank);
     chronicle_entry_add(joined, CHRONICLE_FIRST_RANK, placement->ranks.base_rank);
     chronicle_entry_add(joined, CHRONICLE_WORKERS, placement->local_world_size);
     chronicle_entry_add_text(joined, CHRONICLE_VERSION, chronicle->settings.version);
-    if (is_charged || is_first) {
-        struct chronicle_entry *restart = append_of_step(step, CHRONICLE_RESTART,
-            is_first ? CHRONICLE_INFO : CHRONICLE_WARNING);
+    if (is_charged && !is_first) {
+        struct chronicle_entry *restart =
+            append_of_step(step, CHRONICLE_RESTART, CHRONICLE_WARNING);
         chronicle_entry_add(restart, CHRONICLE_USED, restarts);
         chronicle_entry_add(restart, CHRONICLE_MAX, step->machine->restarts.maximum);
         chronicle_entry_add_text(restart, CHRONICLE_CAUSE, chronicle_cause_name(chronicle->cause));
@@ -656,14 +657,14 @@ void chronicle_step(struct chronicle *chronicle, enum agent_phase before,
         tell_stop(&step, why_stopping(&step), cause_of_stop(&step));
     }
     chronicle->stop_reason = machine->stop_reason;
-    tell(chronicle);
+    (void)chronicle_tell(chronicle, false);
 }
 
 void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int ready, int of) {
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_SPARES, CHRONICLE_INFO);
     chronicle_entry_add(entry, CHRONICLE_READY, ready);
     chronicle_entry_add(entry, CHRONICLE_OF, of);
-    tell(chronicle);
+    (void)chronicle_tell(chronicle, false);
 }
 
 void chronicle_note_hang(
@@ -671,12 +672,12 @@ void chronicle_note_hang(
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_HANG, CHRONICLE_ERROR);
     chronicle_entry_add(entry, CHRONICLE_RANK, rank_of(chronicle, local_rank));
     chronicle_entry_add_text(entry, CHRONICLE_WHAT, what);
-    tell(chronicle);
+    (void)chronicle_tell(chronicle, false);
 }
 
 void chronicle_note_host(struct chronicle *chronicle, struct instant now) {
     (void)append(chronicle, now, CHRONICLE_HOST, CHRONICLE_INFO);
-    tell(chronicle);
+    (void)chronicle_tell(chronicle, false);
 }
 
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here) {
@@ -686,5 +687,5 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
     chronicle_entry_add(entry, CHRONICLE_MIN, chronicle->settings.minimum_nodes);
     chronicle_entry_add(entry, CHRONICLE_MAX, chronicle->settings.maximum_nodes);
     chronicle_entry_add(entry, CHRONICLE_MISSING, missing > 0 ? missing : 0);
-    tell(chronicle);
+    (void)chronicle_tell(chronicle, false);
 }

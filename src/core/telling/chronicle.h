@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/workers/worker_command.h"
 
@@ -177,7 +178,8 @@ struct chronicle_settings {
     struct wall_time began_at;
     int64_t (*pid)(void *context, int local_rank); /* 0: it was not started */
     uint64_t (*from_standby)(void *context); /* so many workers have been, in all attempts */
-    /* The entry that was made first of those that are not told yet is complete, and told. */
+    /* Appends the words of a worker that has failed, if it left any. False: it is not known yet. */
+    bool (*words)(void *context, int local_rank, int64_t pid, struct text *out);
     void (*told)(void *context, const struct chronicle_entry *entry);
     void *context;
 };
@@ -193,12 +195,9 @@ void chronicle_step(struct chronicle *chronicle, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event,
     const struct agent_outcome *outcome);
 
-/* What the words of a failed worker are is known: `text`, or NULL where it left none. */
-void chronicle_close(struct chronicle *chronicle, int local_rank, const char *text);
-/* Nobody waits any longer for the words of any. */
-void chronicle_close_all(struct chronicle *chronicle);
-/* Whether words are waited for. */
-bool chronicle_is_open(const struct chronicle *chronicle);
+/* Tells what can be told by now; with `is_late` the words of failed workers are waited for no
+ * longer. Returns whether nothing is left to tell. */
+bool chronicle_tell(struct chronicle *chronicle, bool is_late);
 
 /* What no step of the agent machine says. */
 void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int ready, int of);

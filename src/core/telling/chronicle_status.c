@@ -191,6 +191,8 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
     status->round = entry->round;
     status->node_count = (int)chronicle_entry_number(entry, CHRONICLE_NODES, 0);
     status->worker_count = (int)chronicle_entry_number(entry, CHRONICLE_WORKERS, 0);
+    status->restarts = (int)chronicle_entry_number(entry, CHRONICLE_USED, 0);
+    status->max_restarts = (int)chronicle_entry_number(entry, CHRONICLE_MAX, -1);
     if (status->worker_count > status->largest_worker_count) {
         status->largest_worker_count = status->worker_count;
     }
@@ -295,10 +297,6 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_NODE_LEFT:
         node->state = CHRONICLE_NODE_GONE;
         break;
-    case CHRONICLE_RESTART:
-        status->restarts = (int)chronicle_entry_number(entry, CHRONICLE_USED, 0);
-        status->max_restarts = (int)chronicle_entry_number(entry, CHRONICLE_MAX, -1);
-        break;
     case CHRONICLE_SPARES:
         node->spares_ready = (int)chronicle_entry_number(entry, CHRONICLE_READY, -1);
         node->spares = (int)chronicle_entry_number(entry, CHRONICLE_OF, -1);
@@ -314,6 +312,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_CHECKPOINT:
     case CHRONICLE_SLOW:
     case CHRONICLE_HOST:
+    case CHRONICLE_RESTART: /* its world has said so */
     case CHRONICLE_EXCLUDED:
     case CHRONICLE_KIND_COUNT:
         break;

@@ -7,6 +7,7 @@
 #ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
 #define MUSTER_HOST_TELLING_EVENT_THREAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/bytes.h"
@@ -29,6 +30,10 @@ __attribute__((warn_unused_result)) enum failure_code event_file_open(
 /* Accepts NULL. */
 void event_file_free(struct event_file *file);
 
+/* A file that would grow beyond so many bytes is renamed, to its name and ".1", and that before it
+ * to ".2"; older ones go. 0: it grows. */
+void event_file_turn_at(struct event_file *file, size_t bytes);
+
 /* FAILURE_SYSTEM says why the record, or a part of it, was lost. */
 __attribute__((warn_unused_result)) enum failure_code event_file_append(
     struct event_file *file, struct slice record, struct failure *failure);
@@ -44,6 +49,8 @@ struct event_thread_settings {
     const char *path;         /* copied */
     struct duration patience; /* how long to wait for a disk that does not answer, at the beginning
                                  and at the end */
+    bool is_opened_later;     /* the beginning waits for nothing, and no opening loses records, too */
+    size_t turn_at;           /* as event_file_turn_at */
     /* For tests: replaces event_file_append. NULL: no replacement. */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);

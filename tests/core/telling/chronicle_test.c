@@ -15,6 +15,7 @@ struct fixture {
     int64_t now; /* in milliseconds */
     struct text told;
     int64_t last_time;
+    const char *words; /* of each failed worker; NULL: not known yet */
 };
 
 static void told(void *context, const struct chronicle_entry *entry) {
@@ -31,13 +32,20 @@ static int64_t pid_of(void *context, int local_rank) {
     return 1000 + local_rank;
 }
 
+static bool words_of(void *context, int local_rank, int64_t pid, struct text *out) {
+    const struct fixture *fixture = context;
+    assert_int_equal(pid, 1000 + local_rank);
+    text_append(out, fixture->words != NULL ? fixture->words : "");
+    return fixture->words != NULL;
+}
+
 static uint64_t none_from_standby(void *context) {
     (void)context;
     return 0;
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.placement = {.group_world_size = 2,
+    *fixture = (struct fixture){.words = "ValueError: boom", .placement = {.group_world_size = 2,
                                     .local_world_size = 2,
                                     .group_rank = 1,
                                     .ranks = {.base_rank = 2, .world_size = 4}}};
@@ -54,6 +62,7 @@ static void set_up(struct fixture *fixture) {
         .began_at = {INT64_C(1700000000) * NANOSECONDS_PER_SECOND},
         .pid = pid_of,
         .from_standby = none_from_standby,
+        .words = words_of,
         .told = told,
         .context = fixture};
     fixture->chronicle = chronicle_new(&settings);
@@ -128,7 +137,6 @@ static void run(struct fixture *fixture) {
 /* The first worker fails; the other is stopped, and both start again. */
 static void restart(struct fixture *fixture, int restarts) {
     take_end(fixture, 10000, 0, 7);
-    chronicle_close(fixture->chronicle, 0, "ValueError: boom");
     take_end(fixture, 100, 1, 143);
     take_kind(fixture, 12, AGENT_EVENT_ALL_GONE);
     join(fixture, 6, restarts);
@@ -171,7 +179,7 @@ TEST_WITH(job_that_succeeds_is_told_from_its_beginning_to_its_end, set_up_test, 
     take_kind(fixture, 20, AGENT_EVENT_ALL_GONE);
     take_kind(fixture, 500, AGENT_EVENT_BARRIER_PASSED);
     assert_string_equal(text_string(&fixture->told),
-        "waiting world joined restart started stopping stopped ended");
+        "waiting world joined started stopping stopped ended");
     assert_int_equal(fixture->status.state, JOB_ENDED);
     assert_int_equal(fixture->status.result, JOB_SUCCEEDED);
     expect_milliseconds(fixture->status.account.states[JOB_WAITING], 2000);
@@ -186,8 +194,7 @@ TEST_WITH(phases_of_a_recovery_add_up_and_name_the_failure, set_up_test, tear_do
     run(fixture);
     restart(fixture, 1);
     assert_string_equal(text_string(&fixture->told),
-        "waiting world joined restart started worker_failed stopping stopped world joined restart "
-        "started");
+        "waiting world joined started worker_failed stopping stopped world joined restart started");
     assert_int_equal(fixture->status.recovery_count, 1);
     const struct chronicle_recovery *recovery = &fixture->status.recoveries[0];
     assert_true(recovery->is_over && recovery->is_charged);
@@ -210,13 +217,13 @@ TEST_WITH(nothing_is_told_before_the_words_of_a_failed_worker, set_up_test, tear
     struct fixture *fixture = *state;
     run(fixture);
     text_clear(&fixture->told);
+    fixture->words = NULL;
     take_end(fixture, 10, 1, 3);
     take_end(fixture, 10, 0, 143);
     take_kind(fixture, 10, AGENT_EVENT_ALL_GONE);
     assert_string_equal(text_string(&fixture->told), "");
-    assert_true(chronicle_is_open(fixture->chronicle));
-    chronicle_close_all(fixture->chronicle);
-    assert_false(chronicle_is_open(fixture->chronicle));
+    assert_false(chronicle_tell(fixture->chronicle, false));
+    assert_true(chronicle_tell(fixture->chronicle, true));
     assert_string_equal(text_string(&fixture->told), "worker_failed stopping stopped");
     assert_null(fixture->status.recoveries[0].what);
     expect_law(fixture);
@@ -265,7 +272,6 @@ TEST_WITH(failure_without_a_restart_ends_the_job, set_up_test, tear_down_test) {
     fixture->machine.restarts.maximum = 0;
     run(fixture);
     take_end(fixture, 100, 0, 9);
-    chronicle_close(fixture->chronicle, 0, NULL);
     take_end(fixture, 10, 1, 143);
     take_kind(fixture, 10, AGENT_EVENT_FAILURE_STANDS);
     take_kind(fixture, 10, AGENT_EVENT_ALL_GONE);
