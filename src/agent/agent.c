@@ -659,6 +659,31 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
+static void answer_asked(void *context, const char *asked, struct text *out) {
+    const struct agent *agent = context;
+    agent_chronicle_answer(agent->chronicle, asked, out);
+}
+
+static void announce_job(struct agent *agent) {
+    const struct launch_config *config = agent->config;
+    struct job_announcement job = {
+        .run_id = memory_duplicate_string(agent->preparation.run_id),
+        .began = event_loop_wall_time(agent->loop).nanoseconds / NANOSECONDS_PER_SECOND,
+    };
+    const char *const facts[JOB_FACT_COUNT] = {
+        [JOB_FACT_ENDPOINT] = agent->node_settings.where,
+        [JOB_FACT_BACKEND] = config->rdzv_backend,
+        [JOB_FACT_LOG_DIR] = agent->preparation.logs.run_path,
+        [JOB_FACT_SLURM_JOB] = text_list_variable(agent->environment, "SLURM_JOB_ID"),
+        [JOB_FACT_VERSION] = MUSTER_VERSION,
+        [JOB_FACT_NODE] = agent->preparation.node_name,
+    };
+    for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
+        job.facts[fact] = memory_duplicate_string(facts[fact]);
+    }
+    agent_announcement_open(agent->announcement, &job, answer_asked, agent);
+}
+
 static void warn_about_files(const struct agent *agent) {
     if (agent->preparation.without_logs != NULL) {
         log_warning(agent->log,
@@ -786,6 +811,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent_chronicle_know_workers(agent->chronicle, agent->workers);
         prepare_story(agent);
         code = prepare_watching(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
+        announce_job(agent);
     }
     return code;
 }

@@ -71,7 +71,7 @@ enum muster_error muster_timer_server_list(const char *path,
         return error;
     }
     char *socket_path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, path);
-    enum failure_code code = snapshot_socket_read(socket_path, take_line, &listing, &failure);
+    enum failure_code code = snapshot_socket_read(socket_path, NULL, take_line, &listing, &failure);
     free(socket_path);
     return code == FAILURE_NONE ? MUSTER_OK : library_pass_on(out_failure, &failure);
 }

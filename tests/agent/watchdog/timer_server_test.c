@@ -206,7 +206,7 @@ TEST(timers_are_shown_to_whoever_asks) {
         struct text text = {0};
         struct failure failure;
         char *path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, fixture.path);
-        enum failure_code code = snapshot_socket_read(path, append_line, &text, &failure);
+        enum failure_code code = snapshot_socket_read(path, NULL, append_line, &text, &failure);
         bool is_shown = code == FAILURE_NONE &&
                         strstr(text_string(&text), "\"scope_id\": \"mine\", \"expiration_time\": "
                                                    "5000000000.000000, \"signal\": 9}") != NULL;
