@@ -14,7 +14,7 @@
 #include "host/loop/embedded_loop.h"
 #include "host/loop/number_directory.h"
 #include "host/process/process_table.h"
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 #include "host/watchdog/timer_fifo.h"
 #include "library/library_settings.h"
 #include "wire/watchdog/timer_request_json.h"

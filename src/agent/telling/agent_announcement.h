@@ -20,7 +20,7 @@ struct agent_announcement *agent_announcement_new(
     struct event_loop *loop, const struct text_list *environment, const struct log *log);
 
 /* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
- * is asked at its socket (host/watchdog/snapshot_socket). */
+ * is asked at its socket (host/loop/snapshot_socket). */
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
     void (*answer)(void *context, const char *asked, struct text *out), void *context);
 

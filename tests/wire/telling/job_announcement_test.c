@@ -10,7 +10,7 @@ static enum failure_code read_text(const char *text, struct job_announcement *ou
 TEST(what_is_written_is_read_again) {
     char run_id[] = "job \"7\" \xc3\xa9";
     char host[] = "fe80::1%eth0";
-    const struct job_announcement job = {run_id, host, 29500, 4711};
+    const struct job_announcement job = {.run_id = run_id, .host = host, .port = 29500, .pid = 4711};
     struct job_announcement again = {0};
     struct text text = {0};
     job_announcement_write(&job, &text);
@@ -29,7 +29,7 @@ TEST(what_is_written_is_read_again) {
 TEST(a_long_run_id_is_cut_to_whole_characters) {
     char run_id[2 * 300 + 2] = "x"; /* so that the limit lies inside a character */
     char host[] = "node1";
-    const struct job_announcement job = {run_id, host, 1, 1};
+    const struct job_announcement job = {.run_id = run_id, .host = host, .port = 1, .pid = 1};
     struct job_announcement again = {0};
     struct text text = {0};
     for (size_t i = 0; i < 300; i++) {

@@ -2,8 +2,8 @@
 /* A Unix socket that sends one text to each client and closes the connection: a running program
  * shows its state to other processes of the same user. The owner makes the text. What it is may
  * follow from a question, which is the head of an HTTP request. */
-#ifndef MUSTER_HOST_WATCHDOG_SNAPSHOT_SOCKET_H
-#define MUSTER_HOST_WATCHDOG_SNAPSHOT_SOCKET_H
+#ifndef MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
+#define MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
 
 #include "base/bytes.h"
 #include "base/failure.h"

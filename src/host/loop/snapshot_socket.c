@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

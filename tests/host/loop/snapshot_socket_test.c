@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 #include "temporary_tree.h"
 
 struct fixture {
