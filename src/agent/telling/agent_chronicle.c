@@ -44,6 +44,7 @@ struct agent_chronicle {
     struct chronicle_status status; /* of what has been told */
     struct event_thread *file;      /* NULL: none */
     struct event_timer *late;
+    bool is_waiting; /* it is set */
     struct blocking_pool *pool; /* NULL until there is something to read */
     struct last_reading *readings;
 };
@@ -79,9 +80,11 @@ static bool words_of(void *context, int local_rank, int64_t pid, struct text *ou
         text_append(out, text_string(&reading->words));
         return reading->call == NULL;
     }
-    const struct worker_error *error =
-        pid_of(context, local_rank) == pid ? agent_workers_error(chronicle->workers, local_rank)
-                                           : NULL;
+    if (pid_of(context, local_rank) != pid ||
+        agent_workers_error_file(chronicle->workers, local_rank) == NULL) {
+        return true; /* nobody will know them */
+    }
+    const struct worker_error *error = agent_workers_error(chronicle->workers, local_rank);
     if (error == NULL || error->code == FAILURE_TIMEOUT) {
         return false;
     }
@@ -117,7 +120,16 @@ static void drop_readings(struct agent_chronicle *chronicle) {
 static void tell(struct agent_chronicle *chronicle, bool is_late) {
     if (chronicle_tell(chronicle->chronicle, is_late)) {
         event_timer_stop(chronicle->late);
+        chronicle->is_waiting = false;
         drop_readings(chronicle);
+    }
+}
+
+static void await_words(struct agent_chronicle *chronicle, struct instant now) {
+    if (!chronicle->is_waiting && !chronicle_tell(chronicle->chronicle, false)) {
+        chronicle->is_waiting = true;
+        event_timer_set(chronicle->late,
+            instant_after(now, duration_from_milliseconds(WORDS_PATIENCE_MILLISECONDS)));
     }
 }
 
@@ -272,10 +284,7 @@ void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase be
         keep_words(chronicle);
     }
     tell(chronicle, false);
-    if (!chronicle_tell(chronicle->chronicle, false)) {
-        event_timer_set(chronicle->late,
-            instant_after(event->now, duration_from_milliseconds(WORDS_PATIENCE_MILLISECONDS)));
-    }
+    await_words(chronicle, event->now);
 }
 
 void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of) {

@@ -310,14 +310,17 @@ bool chronicle_tell(struct chronicle *chronicle, bool is_late) {
             chronicle->settings.told(chronicle->settings.context, entry);
         }
     }
-    while (chronicle->told_count > 0 && (chronicle->count > CHRONICLE_ENTRIES_MAXIMUM ||
-                                            chronicle->bytes > CHRONICLE_BYTES_MAXIMUM)) {
+    while (chronicle->told_count > 0 && chronicle->bytes > CHRONICLE_BYTES_MAXIMUM) {
         drop_first(chronicle);
     }
     return chronicle->told_count == chronicle->count;
 }
 
+/* Room for one more. */
 static void grow(struct chronicle *chronicle) {
+    if (chronicle->count >= CHRONICLE_ENTRIES_MAXIMUM && chronicle->told_count > 0) {
+        drop_first(chronicle);
+    }
     if (chronicle->count < chronicle->capacity) {
         return;
     }

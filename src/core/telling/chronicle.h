@@ -24,7 +24,7 @@
 #define CHRONICLE_BYTES_MAXIMUM ((size_t)256 * 1024)
 /* Of one text, in bytes; a longer one is cut. */
 #define CHRONICLE_TEXT_MAXIMUM ((size_t)512)
-#define CHRONICLE_VALUES_MAXIMUM 8
+#define CHRONICLE_VALUES_MAXIMUM 7
 /* Times are whole microseconds, as they are spelled. */
 #define CHRONICLE_GRAIN_NANOSECONDS 1000
 

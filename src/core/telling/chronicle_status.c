@@ -11,9 +11,6 @@
 static void clear_recovery(struct chronicle_recovery *recovery) {
     free(recovery->what);
     free(recovery->node);
-    for (int i = 0; i < RECOVERY_MOMENT_COUNT; i++) {
-        free(recovery->last[i]);
-    }
 }
 
 void chronicle_status_clear(struct chronicle_status *status) {
@@ -108,25 +105,23 @@ static struct chronicle_recovery *open_recovery(struct chronicle_status *status)
     return last != NULL && !last->is_over && !last->is_given_up ? last : NULL;
 }
 
-static void reach(
-    struct chronicle_status *status, enum recovery_moment moment, const char *node) {
+static void reach(struct chronicle_status *status, enum recovery_moment moment,
+    const struct chronicle_node *node) {
     struct chronicle_recovery *recovery = open_recovery(status);
     if (recovery == NULL) {
         return;
     }
     recovery->moments[moment] = status->now;
-    free(recovery->last[moment]);
-    recovery->last[moment] = memory_duplicate_string(node);
+    recovery->last[moment] = node != NULL ? (int)(node - status->nodes) : -1;
     /* What was reached before is to be reached once more, where a failure interrupts. */
     for (int later = (int)moment + 1; later < RECOVERY_MOMENT_COUNT; later++) {
         recovery->moments[later] = (struct wall_time){0};
-        free(recovery->last[later]);
-        recovery->last[later] = NULL;
+        recovery->last[later] = -1;
     }
 }
 
-static void begin_recovery(
-    struct chronicle_status *status, enum chronicle_cause cause, const struct chronicle_entry *entry) {
+static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
+    const struct chronicle_node *node, const struct chronicle_entry *entry) {
     if (open_recovery(status) != NULL) {
         return;
     }
@@ -154,7 +149,7 @@ static void begin_recovery(
         }
     }
     reach(status, RECOVERY_FAILED, NULL);
-    reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : entry->node);
+    reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
 }
 
 /* All that go on run again; or nobody goes on. */
@@ -229,7 +224,7 @@ static void take_stopping(
         node->state = CHRONICLE_NODE_ENDING;
         return;
     }
-    begin_recovery(status, cause, entry);
+    begin_recovery(status, cause, node, entry);
     node->state = CHRONICLE_NODE_STOPPING;
 }
 
@@ -238,7 +233,7 @@ static void take_failed(
     bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     node->failed_first += open_recovery(status) == NULL ? 1 : 0;
     begin_recovery(
-        status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, entry);
+        status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
 }
 
 static enum job_result result_named(const char *name) {
@@ -271,12 +266,12 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         break;
     case CHRONICLE_JOINED:
         take_joined(node, entry);
-        reach(status, RECOVERY_AGREED, node->name);
+        reach(status, RECOVERY_AGREED, node);
         break;
     case CHRONICLE_STARTED:
         node->state = CHRONICLE_NODE_RUNNING;
         status->hung_rank = -1;
-        reach(status, RECOVERY_STARTED, node->name);
+        reach(status, RECOVERY_STARTED, node);
         break;
     case CHRONICLE_WORKER_FAILED:
         take_failed(status, node, entry);
@@ -287,12 +282,12 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_STOPPED:
         if (node->state == CHRONICLE_NODE_STOPPING) {
             node->state = CHRONICLE_NODE_JOINING;
-            reach(status, RECOVERY_STOPPED, node->name);
+            reach(status, RECOVERY_STOPPED, node);
         }
         break;
     case CHRONICLE_NODE_LOST:
         node->state = CHRONICLE_NODE_MISSED;
-        begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, entry);
+        begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
         break;
     case CHRONICLE_NODE_LEFT:
         node->state = CHRONICLE_NODE_GONE;

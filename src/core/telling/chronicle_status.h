@@ -85,7 +85,7 @@ struct chronicle_recovery {
     bool is_over;
     bool is_given_up; /* the job ends instead */
     struct wall_time moments[RECOVERY_MOMENT_COUNT]; /* zero: not yet */
-    char *last[RECOVERY_MOMENT_COUNT];               /* the node that was last there, or NULL */
+    int last[RECOVERY_MOMENT_COUNT]; /* the node that was last there, of `nodes`; -1: not known */
 };
 
 /* Where the time went; all of it together is the time from the first entry on. */

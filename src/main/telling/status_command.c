@@ -309,8 +309,8 @@ static void append_recovery(const struct chronicle_status *status, struct text *
         sum.nanoseconds += phase.nanoseconds;
         text_append_format(out, "%s %s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment));
         append_time(phase, out);
-        if (last->last[moment] != NULL && i > RECOVERY_NOTICED) {
-            text_append_format(out, " (last %s)", last->last[moment]);
+        if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
+            text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);
         }
     }
     text_append(out, last->is_over ? ": " : last->is_given_up ? "; given up after " : "; so far ");

@@ -309,9 +309,10 @@ static void write_account(const struct chronicle_status *status, struct text *ou
 }
 
 static void write_recovery(
-    const struct chronicle_recovery *recovery, size_t number, struct text *out) {
+    const struct chronicle_status *status, size_t index, struct text *out) {
+    const struct chronicle_recovery *recovery = &status->recoveries[index];
     text_append(out, "{");
-    write_number("seq", (int64_t)number, true, out);
+    write_number("seq", (int64_t)(status->recoveries_before + index + 1), true, out);
     write_seconds("at", recovery->moments[RECOVERY_FAILED].nanoseconds, true, out);
     write_number("round", recovery->round, true, out);
     write_text("cause", chronicle_cause_name(recovery->cause), out);
@@ -334,7 +335,8 @@ static void write_recovery(
         write_name(recovery_moment_name(moment), out);
         text_append(out, "{");
         write_seconds("took", phase, true, out);
-        write_text("last", recovery->last[moment], out);
+        int last = recovery->last[moment];
+        write_text("last", last >= 0 ? status->nodes[last].name : NULL, out);
         text_append(out, "}");
     }
     text_append(out, "}");
@@ -347,7 +349,7 @@ static void write_recoveries(const struct chronicle_status *status, struct text 
     text_append(out, "[");
     for (size_t i = 0; i < status->recovery_count; i++) {
         text_append(out, i > 0 ? "," : "");
-        write_recovery(&status->recoveries[i], status->recoveries_before + i + 1, out);
+        write_recovery(status, i, out);
     }
     text_append(out, "]");
 }
