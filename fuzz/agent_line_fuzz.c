@@ -47,6 +47,23 @@ static void read_as_metric(const uint8_t *data, size_t size) {
     }
 }
 
+static void read_as_group(const uint8_t *data, size_t size) {
+    struct run_group group;
+    if (agent_line_read_group((struct slice){data, size}, &group) == FAILURE_NONE) {
+        struct run_group again;
+        struct text line = {0};
+        agent_line_write_group(&group, &line);
+        if (agent_line_read_group(slice_from_string(text_string(&line) + 1), &again) !=
+                FAILURE_NONE ||
+            again.worker_count != group.worker_count || strcmp(again.role, group.role) != 0) {
+            abort();
+        }
+        run_group_clear(&again);
+        run_group_clear(&group);
+        text_clear(&line);
+    }
+}
+
 static bool have_equal_values(const struct run_result *left, const struct run_result *right) {
     for (size_t i = 0; i < left->worker_count; i++) {
         if (!slice_equals(bytes_slice(&left->workers[i].return_value),
@@ -62,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run_result again = {0};
     struct text lines = {0};
     read_as_metric(data, size);
+    read_as_group(data, size);
     (void)read_lines(data, size, &result);
     agent_line_write_result(&result, &lines);
     if (!read_lines((const uint8_t *)text_string(&lines), lines.length, &again) ||

@@ -16,8 +16,8 @@ HERE = os.path.dirname(__file__)
 def import_role(role):
     """What begins the role. It returns what comes after the user's sitecustomize. It is imported as anything else is, as
     long as sys.path leads here."""
-    never_writes = sys.dont_write_bytecode
-    sys.dont_write_bytecode = never_writes or bool(sys.pycache_prefix)  # What is in there nobody would clear away.
+    # What is in a directory for all that is compiled nobody would clear away.
+    never_writes, sys.dont_write_bytecode = sys.dont_write_bytecode, sys.dont_write_bytecode or bool(sys.pycache_prefix)
     try:
         if role in ("record", "spare"):
             return getattr(__import__("muster_standby." + role), role).begin

@@ -7,6 +7,9 @@
 Every worker trains on its share of a data file. Worker 0 saves a checkpoint every few steps. When a
 worker dies, the launcher starts the group again, and every worker continues from the checkpoint.
 
+With `--standby on` the workers that are started again have done everything above the call of
+wait() before: imports, reading the data, building the model. docs/standby.md says what may stand there.
+
 With `--scratch 64M` a restart costs no step: one worker of each node keeps every step in memory, in
 the directory MUSTER_SCRATCH, which outlives the workers. Where a node is new, all continue from the
 checkpoint on disk. docs/checkpoints.md has more about it.
@@ -19,26 +22,34 @@ import shutil
 import threading
 
 import torch
+import torch._dynamo  # as DistributedDataParallel does when it is first used
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
+
+try:
+    from muster.standby import wait
+except ImportError:  # without Muster's Python package there is nothing to wait for
+    wait = bool
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "energy.csv"
 STEPS_BETWEEN_CHECKPOINTS = 5  # on disk
 STEPS_IN_MEMORY = 2  # nodes are at most one step apart when a worker dies
 
 
-def load_share(path, rank, world_size):
-    """Returns every world_size-th row of the file, as features and targets."""
+def load_rows(path):
     with open(path, encoding="ascii") as file:
-        rows = [[float(cell) for cell in line.split(",")] for line in list(file)[1:]]
-    share = torch.tensor(rows[rank::world_size])
-    return share[:, :-1], share[:, -1:]
+        return torch.tensor([[float(cell) for cell in line.split(",")] for line in list(file)[1:]])
 
 
 def make_model():
     torch.manual_seed(1973)
     return torch.nn.Sequential(torch.nn.Linear(6, 24), torch.nn.Tanh(), torch.nn.Linear(24, 1))
+
+
+def prepare(data):
+    """What is the same for all workers and all attempts: the rows of the data file, and the model before it is trained."""
+    return load_rows(data), make_model()
 
 
 def save_file(path, state):
@@ -133,10 +144,10 @@ class Checkpoints:
             self.copying.join()
 
 
-def train(data, checkpoint, steps, before_step=lambda step: None):
+def train(rows, model, checkpoint, steps, before_step=lambda step: None):
     """Trains to the given step; returns the loss over all data."""
-    features, targets = load_share(data, dist.get_rank(), dist.get_world_size())
-    model = make_model()
+    share = rows[dist.get_rank() :: dist.get_world_size()]
+    features, targets = share[:, :-1], share[:, -1:]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     checkpoints = Checkpoints(checkpoint)
     first_step = checkpoints.load(model, optimizer)
@@ -164,8 +175,10 @@ def main():
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--steps", type=int, default=200)
     arguments = parser.parse_args()
+    rows, model = prepare(arguments.data)
+    wait()
     dist.init_process_group("gloo")
-    loss = train(arguments.data, arguments.checkpoint, arguments.steps)
+    loss = train(rows, model, arguments.checkpoint, arguments.steps)
     if dist.get_rank() == 0:
         print(f"final loss {loss:.9f}", flush=True)
     dist.destroy_process_group()

@@ -36,6 +36,12 @@
  * guardian ends the workers; the state of the result is then MUSTER_WORKER_STATE_UNKNOWN. With
  * muster_agent_run that is the program's own process, and `ended` is not called.
  *
+ * WHAT THE AGENT CALLS ITSELF (since 0.3): start_workers and the members after it, and the backend
+ * of a rendezvous. They are called in the agent's process. With muster_agent_start that is a copy:
+ * it has what the program had in memory then, and what is changed there the program does not see.
+ * It has none of the program's descriptors but the standard ones and the backend's watch_fd; what
+ * else is needed is opened there. The agent waits for each call, so it has to return soon.
+ *
  * Callbacks come from inside muster_agent_process or muster_agent_run, in the order in which things
  * have happened. From inside one the agent may be stopped, killed and freed; it must not be
  * processed. Times are seconds since 1970. What muster/error.h says holds here. */
@@ -53,13 +59,16 @@ extern "C" {
 #endif
 
 struct muster_agent;
+struct muster_rendezvous;
 
-/* WorkerState, as far as an agent can end in it. */
+/* WorkerState; the last two are of a worker group that goes on, since 0.3. */
 enum muster_worker_state {
     MUSTER_WORKER_STATE_UNKNOWN = 0, /* the agent was killed, and nothing is known */
     MUSTER_WORKER_STATE_STOPPED = 1, /* by a signal, by other nodes, or before there were workers */
     MUSTER_WORKER_STATE_SUCCEEDED = 2,
-    MUSTER_WORKER_STATE_FAILED = 3
+    MUSTER_WORKER_STATE_FAILED = 3,
+    MUSTER_WORKER_STATE_INIT = 4,   /* it has its ranks, and is about to be started */
+    MUSTER_WORKER_STATE_HEALTHY = 5 /* it runs */
 };
 
 enum muster_agent_event_kind {
@@ -143,6 +152,31 @@ struct muster_run_result {
                                                         none is known */
 };
 
+/* Worker. */
+struct muster_worker {
+    int local_rank;
+    int global_rank;
+    int role_rank;
+    int world_size;
+    int role_world_size;
+    long pid; /* 0: it was not started */
+};
+
+/* WorkerGroup: the workers of this node since its last rendezvous. Fields may be added at the end.
+ */
+struct muster_worker_group {
+    enum muster_worker_state state;
+    int group_rank;
+    int group_world_size;
+    int restarts; /* how many the job has used */
+    const char *run_id;
+    const char *role;
+    const char *master_addr; /* what workers are told */
+    int master_port;
+    const struct muster_worker *workers; /* by local rank */
+    size_t worker_count;
+};
+
 /* WorkerSpec and LaunchConfig. Begin with MUSTER_AGENT_SETTINGS; NULL stands for the default. What
  * is given is copied, except for what callbacks and the function use. Texts are not empty, have at
  * most 65536 bytes, and are UTF-8 except for entrypoint and log_dir, which has at most 4095; lists
@@ -208,11 +242,43 @@ struct muster_agent_settings {
      * a list: as if there were none. */
     const char *const *const *rank_env;
     const char *const *const *rank_args;
+
+    /* Since 0.3: WorkerSpec.rdzv_handler. The record of the job is kept by the backend of this
+     * rendezvous, and run id, numbers of nodes, timeouts and local_addr are its; the members of
+     * that name are not to be given. It was made with a backend of the program's own. It stays the
+     * program's, and the agent calls nothing of it but the backend. An rdzv_backend of
+     * muster_rendezvous_register does the same. */
+    const struct muster_rendezvous *rendezvous;
+    /* Since 0.3: where the nodes of such a rendezvous keep all else that they tell each other: the
+     * store of DynamicRendezvousHandler.from_backend. HOST:PORT, where the node that it names
+     * serves it; or the path of a file, which begins with '/'. At most 65536 bytes. Default
+     * rdzv_endpoint; a job of one node needs none. */
+    const char *rdzv_store;
+
+    /* Since 0.3: what SimpleElasticAgent has to be overridden. Groups are borrowed for the call.
+     * Before the workers of an attempt are started; and before this node joins a round again, when
+     * those of the last one have ended. With an error this node ends as one that has failed, and
+     * leaves the job; `failure` says why. */
+    enum muster_error (*start_workers)(
+        void *context, const struct muster_worker_group *group, struct muster_failure *failure);
+    enum muster_error (*restart_workers)(
+        void *context, const struct muster_worker_group *group, struct muster_failure *failure);
+    /* Before the workers are stopped by that signal, unless all have succeeded. */
+    void (*stop_workers)(void *context, const struct muster_worker_group *group, int signal);
+    /* Every monitor_interval while they run. The local rank of a worker that is to be killed, which
+     * then counts as failed, for what `failure` says; else -1. */
+    int (*monitor_workers)(
+        void *context, const struct muster_worker_group *group, struct muster_failure *failure);
+    /* Once, when the workers have ended and the agent is about to; `signal` has ended it, or 0. */
+    void (*shutdown)(void *context, const struct muster_worker_group *group, int signal);
+    /* HealthCheckServer's: when the program made progress last, in seconds since 1970. Where
+     * $TORCHELASTIC_HEALTH_CHECK_PORT is in `env`, /health is judged by that, too. */
+    int64_t (*alive_callback)(void *context);
 };
 #define MUSTER_AGENT_SETTINGS                                                                      \
     {                                                                                              \
         sizeof(struct muster_agent_settings), 0, 0, 0, 0, 0, 0, 1, 3, 0.1, 1, 1, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0                                                   \
+            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                           \
     }
 
 /* Starts the agent as a process of its own. MUSTER_ERROR_INVALID with the words of the command for
@@ -246,6 +312,11 @@ enum muster_error muster_agent_stop(
 /* Kills the agent and, through its guardian, its workers. The result, which knows nothing, follows.
  * MUSTER_ERROR_STATE when it has ended. */
 enum muster_error muster_agent_kill(struct muster_agent *agent, struct muster_failure *failure);
+
+/* Since 0.3: get_worker_group. A copy of what the agent has told last of its workers, which is good
+ * until the next call, and as long as the agent. MUSTER_ERROR_STATE before its first rendezvous. */
+enum muster_error muster_agent_worker_group(struct muster_agent *agent,
+    const struct muster_worker_group **out_group, struct muster_failure *failure);
 
 /* How it has ended. MUSTER_ERROR_STATE until muster_agent_process has seen the end. */
 enum muster_error muster_agent_result(const struct muster_agent *agent,

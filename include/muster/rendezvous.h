@@ -137,6 +137,31 @@ struct muster_rendezvous_event {
     const char *error_trace; /* why it has failed, or "" */
 };
 
+/* Since 0.3: RendezvousParameters. What an agent was told of its rendezvous; texts are NULL where
+ * nothing was said. Borrowed for the call. Fields may be added at the end. */
+struct muster_rendezvous_parameters {
+    const char *backend; /* the name */
+    const char *endpoint;
+    const char *run_id;
+    int min_nodes;
+    int max_nodes;
+    const char *local_addr;
+    const char *configs; /* "KEY=VALUE,KEY=VALUE" */
+};
+
+/* Since 0.3: RendezvousHandlerRegistry.register. An agent of this program (muster/agent.h) whose
+ * rdzv_backend is this name keeps the record of its job by the backend that `create` fills in. It
+ * is called in the agent's process, and the backend lives as long as that. What it returns is
+ * MUSTER_OK, or an error and `failure`, and then the agent ends.
+ *
+ * The name has 1 to 255 bytes, and is none of the command's. MUSTER_ERROR_INVALID where it has
+ * another `create` already. Any thread may register; nothing is forgotten. */
+enum muster_error muster_rendezvous_register(const char *name,
+    enum muster_error (*create)(void *context,
+        const struct muster_rendezvous_parameters *parameters,
+        struct muster_rendezvous_backend *out_backend, struct muster_failure *failure),
+    void *context, struct muster_failure *failure);
+
 /* Begin with MUSTER_RENDEZVOUS_SETTINGS; zero and NULL stand for the default. */
 struct muster_rendezvous_settings {
     size_t size;          /* of this struct */

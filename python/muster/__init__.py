@@ -3,10 +3,9 @@
 `python -m muster run ...`, and `muster.run` for programs that start jobs in process."""
 
 import os
-import pathlib
 import sys
 
-PROGRAM = str(pathlib.Path(__file__).resolve().parent / "bin" / "muster")
+PROGRAM = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin", "muster")
 
 
 def environment():

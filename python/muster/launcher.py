@@ -23,6 +23,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import uuid
@@ -33,7 +34,10 @@ from muster import library as muster_library
 from muster.library import Failure, error_of, raising
 
 STATES = ("UNKNOWN", "STOPPED", "SUCCEEDED", "FAILED")  # enum muster_worker_state
-BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from muster.launcher import _work; _work(*sys.argv[2:])"
+# Where a worker finds this package, and the directory of its job. They are no arguments: these are the same on all nodes.
+PLACES = ("MUSTER_LAUNCH_PACKAGE", "MUSTER_LAUNCH_DIRECTORY")
+BOOT = (f"import os, sys; package, directory = map(os.environ.pop, {PLACES!r}); sys.path.insert(0, package); "
+        "from muster.launcher import _work; _work(directory)")
 JOB = "job"
 
 _TEXT, _TEXTS = ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)
@@ -132,23 +136,147 @@ class elastic_launch:  # noqa: N801
 
 def launch_agent(config: LaunchConfig, entrypoint: Union[Callable, str, None], args: List[Any]) -> Dict[int, Any]:
     """The same, with the arguments as a list."""
-    name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
-    directory = None
-    try:
+    with Job(config, entrypoint, args, handler=_handler_of(config)) as job:
+        return job.run()
+
+
+def _handler_of(config):
+    """Of a backend that the program has registered (muster.rendezvous.rendezvous_handler_registry)."""
+    from muster.rendezvous_api import RendezvousParameters, rendezvous_handler_registry
+
+    if config.rdzv_backend in ("", "c10d", "static") or config.rdzv_backend not in rendezvous_handler_registry._registry:
+        return None
+    return rendezvous_handler_registry.create_handler(RendezvousParameters(
+        config.rdzv_backend, config.rdzv_endpoint, config.run_id or str(uuid.uuid4().int), config.min_nodes, config.max_nodes,
+        config.local_addr, **config.rdzv_configs))
+
+
+class Job:
+    """What an agent runs, and what its workers return, until the end of `with`. `handler` takes the place of what the
+    configuration says of the rendezvous. `args` and `envs` may be {local rank: …}; `variables` are for all workers and the agent.
+    `fields` are further members of the agent's settings."""
+
+    def __init__(self, config, entrypoint, args=(), envs=None, handler=None, variables=None, **fields):
+        config, own = (config, {}) if handler is None else _taken_over(config, handler)
+        self._config, self._entrypoint, self._args, self._directory, self.agent = config, entrypoint, args, None, None
+        self._fields, self._variables = {**own, **fields}, variables or {}
+        if envs:
+            texts = ([f"{name}={value}" for name, value in envs.get(rank, {}).items()] for rank in range(config.nproc_per_node))
+            self._fields["rank_env"] = _lists(texts)
+        self.name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
+
+    def __enter__(self):
+        try:
+            self.agent = self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.agent is not None:
+            self.agent.free()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start(self):
+        config, entrypoint, args = self._config, self._entrypoint, self._args
         if isinstance(entrypoint, str):
-            return _Agent(config, [entrypoint, *map(str, args)]).run(name, lambda rank: None)
+            if isinstance(args, dict):
+                self._fields["rank_args"] = _lists(map(str, args.get(rank, ())) for rank in range(config.nproc_per_node))
+                args = ()
+            return self._agent([entrypoint, *map(str, args)])
         if not callable(entrypoint):
             raise TypeError(f"the entrypoint is a function or the name of a program, not {entrypoint!r}")
-        directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
+        self._directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-launch-"))
         if config.start_method == "fork":
-            agent = _Agent(config, None, _Forked(directory, entrypoint, args).function)
-        else:
-            _write_job(directory / JOB, entrypoint, args)
-            agent = _Agent(config, [sys.executable, "-c", BOOT, str(pathlib.Path(__file__).resolve().parent.parent), str(directory)])
-        return agent.run(name, lambda rank: _read_value(directory, rank))
-    finally:
-        if directory is not None:
-            shutil.rmtree(directory, ignore_errors=True)
+            return self._agent(None, _Forked(self._directory, entrypoint, args).function)
+        _write_job(self._directory / JOB, entrypoint, args)
+        self._variables.update(zip(PLACES, (pathlib.Path(__file__).resolve().parent.parent, self._directory)))
+        return self._agent([sys.executable, "-c", BOOT])
+
+    def _agent(self, words, function=None):
+        if self._variables:
+            self._fields["env"] = _texts_of(f"{name}={value}" for name, value in {**os.environ, **self._variables}.items())
+        return _Agent(self._config, words, function, self._fields)
+
+    def value_of(self, rank):
+        """What the worker of that global rank has returned."""
+        return None if self._directory is None else _read_value(self._directory, rank)
+
+    def run(self):
+        """What all have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
+        return self.values_of(self.agent.wait())
+
+    def values_of(self, result):
+        if result.state == STATES.index("SUCCEEDED"):
+            return {worker.global_rank: self.value_of(worker.global_rank) for worker in result.workers[:result.worker_count]}
+        root = result.root_cause.contents.copied() if result.root_cause else None
+        reason = _decoded(result.message) or (f"signal {result.signal} has ended the agent" if result.signal else None)
+        raise ChildFailedError(self.name, failures_of(result), root, reason)
+
+
+def failures_of(result):
+    return dict(each.copied() for each in result.failures[:result.failure_count])
+
+
+def _lists(lists):
+    """Lists of texts, each up to a NULL."""
+    made = []
+    for texts in lists:
+        words = [os.fsencode(text) for text in texts]
+        made.append((ctypes.c_char_p * (len(words) + 1))(*words, None))
+    outer = (ctypes.c_void_p * len(made))(*[ctypes.addressof(each) for each in made])
+    outer._lists = made  # which it points to
+    return outer
+
+
+def _texts_of(texts):
+    """What a member like `env` takes."""
+    words = [os.fsencode(text) for text in texts]
+    return ctypes.cast((ctypes.c_char_p * (len(words) + 1))(*words, None), _TEXTS)
+
+
+def place_of(store):
+    """Where nodes reach a store, Muster's or PyTorch's, as muster/agent.h has it."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    if hasattr(store, "path"):
+        return os.path.abspath(store.path)
+    if not hasattr(store, "port"):
+        raise TypeError(f"an agent needs a store that other processes reach, a TCPStore or a FileStore, and not {store!r}")
+    return _joined(store.host, store.port)
+
+
+def _taken_over(config, handler):
+    """The configuration with what a rendezvous of the program's says, and members of the agent's settings."""
+    from muster.c10d_rendezvous_backend import C10dRendezvousBackend
+    from muster.dynamic_rendezvous import DynamicRendezvousHandler
+    from muster.rendezvous_registry import StaticTCPRendezvous
+
+    if isinstance(handler, StaticTCPRendezvous):
+        return dataclasses.replace(
+            config, min_nodes=handler.world_size, max_nodes=handler.world_size, rdzv_backend="static", run_id=handler.run_id,
+            rdzv_endpoint=_joined(handler.master_addr, handler.master_port), rdzv_timeout=-1,
+            rdzv_configs={"rank": handler.rank, "timeout": int(handler.timeout.total_seconds())}), {}  # fmt: skip
+    if not isinstance(handler, DynamicRendezvousHandler):
+        raise TypeError("an agent takes a DynamicRendezvousHandler or a StaticTCPRendezvous of muster.rendezvous, and not "
+                        f"{handler!r}; what it does otherwise is a RendezvousBackend's")
+    settings, place = handler.settings, None if handler._store is None else place_of(handler._store)
+    config = dataclasses.replace(config, local_addr=config.local_addr or handler._local_addr)
+    if not isinstance(handler._backend, C10dRendezvousBackend):
+        return config, {"rendezvous": handler._node._handle.value, "rdzv_store": _encoded(place), "min_nodes": 1, "max_nodes": 1,
+                        "rdzv_backend": None, "rdzv_endpoint": None, "run_id": None, "rdzv_configs": None}  # fmt: skip
+    configs = {f"{name}_timeout": max(1, round(getattr(settings.timeout, name).total_seconds()))
+               for name in ("join", "last_call", "close")}  # fmt: skip
+    configs.update(keep_alive_interval=max(1, round(settings.keep_alive_interval.total_seconds())),
+                   keep_alive_max_attempt=settings.keep_alive_max_attempt, store_type="file" if place.startswith("/") else "tcp")
+    return dataclasses.replace(config, min_nodes=settings.min_nodes, max_nodes=settings.max_nodes, rdzv_backend="c10d",
+                               rdzv_endpoint=place, run_id=settings.run_id, rdzv_timeout=-1, rdzv_configs=configs), {}
+
+
+def _joined(host, port):
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # The function's way to the workers, and its values' way back.
@@ -170,9 +298,13 @@ def _work(directory):
         with open(pathlib.Path(directory, JOB), "rb") as job:
             spawn.prepare(pickle.load(job))
             function, arguments = pickle.load(job)
-        return function(*arguments)
+        return function(*_own_arguments(arguments))
 
     _keep_value(directory, read_and_call)
+
+
+def _own_arguments(arguments):
+    return arguments[int(os.environ["LOCAL_RANK"])] if isinstance(arguments, dict) else arguments
 
 
 def _keep_value(directory, function):
@@ -201,9 +333,9 @@ class _Forked:
     def _take(self, _context, _out_value):
         status = 1
         try:
-            ctypes.pythonapi.PyOS_AfterFork_Child()  # as os.fork does
+            muster_library.enter_copy()
             _reload_environment()
-            _keep_value(self._directory, lambda: self._function(*self._arguments))
+            _keep_value(self._directory, lambda: self._function(*_own_arguments(self._arguments)))
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
@@ -292,7 +424,29 @@ class _Settings(ctypes.Structure):
         ("max_nodes", ctypes.c_int), ("rdzv_backend", _TEXT), ("rdzv_endpoint", _TEXT), ("run_id", _TEXT), ("rdzv_configs", _TEXT),
         ("log_dir", _TEXT), ("redirects", _TEXT), ("tee", _TEXT), ("options", _TEXTS), ("event", ctypes.c_void_p),
         ("metric", ctypes.c_void_p), ("ended", ctypes.c_void_p), ("context", ctypes.c_void_p), ("stdout_fd", ctypes.c_int),
-        ("stderr_fd", ctypes.c_int),
+        ("stderr_fd", ctypes.c_int), ("master_addr", _TEXT), ("master_port", ctypes.c_int), ("rank_env", ctypes.c_void_p),
+        ("rank_args", ctypes.c_void_p), ("rendezvous", ctypes.c_void_p), ("rdzv_store", _TEXT), ("start_workers", ctypes.c_void_p),
+        ("restart_workers", ctypes.c_void_p), ("stop_workers", ctypes.c_void_p), ("monitor_workers", ctypes.c_void_p),
+        ("shutdown", ctypes.c_void_p), ("alive_callback", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+class Worker(ctypes.Structure):
+    """struct muster_worker."""
+
+    _fields_ = [
+        ("local_rank", ctypes.c_int), ("global_rank", ctypes.c_int), ("role_rank", ctypes.c_int), ("world_size", ctypes.c_int),
+        ("role_world_size", ctypes.c_int), ("pid", ctypes.c_long),
+    ]  # fmt: skip
+
+
+class WorkerGroup(ctypes.Structure):
+    """struct muster_worker_group."""
+
+    _fields_ = [
+        ("state", ctypes.c_int), ("group_rank", ctypes.c_int), ("group_world_size", ctypes.c_int), ("restarts", ctypes.c_int),
+        ("run_id", _TEXT), ("role", _TEXT), ("master_addr", _TEXT), ("master_port", ctypes.c_int),
+        ("workers", ctypes.POINTER(Worker)), ("worker_count", ctypes.c_size_t),
     ]  # fmt: skip
 
 
@@ -306,6 +460,9 @@ def _library():
         "muster_agent_fd": (ctypes.c_int, [handle]),
         "muster_agent_process": (ctypes.c_int, [handle, failure]),
         "muster_agent_result": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(_Result)), failure]),
+        "muster_agent_stop": (ctypes.c_int, [handle, ctypes.c_int, failure]),
+        "muster_agent_kill": (ctypes.c_int, [handle, failure]),
+        "muster_agent_worker_group": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(WorkerGroup)), failure]),
         "muster_agent_free": (None, [handle]),
     })  # fmt: skip
 
@@ -313,43 +470,58 @@ def _library():
 class _Agent:
     """One job's, from its start to its end."""
 
-    def __init__(self, config, words, function=None):
+    def __init__(self, config, words, function=None, fields=None):
         self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
-        self._function = function  # workers call it when they start, again after a failure
+        self._lock = threading.Lock()
+        self._function, self._fields = function, fields or {}  # workers and the agent call them as long as they live
         settings = _settings_of(config, words or [])
-        start = self._library.muster_agent_start
+        for name, value in self._fields.items():
+            setattr(settings, name, ctypes.cast(value, ctypes.c_void_p) if isinstance(value, (ctypes.Array, ctypes._CFuncPtr)) else value)
         if function is not None:
             settings.function = ctypes.cast(function, ctypes.c_void_p)
-            # The thread keeps the interpreter's lock, so that its copies have it.
-            start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
+        # The thread keeps the interpreter's lock, so that its copies have it.
+        start = self._library.muster_agent_start
+        start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
         sys.stdout.flush()
         self._check(start(settings, self._handle, self._failure))
 
-    def run(self, name, value_of):
-        """What the workers have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
-        try:
-            result = self._wait()
-            if result.state == STATES.index("SUCCEEDED"):
-                return {worker.global_rank: value_of(worker.global_rank) for worker in result.workers[:result.worker_count]}
-            failures = dict(each.copied() for each in result.failures[:result.failure_count])
-            root = result.root_cause.contents.copied() if result.root_cause else None
-            reason = _decoded(result.message) or (f"signal {result.signal} has ended the agent" if result.signal else None)
-            raise ChildFailedError(name, failures, root, reason)
-        finally:
-            self._library.muster_agent_free(self._handle)
-
-    def _wait(self):
+    def wait(self, timeout=None, is_enough=lambda: False):
+        """The result, which is good until free(); None when the time is up, or it is enough."""
         poll, result = select.poll(), ctypes.POINTER(_Result)()
         poll.register(self._library.muster_agent_fd(self._handle), select.POLLIN)
+        end = None if timeout is None else time.monotonic() + timeout
         while True:
-            poll.poll()
-            with raising():
+            ready = poll.poll(None if end is None else max(0, (end - time.monotonic()) * 1000))
+            with self._lock, raising():
                 self._check(self._library.muster_agent_process(self._handle, self._failure))
-            code = self._library.muster_agent_result(self._handle, result, self._failure)
+                code = self._library.muster_agent_result(self._handle, result, self._failure)
             if code == muster_library.OK:
                 return result.contents
             if code != muster_library.STATE:
                 self._check(code)
+            if is_enough() or (not ready and end is not None):
+                return None
+
+    def worker_group(self, make):
+        """What `make` makes of its WorkerGroup; None before the first rendezvous. Any thread may ask."""
+        group = ctypes.POINTER(WorkerGroup)()
+        with self._lock:
+            code = self._library.muster_agent_worker_group(self._handle, group, None)
+            return make(group.contents) if code == muster_library.OK else None
+
+    def stop(self, number=0):
+        """It may have ended."""
+        with self._lock:
+            self._library.muster_agent_stop(self._handle, number, None)
+
+    def kill(self):
+        with self._lock:
+            self._library.muster_agent_kill(self._handle, None)
+
+    def free(self):
+        with self._lock:
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            self._library.muster_agent_free(handle)
 
     def _check(self, code):
         if code != muster_library.OK:

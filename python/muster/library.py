@@ -111,6 +111,23 @@ def _declared(library):
     return library
 
 
+_process = os.getpid()
+
+
+def _note_process():
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_note_process)
+
+
+def enter_copy():
+    """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there."""
+    if os.getpid() != _process:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+
+
 def text_of(what, text):
     """Bytes of a text for C, which ends at the first zero byte."""
     if not isinstance(text, (str, bytes)):

@@ -81,10 +81,10 @@ class BackendFunctions:
             get_state=_GET(self._get_state), set_state=_SET(self._set_state))
         if getattr(backend, "watch_fd", None) is not None:
             self.functions.has_watch, self.functions.watch_fd = 1, backend.watch_fd
-            self.functions.changed = _CHANGED(lambda context: backend.changed())
+            self.functions.changed = _CHANGED(self._changed)
         if getattr(backend, "present", None) is not None:
             self.functions.present = _PRESENT(self._present)
-            self.functions.is_gone = _IS_GONE(lambda context, node: int(bool(backend.is_gone(node.decode()))))
+            self.functions.is_gone = _IS_GONE(self._is_gone)
 
     def address(self):
         return ctypes.addressof(self.functions)
@@ -108,6 +108,7 @@ class BackendFunctions:
     @staticmethod
     def _told(failure, function, *arguments):
         """No exception may pass through the library."""
+        muster_library.enter_copy()
         try:
             function(*arguments)
             return muster_library.OK
@@ -134,6 +135,14 @@ class BackendFunctions:
                 self._fill_in(out, *found)
 
         return self._told(failure, write)
+
+    def _changed(self, context):
+        muster_library.enter_copy()
+        self._backend.changed()
+
+    def _is_gone(self, context, node):
+        muster_library.enter_copy()
+        return int(bool(self._backend.is_gone(node.decode())))
 
     def _present(self, context, node, failure):
         return self._told(failure, self._backend.present, None if node is None else node.decode())

@@ -61,9 +61,16 @@ int agent_end_by_signal(struct agent *agent) {
     return agent_report_signal_status(agent->config, signal);
 }
 
+/* Workers of two fixed nodes have failed: the other node was first to say so. */
+static bool has_failed_second(const struct agent *agent) {
+    return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
+           agent->outcome.kind == AGENT_OUTCOME_FAILED &&
+           node_machine_knowledge(agent->node)->trouble != NULL;
+}
+
 /* The node of the worker that failed first has the report. The others name it. */
 static bool is_told_elsewhere(const struct agent *agent) {
-    return node_machine_knowledge(agent->node)->has_root_cause;
+    return node_machine_knowledge(agent->node)->has_root_cause || has_failed_second(agent);
 }
 
 static void name_root_cause(const struct agent *agent, const char *what) {
@@ -82,11 +89,12 @@ static int report_failures(struct agent *agent) {
         .workers = agent->workers,
         .log = agent->log,
         .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .is_shown = !is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG,
         .parent_error_file = parent_error_file(agent),
     };
     struct text report = {0};
     int status = agent_report_failures(&settings, workers, &report);
-    if (!is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG) {
+    if (settings.is_shown) {
         log_sink_write_text(agent->sink, text_string(&report));
     }
     text_clear(&report);
@@ -110,12 +118,17 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
+/* Why this agent cannot go on, though its workers might; or NULL. */
+static const char *own_trouble(const struct agent *agent) {
+    return agent->has_no_memory ? AGENT_MEMORY_SENTENCE : agent->refusal;
+}
+
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
-static int end_without_memory(struct agent *agent) {
+static int end_unable(struct agent *agent) {
     const struct worker_group *group = node_machine_workers(agent->node);
-    note_trouble(agent, AGENT_MEMORY_SENTENCE);
-    agent_report_launcher_failure(
-        parent_error_file(agent), agent->log, "MemoryError", AGENT_MEMORY_SENTENCE);
+    note_trouble(agent, own_trouble(agent));
+    agent_report_launcher_failure(parent_error_file(agent), agent->log,
+        agent->has_no_memory ? "MemoryError" : "RuntimeError", own_trouble(agent));
     if (worker_group_has_failure(group) &&
         !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
         (void)report_failures(agent);
@@ -153,14 +166,19 @@ static int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_SUCCEEDED:
         return EXIT_SUCCESS;
     case AGENT_OUTCOME_FAILED:
-        if (agent->has_no_memory) {
-            return end_without_memory(agent);
+        if (own_trouble(agent) != NULL) {
+            return end_unable(agent);
         }
         if (is_only_left_behind) {
             return agent_end_of_itself(agent, "RuntimeError", left_behind);
         }
         if (knowledge->has_root_cause) {
             name_root_cause(agent, "a worker of another node failed first");
+        } else if (has_failed_second(agent)) {
+            log_error(agent->log,
+                "a worker of another node failed first: %s; the report is that "
+                "node's",
+                knowledge->trouble);
         }
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
@@ -185,8 +203,8 @@ static void agent_end_record(struct agent *agent) {
     if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
         trouble = signalled;
-    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && agent->has_no_memory) {
-        trouble = AGENT_MEMORY_SENTENCE;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && own_trouble(agent) != NULL) {
+        trouble = own_trouble(agent);
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
     }
@@ -385,9 +403,16 @@ static void open_chronicle(struct agent *agent) {
     agent->chronicle = agent_chronicle_new(agent->loop, &settings);
 }
 
+/* Of the timers and the program, that of whoever is behind. */
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
-    return agent_watchdog_last_progress(agent->watchdog, event_loop_wall_time(agent->loop));
+    struct wall_time now = event_loop_wall_time(agent->loop);
+    struct wall_time seen = agent_watchdog_last_progress(agent->watchdog, now);
+    if (agent->hooks.last_progress != NULL) {
+        struct wall_time said = agent->hooks.last_progress(agent->hooks.context);
+        seen = said.nanoseconds < seen.nanoseconds ? said : seen;
+    }
+    return seen;
 }
 
 static void write_metrics(void *context, struct text *out) {
@@ -545,6 +570,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     say_for_all(agent);
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
+        .environment = agent->environment,
         .preparation = &agent->preparation,
         .node = &agent->node_settings.node,
         .name_leads_to = agent->node_settings.address_leads_to,
@@ -561,6 +587,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .warm = warm_standby,
         .warm_context = agent,
         .said = agent->said.text != NULL ? &agent->said : NULL,
+        .kept_record = agent->program != NULL ? agent->program->kept_record : NULL,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
@@ -602,6 +629,7 @@ static void prepare_story(struct agent *agent) {
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .voice = &agent->voice,
         .workers = agent->workers,
         .worker_store = is_fixed ? NULL : &agent->worker_store_operations,
         .log = agent->log,
@@ -655,7 +683,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
-    agent->announcement = agent_announcement_new(agent->loop, agent->environment, agent->log);
+    agent->announcement = agent_announcement_new(agent->loop, agent->environment,
+        &agent->node_settings.node.rendezvous.identity.process, agent->log);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
@@ -886,6 +915,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->monitor);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
@@ -893,12 +923,14 @@ static void tear_down(struct agent *agent) {
     agent_preparation_clear(&agent->preparation);
     agent_voice_clear(&agent->voice);
     free(agent->trouble);
+    free(agent->refusal);
 }
 
 int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
         .program = program,
+        .hooks = program != NULL ? program->hooks : (struct agent_hooks){0},
         .config = config,
         .environment = environment,
         .sink = sink,

@@ -33,8 +33,10 @@ int agent_run(
 
 /* A program that has started an agent. */
 struct agent_program {
-    const struct process_function *function; /* what workers run; NULL: what `config` says */
-    struct agent_audience_settings audience; /* `asked` and its context are the agent's own */
+    struct agent_hooks hooks;
+    const struct agent_kept_record *kept_record; /* NULL: the job's store has it */
+    const struct process_function *function;     /* what workers run; NULL: what `config` says */
+    struct agent_audience_settings audience;     /* `asked` and its context are the agent's own */
     bool *out_has_no_memory; /* becomes true where it has ended for want of memory; or NULL */
 };
 

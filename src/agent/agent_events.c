@@ -111,9 +111,155 @@ static void post_membership(struct agent *agent, struct membership_event event) 
     agent_post(agent, &(struct node_event){.part = NODE_MEMBERSHIP, .membership = event});
 }
 
+/* The program. */
+
+static enum run_group_state group_state(const struct agent_machine *machine) {
+    if (machine->phase == AGENT_STARTING || machine->phase == AGENT_RUNNING) {
+        return machine->phase == AGENT_RUNNING ? RUN_GROUP_STATE_HEALTHY : RUN_GROUP_STATE_INIT;
+    }
+    bool has_ended = machine->phase == AGENT_LEAVING || machine->phase == AGENT_DONE;
+    if (has_ended && machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        return RUN_GROUP_STATE_SUCCEEDED;
+    }
+    return has_ended && (machine->stop_reason == AGENT_STOP_FAILURE ||
+                            machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE)
+               ? RUN_GROUP_STATE_FAILED
+               : RUN_GROUP_STATE_STOPPED;
+}
+
+/* The caller clears it. */
+static struct run_group describe_group(const struct agent *agent) {
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    const struct node_placement *placement = &node_machine_knowledge(agent->node)->placement;
+    struct run_group group = {
+        .state = group_state(machine),
+        .group_rank = placement->group_rank,
+        .group_world_size = placement->group_world_size,
+        .base_rank = placement->ranks.base_rank,
+        .world_size = placement->ranks.world_size,
+        .role_base_rank = placement->ranks.role_base_rank,
+        .role_world_size = placement->ranks.role_world_size,
+        .restarts = agent_machine_attempt(machine),
+        .run_id = memory_duplicate_string(agent->preparation.run_id),
+        .role = memory_duplicate_string(agent->config->role),
+        .master_host = memory_duplicate_string(
+            placement->master_address != NULL ? placement->master_address : ""),
+        .master_port = placement->master_port,
+        .worker_count = (size_t)agent->preparation.worker_count,
+    };
+    group.pids = memory_allocate(group.worker_count * sizeof *group.pids);
+    for (size_t i = 0; i < group.worker_count && machine->phase != AGENT_STARTING; i++) {
+        group.pids[i] = agent_workers_pid(agent->workers, (int)i);
+    }
+    return group;
+}
+
+/* Of the same phase it has heard already. */
+static void tell_group(struct agent *agent, enum agent_phase before) {
+    enum agent_phase now = node_machine_agent(agent->node)->phase;
+    if (agent->audience != NULL && now != before && now >= AGENT_STARTING &&
+        (before >= AGENT_STARTING || now == AGENT_STARTING)) {
+        struct run_group group = describe_group(agent);
+        agent_audience_group(agent->audience, &group);
+        run_group_clear(&group);
+    }
+}
+
+/* This node ends where the program refuses, and other nodes may go on. */
+static void ask_program(struct agent *agent, const char *moment,
+    bool (*hook)(void *context, const struct run_group *group, struct text *out_reason)) {
+    struct text reason = {0};
+    if (hook == NULL || agent->refusal != NULL) {
+        return;
+    }
+    struct run_group group = describe_group(agent);
+    if (!hook(agent->hooks.context, &group, &reason)) {
+        agent->refusal = text_format("%s: %s", moment, text_string(&reason));
+        log_error(agent->log, "%s; this node leaves the job", agent->refusal);
+        take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
+    }
+    run_group_clear(&group);
+    text_clear(&reason);
+}
+
+static void ask_about_restart(struct agent *agent) {
+    if (!agent->has_asked_restart) {
+        agent->has_asked_restart = true;
+        ask_program(agent, "restart_workers", agent->hooks.restart_workers);
+    }
+}
+
+static void tell_program_of_stop(struct agent *agent, int signal) {
+    if (agent->hooks.stop_workers == NULL || agent->has_told_stop ||
+        node_machine_agent(agent->node)->stop_reason == AGENT_STOP_CLEAN_UP) {
+        return;
+    }
+    agent->has_told_stop = true;
+    struct run_group group = describe_group(agent);
+    agent->hooks.stop_workers(agent->hooks.context, &group, signal);
+    run_group_clear(&group);
+}
+
+static void monitor_later(struct agent *agent) {
+    event_timer_set(agent->monitor,
+        instant_after(event_loop_now(agent->loop), agent->config->monitor_interval));
+}
+
+/* As with a timer that has expired, its end is a failure like any other. */
+static void end_worker(struct agent *agent, int local_rank, const char *reason) {
+    pid_t pid = agent_workers_pid(agent->workers, local_rank);
+    char *by_whom = text_format("by the program that has started the agent: %s", reason);
+    if (agent_workers_find(agent->workers, pid) == local_rank) {
+        log_error(agent->log, "monitor_workers: ending worker %lld (local_rank %d): %s",
+            (long long)pid, local_rank, reason);
+        agent_workers_note_signal(agent->workers, local_rank, SIGKILL, by_whom);
+        (void)kill(pid, SIGKILL);
+    }
+    free(by_whom);
+}
+
+static void monitor_workers(void *context) {
+    struct agent *agent = context;
+    struct text reason = {0};
+    if (node_machine_agent(agent->node)->phase != AGENT_RUNNING) {
+        return;
+    }
+    struct run_group group = describe_group(agent);
+    int local_rank = agent->hooks.monitor_workers(agent->hooks.context, &group, &reason);
+    if (local_rank >= 0 && (size_t)local_rank < group.worker_count) {
+        end_worker(agent, local_rank, text_string(&reason));
+    }
+    monitor_later(agent);
+    run_group_clear(&group);
+    text_clear(&reason);
+}
+
+static void begin_monitoring(struct agent *agent) {
+    if (agent->hooks.monitor_workers != NULL) {
+        agent->monitor = agent->monitor != NULL
+                             ? agent->monitor
+                             : event_timer_new(agent->loop, monitor_workers, agent);
+        monitor_later(agent);
+    }
+}
+
+/* Nothing is reported yet. */
+static void shut_program_down(const struct agent *agent, const struct agent_outcome *outcome) {
+    if (agent->hooks.shutdown != NULL) {
+        struct run_group group = describe_group(agent);
+        agent->hooks.shutdown(agent->hooks.context, &group,
+            outcome->kind == AGENT_OUTCOME_SIGNALLED ? outcome->signal : 0);
+        run_group_clear(&group);
+    }
+}
+
 /* What is done with each effect. */
 
 static void start_workers(struct agent *agent) {
+    agent->has_told_stop = false;
+    agent->has_asked_restart = false;
+    /* A refusal is taken before any worker is started. */
+    ask_program(agent, "start_workers", agent->hooks.start_workers);
     agent_evidence_drop(agent->evidence);
     agent_scratch_renew(agent->scratch);
     agent_watchdog_begin(agent->watchdog);
@@ -126,6 +272,7 @@ static void start_workers(struct agent *agent) {
 
 static void signal_workers(struct agent *agent, int signal) {
     const struct agent_machine *machine = node_machine_agent(agent->node);
+    tell_program_of_stop(agent, signal);
     agent_watchdog_end(agent->watchdog);
     agent_stuck_watch_end(agent->stuck_watch);
     signal_passing_send(agent->passing, agent->workers, &machine->workers, agent->log, signal);
@@ -208,6 +355,7 @@ static void answer_when_read(struct agent *agent, enum membership_event_kind kin
 /* The report needs what all failed workers wrote. */
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
+    shut_program_down(agent, outcome);
     agent->outcome = *outcome;
     answer_when_read(
         agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
@@ -368,6 +516,7 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
     agent_audience_step(agent->audience, before, node_machine_agent(agent->node), event);
+    tell_group(agent, before);
 }
 
 static void step(struct agent *agent, const struct node_event *event) {
@@ -390,6 +539,10 @@ static void step(struct agent *agent, const struct node_event *event) {
         const struct node_effect *effect = &effects.items[i];
         if (is_debugging(agent)) {
             log_effect(agent, effect);
+        }
+        if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_JOIN &&
+            effect->agent.join.ticket > 1) {
+            ask_about_restart(agent); /* unless its workers have just ended */
         }
         agent_rendezvous_note_effect(agent->rendezvous, effect);
         if (!effect->is_internal) {
@@ -561,6 +714,7 @@ static void workers_started(void *context) {
     event_timer_set(agent->calm,
         instant_after(event_loop_now(agent->loop), duration_from_milliseconds(CALM_MILLISECONDS)));
     take_kind(agent, AGENT_EVENT_WORKERS_STARTED);
+    begin_monitoring(agent);
 }
 
 static void worker_start_failed(void *context, int local_rank, const char *message) {
@@ -641,8 +795,16 @@ void agent_worker_stuck(void *context, int local_rank, struct duration how_long)
                     .worker_stuck = {local_rank, how_long, event_loop_wall_time(agent->loop)}});
 }
 
+/* The program's refusal comes first: this node then joins no further round. */
 static void all_gone(void *context) {
-    take_kind(context, AGENT_EVENT_ALL_GONE);
+    struct agent *agent = context;
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    bool is_restart =
+        machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_RESTART;
+    if (is_restart) {
+        ask_about_restart(agent);
+    }
+    take_kind(agent, AGENT_EVENT_ALL_GONE);
 }
 
 /* Before a restart and after a failure, whatever workers leave is ended, and nobody wonders. */

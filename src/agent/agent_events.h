@@ -34,6 +34,7 @@
 #include "core/agent/signal_repetition.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
+#include "core/telling/run_result.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"
@@ -59,6 +60,25 @@ __attribute__((warn_unused_result)) enum failure_code agent_memory_new(struct ev
 /* Gives the second reserve up. Accepts NULL. */
 void agent_memory_free(struct agent_memory *memory);
 
+/* What a program is asked at moments of an agent's life; each may be NULL. They are called in the
+ * agent, on its loop, which waits for them. Groups are borrowed. */
+struct agent_hooks {
+    /* Before the workers of an attempt are started, and after those of one that is to be followed
+     * by another have ended. False: this node ends, for that reason. */
+    bool (*start_workers)(void *context, const struct run_group *group, struct text *out_reason);
+    bool (*restart_workers)(void *context, const struct run_group *group, struct text *out_reason);
+    /* Before they are signalled for the first time. */
+    void (*stop_workers)(void *context, const struct run_group *group, int signal);
+    /* Each monitor interval while they run: the local rank of one that is to be ended as failed,
+     * for that reason, or -1. */
+    int (*monitor_workers)(void *context, const struct run_group *group, struct text *out_reason);
+    /* The agent has ended its workers, and ends. */
+    void (*shutdown)(void *context, const struct run_group *group, int signal);
+    /* When the program has made progress: its health is that of whoever is behind. */
+    struct wall_time (*last_progress)(void *context);
+    void *context;
+};
+
 /* What one agent consists of: shared by agent.c, which makes and ends it, and agent_events.c, which
  * runs it. Nobody else looks inside. */
 
@@ -66,6 +86,7 @@ struct agent {
     const struct launch_config *config;
     const struct text_list *environment;
     const struct agent_program *program; /* NULL: none has started it */
+    struct agent_hooks hooks;            /* of that program */
     struct log_sink *sink;
     const struct log *log;
     struct agent_preparation preparation;
@@ -75,7 +96,8 @@ struct agent {
     long descriptor_limit;    /* the soft limit before it was raised */
     uint64_t ignored_signals; /* by this process and its workers, from the start on */
     struct event_timer *deadline;
-    struct event_timer *calm; /* the workers have been started, and the agent has time */
+    struct event_timer *monitor; /* NULL: the program does not look at its workers */
+    struct event_timer *calm;    /* the workers have been started, and the agent has time */
     struct signal_watch *signals;
     struct agent_guardian *guardian;
     struct signal_repetition repetition;
@@ -112,7 +134,10 @@ struct agent {
     enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
     size_t owed_count;
     struct agent_outcome outcome;
-    char *trouble; /* what kept the agent itself from going on, or NULL */
+    char *refusal;          /* why the program has this node end, or NULL */
+    bool has_told_stop;     /* to the program, for these workers; … */
+    bool has_asked_restart; /* … it was asked about those that follow them */
+    char *trouble;          /* what kept the agent itself from going on, or NULL */
     /* A worker's end after which this node leaves the job (--exit-on) */
     bool has_exit_on;
     struct process_exit exit_on;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <muster/rendezvous.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/random_seed.h"
@@ -256,7 +258,7 @@ static enum muster_error check_outside(
 
 /* Making and freeing one. */
 
-static enum muster_error read_backend(const struct muster_rendezvous_backend *given,
+enum muster_error rendezvous_backend_read(const struct muster_rendezvous_backend *given,
     struct muster_rendezvous_backend *out_backend, struct muster_failure *failure) {
     enum muster_error error = library_settings_read(
         given, sizeof *out_backend, out_backend, sizeof *out_backend, failure);
@@ -320,7 +322,7 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
     enum muster_error error =
         library_settings_read(settings, OLDEST_SETTINGS, &own, sizeof own, failure);
     if (error == MUSTER_OK && own.backend != NULL) {
-        error = read_backend(own.backend, &backend, failure);
+        error = rendezvous_backend_read(own.backend, &backend, failure);
     }
     if (error == MUSTER_OK) {
         error = library_memory_check(failure);
@@ -332,6 +334,80 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
         return error;
     }
     return make(&own, config, own.backend != NULL ? &backend : NULL, out_rendezvous, failure);
+}
+
+enum muster_error rendezvous_lend(const struct muster_rendezvous *rendezvous,
+    const struct launch_config **out_config, const struct muster_rendezvous_backend **out_backend,
+    struct muster_failure *failure) {
+    enum muster_error error = check(rendezvous, failure);
+    if (error == MUSTER_OK && rendezvous->own == NULL) {
+        error = library_fail(failure, MUSTER_ERROR_UNSUPPORTED,
+            "the rendezvous is at an endpoint; give rdzv_backend and rdzv_endpoint instead");
+    }
+    if (error == MUSTER_OK) {
+        *out_config = &rendezvous->config;
+        *out_backend = rendezvous_own_backend_functions(rendezvous->own);
+    }
+    return error;
+}
+
+/* Names. They are only ever added, so that whoever looks needs no lock. */
+
+static struct rendezvous_registered *_Atomic registered;
+
+const struct rendezvous_registered *rendezvous_registered_find(const char *name) {
+    const struct rendezvous_registered *entry = atomic_load(&registered);
+    while (entry != NULL && !text_equals(entry->name, name)) {
+        entry = entry->next;
+    }
+    return entry;
+}
+
+static bool is_of_the_command(const char *name) {
+    static const char *const names[] = {
+        "c10d", "dir", "etcd", "etcd-v2", "etcd-v3", "k8s", "static"};
+    bool is_one = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        is_one = is_one || text_equals(names[i], name);
+    }
+    return is_one;
+}
+
+enum muster_error muster_rendezvous_register(const char *name,
+    enum muster_error (*create)(void *context,
+        const struct muster_rendezvous_parameters *parameters,
+        struct muster_rendezvous_backend *out_backend, struct muster_failure *failure),
+    void *context, struct muster_failure *failure) {
+    enum muster_error error = library_memory_check(failure);
+    if (error == MUSTER_OK) {
+        error = library_utf8_check("name", name, NAME_MAXIMUM, failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (create == NULL || is_of_the_command(name)) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            create == NULL ? "there is nothing to create '%s' with"
+                           : "'%s' is a rendezvous of the command; give it another name",
+            name);
+    }
+    struct rendezvous_registered *entry = memory_allocate(sizeof *entry);
+    *entry = (struct rendezvous_registered){
+        .name = memory_duplicate_string(name), .create = create, .context = context};
+    const struct rendezvous_registered *earlier;
+    do {
+        entry->next = atomic_load(&registered);
+        earlier = rendezvous_registered_find(name);
+    } while (earlier == NULL && !atomic_compare_exchange_strong(&registered, &entry->next, entry));
+    if (earlier == NULL) {
+        return MUSTER_OK;
+    }
+    free(entry->name);
+    free(entry);
+    return earlier->create == create && earlier->context == context
+               ? MUSTER_OK
+               : library_fail(failure, MUSTER_ERROR_INVALID,
+                     "'%s' is registered with another function already", name);
 }
 
 static void enter(struct muster_rendezvous *rendezvous) {

@@ -23,7 +23,6 @@
 #include "wire/store/owned_request.h"
 
 static void rendezvous_member_tell(struct rendezvous_member *node, struct rendezvous_event event);
-static void rendezvous_own_backend_free(struct rendezvous_own_backend *own);
 static void rendezvous_endpoint_free(struct rendezvous_endpoint *endpoint);
 
 /* Called while an event is taken; everything is borrowed. Each may post. */
@@ -288,7 +287,7 @@ const struct rendezvous_state *rendezvous_member_state(const struct rendezvous_m
 struct rendezvous_own_backend {
     struct muster_rendezvous_backend backend;
     char *name;
-    struct rendezvous_member *node;
+    struct rendezvous_own_audience audience;
     const struct log *log;
     struct node_identity me;        /* the name that is present */
     struct node_table gone;         /* of the record seen last: the machine knows it */
@@ -306,6 +305,10 @@ struct rendezvous_own_backend {
 
 /* What the machine is told. */
 
+static void tell_machine(struct rendezvous_own_backend *own, struct rendezvous_event event) {
+    own->audience.told(own->audience.context, &event);
+}
+
 static void tell_trouble(
     struct rendezvous_own_backend *own, enum rendezvous_event_kind kind, const char *reason) {
     char *text = text_format("%s: %s", own->name, reason);
@@ -315,7 +318,7 @@ static void tell_trouble(
     } else {
         event.lost.reason = text;
     }
-    rendezvous_member_tell(own->node, event);
+    tell_machine(own, event);
     free(text);
 }
 
@@ -413,9 +416,8 @@ static void look_for_gone(
             node_table_put(&gone, identity, 0);
         } else if (is_gone(own, identity)) {
             node_table_put(&gone, identity, 0);
-            rendezvous_member_tell(
-                own->node, (struct rendezvous_event){
-                               .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
+            tell_machine(own, (struct rendezvous_event){
+                                  .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
         }
     }
     node_table_clear(&own->gone);
@@ -433,8 +435,7 @@ static void reach(struct rendezvous_own_backend *own) {
         take_error(own, error, &failure);
         return;
     }
-    rendezvous_member_tell(
-        own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED});
+    tell_machine(own, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED});
 }
 
 static void fetch(struct rendezvous_own_backend *own) {
@@ -447,8 +448,8 @@ static void fetch(struct rendezvous_own_backend *own) {
         take_error(own, error, &failure);
     } else if (read_record(own, &record, &state)) {
         look_for_gone(own, &state);
-        rendezvous_member_tell(own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD,
-                                              .state = record.exists ? &state : NULL});
+        tell_machine(own, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD,
+                              .state = record.exists ? &state : NULL});
     }
     rendezvous_state_clear(&state);
 }
@@ -463,14 +464,13 @@ static void take_written(
     }
     if (!record->exists) { /* as TorchElastic's nodes: it goes on with what it has written */
         bytes_clear(&own->token);
-        rendezvous_member_tell(own->node,
+        tell_machine(own,
             (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN, .written = {true, NULL}});
         return;
     }
     if (read_record(own, record, &state)) {
-        rendezvous_member_tell(
-            own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN,
-                           .written = {.has_won = record->is_set != 0, .state = &state}});
+        tell_machine(own, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN,
+                              .written = {.has_won = record->is_set != 0, .state = &state}});
     }
     rendezvous_state_clear(&state);
 }
@@ -522,13 +522,12 @@ static void note_change(void *context) {
     if (own->backend.changed != NULL) {
         own->backend.changed(own->backend.context);
     }
-    rendezvous_member_tell(own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CHANGED});
+    tell_machine(own, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CHANGED});
 }
 
 static void timer_fired(void *context) {
     struct rendezvous_own_backend *own = context;
-    rendezvous_member_tell(
-        own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_TIMER_FIRED});
+    tell_machine(own, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_TIMER_FIRED});
 }
 
 /* Reads the record, and does not try again. */
@@ -537,8 +536,7 @@ static void rendezvous_own_backend_glance(struct rendezvous_own_backend *own) {
     fetch(own);
 }
 
-/* Calls the program's functions. */
-static void rendezvous_own_backend_perform(
+void rendezvous_own_backend_perform(
     struct rendezvous_own_backend *own, const struct rendezvous_effect *effect) {
     struct instant patience = instant_after(clock_now(), duration_from_seconds(PATIENCE_SECONDS));
     if (own->is_silent) {
@@ -563,16 +561,14 @@ static void rendezvous_own_backend_perform(
 
 /* Life. */
 
-/* The backend is borrowed for the call, and has its full size and its functions; the log for the
- * life of the result. FAILURE_SYSTEM when its descriptor cannot be watched. */
-static enum failure_code rendezvous_own_backend_new(struct event_loop *loop,
-    const struct muster_rendezvous_backend *backend, struct rendezvous_member *node,
+enum failure_code rendezvous_own_backend_new(struct event_loop *loop,
+    const struct muster_rendezvous_backend *backend, const struct rendezvous_own_audience *audience,
     const struct log *log, struct rendezvous_own_backend **out_own, struct failure *failure) {
     struct rendezvous_own_backend *own = memory_allocate(sizeof *own);
     own->backend = *backend;
     own->name =
         memory_duplicate_string(backend->name != NULL ? backend->name : "the program's backend");
-    own->node = node;
+    own->audience = *audience;
     own->log = log;
     bytes_init(&own->draft, MUSTER_RENDEZVOUS_STATE_MAXIMUM);
     bytes_init(&own->token, MUSTER_RENDEZVOUS_TOKEN_MAXIMUM);
@@ -601,8 +597,7 @@ void rendezvous_own_backend_silence(struct rendezvous_own_backend *own) {
     }
 }
 
-/* Accepts NULL. */
-static void rendezvous_own_backend_free(struct rendezvous_own_backend *own) {
+void rendezvous_own_backend_free(struct rendezvous_own_backend *own) {
     if (own != NULL) {
         event_descriptor_free(own->watch);
         event_timer_free(own->timer);
@@ -1168,7 +1163,16 @@ void rendezvous_object_wake(struct muster_rendezvous *rendezvous) {
     event_loop_stop(embedded_loop_inside(rendezvous->embedded));
 }
 
+const struct muster_rendezvous_backend *rendezvous_own_backend_functions(
+    const struct rendezvous_own_backend *own) {
+    return &own->backend;
+}
+
 /* Life. */
+
+static void tell_node(void *context, const struct rendezvous_event *event) {
+    rendezvous_member_tell(context, *event);
+}
 
 enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
     const struct muster_rendezvous_backend *backend,
@@ -1202,8 +1206,9 @@ enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
     rendezvous->alarm = event_timer_new(loop, take_alarm, rendezvous);
     rendezvous->soon = event_timer_new(loop, do_soon, rendezvous);
     if (backend != NULL) {
+        const struct rendezvous_own_audience audience = {tell_node, rendezvous->node};
         return rendezvous_own_backend_new(
-            loop, backend, rendezvous->node, &rendezvous->log, &rendezvous->own, failure);
+            loop, backend, &audience, &rendezvous->log, &rendezvous->own, failure);
     }
     return rendezvous_endpoint_new(loop, &settings, &rendezvous->endpoint, failure);
 }

@@ -33,6 +33,26 @@ const struct rendezvous_state *rendezvous_member_state(const struct rendezvous_m
  * record now and then. */
 
 struct rendezvous_own_backend;
+
+/* Gets what the machine is to be told; the event is borrowed. */
+struct rendezvous_own_audience {
+    void (*told)(void *context, const struct rendezvous_event *event);
+    void *context;
+};
+
+/* The backend is borrowed for the call, and has its full size and its functions; the log for the
+ * life of the result. FAILURE_SYSTEM when its descriptor cannot be watched. */
+__attribute__((warn_unused_result)) enum failure_code rendezvous_own_backend_new(
+    struct event_loop *loop, const struct muster_rendezvous_backend *backend,
+    const struct rendezvous_own_audience *audience, const struct log *log,
+    struct rendezvous_own_backend **out_own, struct failure *failure);
+const struct muster_rendezvous_backend *rendezvous_own_backend_functions(
+    const struct rendezvous_own_backend *own);
+/* Accepts NULL. */
+void rendezvous_own_backend_free(struct rendezvous_own_backend *own);
+/* Calls the program's functions. */
+void rendezvous_own_backend_perform(
+    struct rendezvous_own_backend *own, const struct rendezvous_effect *effect);
 /* The program has freed the rendezvous, perhaps from inside a callback: this node is no longer
  * present, and the program's functions are called no more, though what has called back goes on.
  * Accepts NULL. */
@@ -89,6 +109,29 @@ __attribute__((warn_unused_result)) enum failure_code rendezvous_object_open(
     struct muster_rendezvous *rendezvous, const struct muster_rendezvous_backend *backend_or_null,
     const struct rendezvous_machine_settings *machine, struct failure *failure);
 void rendezvous_object_destroy(struct muster_rendezvous *rendezvous);
+
+/* What muster_rendezvous_register has been told. */
+struct rendezvous_registered {
+    struct rendezvous_registered *next;
+    char *name;
+    enum muster_error (*create)(void *context,
+        const struct muster_rendezvous_parameters *parameters,
+        struct muster_rendezvous_backend *out_backend, struct muster_failure *failure);
+    void *context;
+};
+
+/* NULL: nobody has registered the name, which may be NULL. */
+const struct rendezvous_registered *rendezvous_registered_find(const char *name);
+
+/* The configuration and the backend of a rendezvous, for an agent, as long as it lives.
+ * MUSTER_ERROR_UNSUPPORTED where it has no backend of the program's own. */
+enum muster_error rendezvous_lend(const struct muster_rendezvous *rendezvous,
+    const struct launch_config **out_config, const struct muster_rendezvous_backend **out_backend,
+    struct muster_failure *failure);
+
+/* Copies a backend that a program gives, if it can be one. */
+enum muster_error rendezvous_backend_read(const struct muster_rendezvous_backend *given,
+    struct muster_rendezvous_backend *out_backend, struct muster_failure *failure);
 
 /* Asks for the next round, for `asked`, or closes the record; both from inside the loop. */
 void rendezvous_object_ask_next(struct muster_rendezvous *rendezvous);

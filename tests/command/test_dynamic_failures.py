@@ -27,7 +27,7 @@ def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywher
         assert any(f"restart {number} of 3 (--max-restarts)" in node.err() for node in job.started), job.tell()
 
 
-def test_each_node_says_who_failed_what_it_costs_and_has_one_name(make_job, scratch):
+def test_the_log_says_who_failed_and_what_it_costs_and_a_node_has_one_name(make_job, scratch):
     """In its log, in the job's record and in the events alike."""
     job = make_job("2:3", "--event-log-handler", f"file:{scratch}/events")
     job.start_host("node1")
@@ -41,8 +41,7 @@ def test_each_node_says_who_failed_what_it_costs_and_has_one_name(make_job, scra
     job.start("node3")
     job.wait_for_world("node1", "node2", "node3").end()
     assert job.succeeds()
-    for node in job.started[:2]:
-        assert "; this uses no restart" in node.err(), job.tell()
+    assert "; this uses no restart" in job.started[0].err(), job.tell()
     assert set(re.findall(r'"hostname": "([^"]*)"', (scratch / "events").read_text())) == {"node1", "node2", "node3"}
 
 

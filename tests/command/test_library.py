@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -322,3 +323,24 @@ def test_parameter_servers_go_on_when_one_is_killed(scratch, serves):
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def test_elastic_nodes_keep_their_record_in_a_directory_and_check_themselves(scratch):
+    command = "until test -e go; do sleep 0.01; done"
+    checks = ["true", "true", "touch checked; false"]
+    nodes = [subprocess.Popen([EXAMPLES / "elastic_node", scratch, "2", "3", command], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "NODE_CHECK": check}) for check in checks]
+    try:
+        pids = [read_until(node, "node [0-2] of 3 runs process ([0-9]+)")[1] for node in nodes]
+        os.kill(int(pids[0]), signal.SIGKILL)  # a failure, after which all nodes restart their workers
+        assert nodes[2].communicate(timeout=300)[0] == "ended: restart_workers: 'touch checked; false' has failed\n"
+        assert nodes[2].returncode == 1 and (scratch / "checked").exists()
+        for node in nodes[:2]:
+            read_until(node, "node [01] of 2 runs")
+        (scratch / "go").touch()
+        assert [node.wait(300) for node in nodes[:2]] == [0, 0]
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()
+            node.stdout.close()

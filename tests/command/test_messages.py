@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from support.binary import ROOT
 from support.ports import free_port
 from support.transcripts import transcript
 
@@ -235,6 +236,21 @@ def test_of_many_nodes_one_has_the_report_and_the_others_name_it(muster, level):
             assert f"] {line}\n" in told, (line, end)
 
 
+def test_of_many_nodes_one_tells_how_the_job_goes_and_the_others_say_a_line(muster, scratch):
+    commands = ["run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29451 --rdzv-id job --log-dir logs "
+                f"--rdzv-conf is_host={i} --local-addr node{2 - i} train.py" for i in (1, 0)]
+    port = str(free_port())
+    muster.script("train.py", "")
+    nodes = [muster.start(command.replace("29451", port).split(), env={"LOGLEVEL": "INFO"}) for command in commands]
+    ends = [running.finish() for running in nodes]
+    assert [end.status for end in ends] == [0, 0], ends
+    first, other = (without_passing(re.sub(r"^[IWE]\d{4} .*?\] ", "", end.err, flags=re.MULTILINE), scratch) for end in ends)
+    about_munge = "the nodes of this job do not prove themselves"  # each machine says why it has none
+    assert [line for line in other if not line.startswith(about_munge)] == transcript(commands[1]), ends
+    for line in ("Starting elastic_operator with launch configs:", "  group_world_size=2", "[default] Starting worker group"):
+        assert first.count(line) == 1, ends
+
+
 def test_of_many_nodes_one_speaks_of_what_concerns_all(muster):
     """Of where they meet, of a name that none was given, and of OMP_NUM_THREADS."""
     port = free_port()
@@ -379,3 +395,27 @@ def test_two_nodes_with_one_rank_name_each_other(muster):
         (line,) = transcript(command.format(1, shown_name))
         line = line.replace("node1", "EARLY").replace("node2", late).replace("EARLY", early)
         assert line in [re.sub(r"\(pid \d+\)", "(pid 4711)", words) for words in ends[name]], ends
+
+
+def flat(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def said_in_logs():
+    """What is literal in each warning and error of the sources: (file, parts between what differs)."""
+    for path in sorted((ROOT / "src").rglob("*.c")):
+        source = re.sub(r'"\s*PRI\w+\s*"', "d", path.read_text(encoding="utf-8"))
+        source = re.sub(r'"\s*\n\s*"', "", source)
+        for line in re.findall(r'\blog_(?:warning|error)\(\s*[^,"]+,\s*"((?:[^"\\]|\\.)*)"', source):
+            yield path.name, [flat(part).strip() for part in re.split(r"%[-+0-9.*]*(?:zu|lld|ld|[dsguf])", line)]
+
+
+def test_each_warning_is_on_the_page():
+    """Its longest words are, or those of another part of it: at the end of the page there are tables for them."""
+    page = flat((ROOT / "docs/messages.md").read_text(encoding="utf-8"))
+    lines = list(said_in_logs())
+    missing = [
+        (name, parts) for name, parts in lines
+        if max(map(len, parts)) >= 12 and not any(part[:20] in page for part in parts if len(part) >= 12)
+    ]  # fmt: skip
+    assert len(lines) > 80 and missing == [], missing

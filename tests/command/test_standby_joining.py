@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from support.binary import ROOT
 from support.nodes import Node
 from support.ports import free_port
 from support.standby_programs import relocate_python
@@ -108,6 +109,24 @@ def test_the_world_runs_on_until_the_new_nodes_standby_workers_are_ready(job):
     assert max(at for at, line in enumerate(story) if line == "imports two") < story.index("ended one"), story
     assert story.count("ended one") == 2, "the world was interrupted once"
     assert "the job runs: this node makes its standby workers ready before it joins, for 30 s at most" in two.err()
+    assert "started from standby: 2 of 2 workers" in two.err()
+
+
+def test_a_new_node_runs_the_program_up_to_its_line_before_it_joins(job):
+    """It knows from the world that the program has one: its own workers have not run yet."""
+    lined = WORKER.replace("def end(", "tell('builds')\nimport muster.standby\ncame = muster.standby.wait()\ndef end(")
+    (job.scratch / "worker.py").write_text(lined.replace('tell(f"runs/', 'tell(f"came/{came}")\ntell(f"runs/'))
+    path = f"{job.path}:{ROOT / 'python'}"
+    one = job.start_first(path=path)
+    assert "2 at the line of their program" in one.err()
+    two = job.start("two", path=path)
+    job.wait_for("runs/4 two")
+    job.wait_for("runs/4 one")
+    job.end()
+    story = job.story()
+    assert story[: story.index("ended one")].count("builds two") == 2, story
+    assert (story.count("came/True two"), story.count("came/False two")) == (2, 0), story
+    assert (story.count("came/True one"), story.count("came/False one")) == (2, 2), story
     assert "started from standby: 2 of 2 workers" in two.err()
 
 

@@ -11,12 +11,12 @@ from support.ports import free_port
 class Job:
     """Two nodes of two workers each; worker ranks 0 and 1 are on node 0."""
 
-    def __init__(self, muster, *options):
-        self.muster, self.port, self.options = muster, free_port(), options
+    def __init__(self, muster, *options, nodes=2):
+        self.muster, self.port, self.options, self.nodes = muster, free_port(), options, nodes
 
     def start(self, node, script, workers=2, **how):
         return self.muster.start(
-            ["run", "--nnodes", 2, "--node-rank", node, "--master-addr", "127.0.0.1",
+            ["run", "--nnodes", self.nodes, "--node-rank", node, "--master-addr", "127.0.0.1",
              "--master-port", self.port, "--nproc-per-node", workers, *self.options,
              "--no-python", "sh", "-c", script],
             **how,
@@ -71,6 +71,23 @@ def test_a_final_failure_on_one_node_ends_the_other_at_once(muster):
     assert [end.status for end in ends] == [1, 1]
     assert "another node failed" in ends[0].err and "node 1" in ends[0].err
     assert "exitcode  : 9" in ends[1].err
+
+
+def test_of_nodes_that_fail_at_once_the_first_has_the_report(muster, scratch):
+    """The host of the store ends last, so that all others can read whose failure was first."""
+    script = (
+        ": >up.$RANK; trap '' TERM; while [ $(ls up.* | wc -l) -lt 4 ]; do sleep 0.01; done; "
+        "[ $RANK = 0 ] || exit 9; until [ -e over ]; do sleep 0.01; done"
+    )
+    job = Job(muster, nodes=4)
+    nodes = [job.start(node, script, workers=1) for node in range(4)]
+    ends = [node.finish() for node in nodes[1:]]
+    (scratch / "over").touch()
+    ends.append(nodes[0].finish())
+    assert [end.status for end in ends] == [1, 1, 1, 1], ends
+    assert sum("ChildFailedError" in end.err for end in ends) == 1, ends
+    first = ["ChildFailedError" in end.err for end in ends].index(True) + 1
+    assert sum(f"a node failed (node {first})" in end.err for end in ends) == 3, ends
 
 
 @pytest.mark.parametrize("node", [0, 1])

@@ -155,6 +155,16 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
     assert job.succeeds()
 
 
+def test_who_alone_is_left_of_the_agents_of_a_machine_waits_for_none_of_them(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:5", conf=["silence_timeout=600"])
+    start_nodes(job, 5)
+    for node in job.started[:4]:
+        node.signal(signal.SIGKILL)
+    job.wait_for_world("node5").end()
+    assert job.started[4].finish().status == 0, job.tell()
+    assert "the process on this machine has ended: node " in job.started[4].err(), job.tell()
+
+
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to end"])
 def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
     job = make_job_of_each_kind("1:3", conf=PATIENT)
@@ -503,6 +513,21 @@ def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_u
     # a renewal that comes meanwhile is another matter
     said = [line for line in warnings if "the file system is full" in line and "is not renewed" not in line]
     assert len(said) == 1, said
+
+
+def test_a_host_ends_when_a_register_that_was_full_has_taken_the_end_of_the_job(make_job_of_each_kind, small_disk):
+    job = make_job_of_each_kind("1:2", register=small_disk)
+    world = start_nodes(job, 2)
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    world.end()
+    assert job.started[1].finish().status == 0, job.tell()
+    job.started[0].wait_for_log("succession <- register_failed", count=2)
+    (small_disk / "filling").unlink()
+    assert job.started[0].finish().status == 0, job.tell()
+    entries = sorted((small_disk / "muster-job").glob("entry.*"))
+    assert json.loads(entries[-1].read_text())["kind"] == "close", job.tell()
 
 
 @pytest.mark.parametrize("place", ["a register", "node2"])

@@ -3,10 +3,12 @@
 
 import os
 import re
+import shutil
 import signal
 
 import pytest
 
+from support.binary import ROOT
 from support.standby_jobs import read_story
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,13 +46,29 @@ dist.destroy_process_group()
 """
 
 
+# The same, but what it trains and what it trains on is made above its line.
+LINED = TRAINING.replace("""rank, attempt = int(environ["RANK"]), int(environ["TORCHELASTIC_RESTART_COUNT"])
+torch.manual_seed(100 * attempt + rank)
+dist""", """torch.manual_seed(int(environ["LOCAL_RANK"]))
+data, model = torch.randn(6, 16, 8), torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+with open("built", "a") as file:
+    file.write(str(os.getpid()) + "\\n")
+print("built", flush=True)
+import muster.standby
+came = muster.standby.wait()
+rank, attempt = int(environ["RANK"]), int(environ["TORCHELASTIC_RESTART_COUNT"])
+dist""").replace("DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)))",
+                 "DistributedDataParallel(model)").replace("for _ in range(6)", "for share in data").replace(
+    "trained(torch.randn(16, 8))", "trained(share + torch.randn(16, 8))").replace('"role=spare" in own.read()', "came")
+
+
 class Training:
     """A job of two workers; each node is started with options of its own."""
 
-    def __init__(self, muster, peer, folder, imports="", nodes=([],), trained="model", **environment):
+    def __init__(self, muster, peer, folder, imports="", nodes=([],), trained="model", script=TRAINING, **environment):
         self.directory = muster.scratch / folder
         self.directory.mkdir()
-        self.imports, self.trained = imports, trained
+        self.imports, self.trained, self.script = imports, trained, script
         self.write_script("as started")
         self.environment = {"PYTHON_EXEC": peer.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO"}
         self.environment.update(PET_STANDBY_REST=0, **environment)  # A machine that tests keep busy is no reason to wait.
@@ -63,7 +81,7 @@ class Training:
         return muster.start(words, env=self.environment, cwd=self.directory)
 
     def write_script(self, text):
-        (self.directory / "worker.py").write_text(TRAINING.format(imports=self.imports, trained=self.trained, text=text))
+        (self.directory / "worker.py").write_text(self.script.format(imports=self.imports, trained=self.trained, text=text))
 
     def attempt(self, number):
         """What the two workers of an attempt have told, by rank."""
@@ -73,8 +91,9 @@ class Training:
         return told()
 
     def await_spares(self, times, agents=None):
+        words = "2 at the line of their program" if self.script is LINED else "standby workers ready"
         for agent in agents or self.agents:
-            said = lambda: agent.err().count("standby workers ready")  # noqa: B023, E731
+            said = lambda: agent.err().count(words)  # noqa: B023, E731
             agent.wait_until(lambda: said() >= times, "the standby workers", timeout=240)  # noqa: B023
 
     def kill(self, attempt, rank):
@@ -175,3 +194,16 @@ def test_a_compiled_model_trains_the_same_from_standby(muster, peer):
     assert [one["warm"] for one in stories["on"]] == [False, False, True, True]
     early = {standby: re.findall("imported early: (True|False)", text) for standby, text in said.items()}
     assert early == {"off": ["False"] * 4, "on": ["False", "False", "True", "True"]}, said
+
+
+def test_what_is_above_the_line_is_not_done_again(muster, peer, scratch):
+    """Workers that are started again from their line have the model that was built before, and draw what cold ones draw."""
+    (scratch / "site/muster").mkdir(parents=True)
+    for name in "__init__.py", "standby.py":
+        shutil.copy(ROOT / "python/muster" / name, scratch / "site/muster")
+    stories, _ = train_the_same(
+        muster, peer, [0, 1], imports="import torch._dynamo", script=LINED, PYTHONPATH=scratch / "site")
+    built = {folder: [int(line) for line in (scratch / folder / "built").read_text().split()] for folder in stories}
+    assert [len({one["pid"] for one in stories[folder]} & set(built[folder])) for folder in ("off", "on")] == [6, 6]
+    assert all(len(pids) == len(set(pids)) for pids in built.values()), "no process has built twice"
+    assert [one["warm"] for one in stories["on"]] == 2 * [False] + 4 * [True]

@@ -62,6 +62,30 @@ TEST(further_options_hold) {
     tear_down(&fixture);
 }
 
+static int asked;
+
+static enum muster_error count_start(
+    void *context, const struct muster_worker_group *group, struct muster_failure *failure) {
+    (void)context;
+    (void)failure;
+    asked += (int)group->worker_count;
+    return MUSTER_OK;
+}
+
+static bool has_asked_here(const struct fixture *fixture, int status) {
+    (void)fixture;
+    return status == 0 && asked == 2;
+}
+
+TEST(hooks_are_called_in_the_process_that_runs_the_agent) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2, "exit 0");
+    fixture.settings.start_workers = count_start;
+    run_in_a_child(&fixture, has_asked_here);
+    tear_down(&fixture);
+}
+
 static void signal_this(void *context, const struct muster_agent_event *event) {
     (void)context;
     if (event->kind == MUSTER_AGENT_EVENT_WORKER && strcmp(event->state, "START") == 0) {

@@ -2,6 +2,8 @@
 /* The rows of bad input (bad_input.h) of what is handed to the functions of muster/agent.h. */
 #include "unit.h"
 
+#include <muster/rendezvous.h>
+
 #include "library/agent_fixture.h"
 #include "library/bad_input.h"
 
@@ -253,6 +255,93 @@ TEST(numbers_lists_and_callbacks) {
         WITH(metric, NULL) == MUSTER_OK);
     ALLOWED(muster_agent_settings, ended, IS_NULL, "each callback may be NULL",
         WITH(ended, NULL) == MUSTER_OK);
+    end_settings();
+}
+
+/* A rendezvous of the program's own. */
+
+static enum muster_error get_nothing(
+    void *context, struct muster_rendezvous_record *record, struct muster_failure *failure) {
+    (void)context;
+    (void)record;
+    (void)failure;
+    return MUSTER_OK;
+}
+
+/* The record is gone when it is read again: the node goes on with what it has written. */
+static enum muster_error set_nothing(void *context, const void *given_state, size_t length,
+    const void *token, size_t token_length, struct muster_rendezvous_record *record,
+    struct muster_failure *failure) {
+    (void)given_state;
+    (void)length;
+    (void)token;
+    (void)token_length;
+    return get_nothing(context, record, failure);
+}
+
+static struct muster_rendezvous *make_rendezvous(int max_nodes, const char *endpoint) {
+    struct muster_rendezvous_settings settings = MUSTER_RENDEZVOUS_SETTINGS;
+    struct muster_rendezvous_backend backend = MUSTER_RENDEZVOUS_BACKEND;
+    struct muster_rendezvous *made = NULL;
+    backend.get_state = get_nothing;
+    backend.set_state = set_nothing;
+    settings.run_id = "job";
+    settings.max_nodes = max_nodes;
+    settings.endpoint = endpoint;
+    settings.is_host = -1;
+    settings.backend = endpoint == NULL ? &backend : NULL;
+    assert_int_equal(muster_rendezvous_new(&settings, &made, NULL), MUSTER_OK);
+    return made;
+}
+
+#define OWN(rendezvous_given, member, value)                                                       \
+    (given.known = fixture.settings, given.known.rendezvous = (rendezvous_given),                  \
+        given.known.member = (value), make(failure))
+
+TEST(rendezvous_of_ones_own) {
+    struct muster_rendezvous *pair;
+    struct muster_rendezvous *placed;
+    (void)state;
+    begin_settings();
+    pair = make_rendezvous(2, NULL);
+    placed = make_rendezvous(1, "127.0.0.1:29400");
+    ALLOWED(muster_agent_settings, rendezvous, IS_NULL, "then the backend has a name",
+        WITH(rendezvous, NULL) == MUSTER_OK);
+    REFUSED(muster_agent_settings, rendezvous, OTHER, MUSTER_ERROR_UNSUPPORTED,
+        OWN(placed, rendezvous, placed));
+    REFUSED(muster_agent_settings, rdzv_backend, BOTH, MUSTER_ERROR_INVALID,
+        OWN(pair, rdzv_backend, "c10d"));
+    REFUSED(muster_agent_settings, run_id, BOTH, MUSTER_ERROR_INVALID, OWN(pair, run_id, "other"));
+    REFUSED(muster_agent_settings, max_nodes, BOTH, MUSTER_ERROR_INVALID, OWN(pair, max_nodes, 2));
+    REFUSED(muster_agent_settings, rdzv_store, IS_NULL, MUSTER_ERROR_INVALID,
+        OWN(pair, rdzv_store, NULL));
+    REFUSED(
+        muster_agent_settings, rdzv_store, EMPTY, MUSTER_ERROR_INVALID, OWN(pair, rdzv_store, ""));
+    REFUSED(muster_agent_settings, rdzv_store, TOO_LONG, MUSTER_ERROR_LIMIT,
+        OWN(pair, rdzv_store, text));
+    REFUSED(muster_agent_settings, rdzv_store, NOT_UTF8, MUSTER_ERROR_INVALID,
+        OWN(pair, rdzv_store, NO_UTF8));
+    REFUSED(muster_agent_settings, rdzv_store, ALONE, MUSTER_ERROR_INVALID,
+        WITH(rdzv_store, "node0:29400"));
+    muster_rendezvous_free(pair);
+    muster_rendezvous_free(placed);
+    end_settings();
+}
+
+TEST(hooks) {
+    begin_settings();
+    ALLOWED(muster_agent_settings, start_workers, IS_NULL, "each hook may be NULL",
+        WITH(start_workers, NULL) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, restart_workers, IS_NULL, "each hook may be NULL",
+        WITH(restart_workers, NULL) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, stop_workers, IS_NULL, "each hook may be NULL",
+        WITH(stop_workers, NULL) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, monitor_workers, IS_NULL, "each hook may be NULL",
+        WITH(monitor_workers, NULL) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, shutdown, IS_NULL, "each hook may be NULL",
+        WITH(shutdown, NULL) == MUSTER_OK);
+    ALLOWED(muster_agent_settings, alive_callback, IS_NULL, "each hook may be NULL",
+        WITH(alive_callback, NULL) == MUSTER_OK);
     end_settings();
 }
 

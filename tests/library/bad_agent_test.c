@@ -62,10 +62,12 @@ static int forget(enum situation now) {
 
 static long pid = -1;
 static const struct muster_run_result *result;
+static const struct muster_worker_group *group;
 
 /* What has not gone well has given nothing. */
 static int dropped(enum muster_error error) {
-    bool is_untouched = pid == -1 && result == NULL;
+    bool is_untouched = pid == -1 && result == NULL && group == NULL;
+    group = NULL;
     pid = -1;
     result = NULL;
     return error == MUSTER_OK || is_untouched ? (int)error : -1;
@@ -73,6 +75,9 @@ static int dropped(enum muster_error error) {
 
 static void play(enum situation now) {
     IN_EACH(muster_agent_result, dropped(muster_agent_result(agent, &result, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_ERROR_STATE, MUSTER_OK);
+    IN_EACH(muster_agent_worker_group, dropped(muster_agent_worker_group(agent, &group, NULL)),
         MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
         MUSTER_ERROR_STATE, MUSTER_OK);
     IN_EACH(muster_agent_pid, dropped(muster_agent_pid(agent, &pid, NULL)), MUSTER_ERROR_INVALID,
@@ -157,6 +162,8 @@ TEST(arguments) {
         muster_agent_pid(agent, NULL, failure));
     REFUSED(muster_agent_result, out_result, IS_NULL, MUSTER_ERROR_INVALID,
         muster_agent_result(agent, NULL, failure));
+    REFUSED(muster_agent_worker_group, out_group, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_agent_worker_group(agent, NULL, failure));
     REFUSED(muster_agent_stop, signal, BELOW, MUSTER_ERROR_INVALID,
         muster_agent_stop(agent, -1, failure));
     REFUSED(muster_agent_stop, signal, BELOW, MUSTER_ERROR_INVALID,

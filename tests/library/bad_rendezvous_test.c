@@ -187,6 +187,41 @@ TEST(arguments) {
     end();
 }
 
+/* Names. */
+
+static enum muster_error create(void *context,
+    const struct muster_rendezvous_parameters *parameters,
+    struct muster_rendezvous_backend *out_backend, struct muster_failure *failure) {
+    (void)context;
+    (void)parameters;
+    (void)out_backend;
+    (void)failure;
+    return MUSTER_ERROR_UNSUPPORTED;
+}
+
+TEST(arguments_of_a_registration) {
+    char *text = bad_input_text(256);
+    (void)state;
+    REFUSED(muster_rendezvous_register, name, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register(NULL, create, NULL, failure));
+    REFUSED(muster_rendezvous_register, name, EMPTY, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register("", create, NULL, failure));
+    REFUSED(muster_rendezvous_register, name, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_rendezvous_register(text, create, NULL, failure));
+    REFUSED(muster_rendezvous_register, name, NOT_UTF8, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register(NO_UTF8, create, NULL, failure));
+    REFUSED(muster_rendezvous_register, name, TAKEN, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register("c10d", create, NULL, failure));
+    REFUSED(muster_rendezvous_register, create, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register("mine", NULL, NULL, failure));
+    for (int i = 0; i < 2; i++) { /* the same once more is the same */
+        assert_int_equal(muster_rendezvous_register("mine", create, NULL, NULL), MUSTER_OK);
+    }
+    REFUSED(muster_rendezvous_register, name, TAKEN, MUSTER_ERROR_INVALID,
+        muster_rendezvous_register("mine", create, text, failure));
+    free(text);
+}
+
 /* The record. */
 
 TEST(arguments_of_a_record) {

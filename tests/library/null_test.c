@@ -42,6 +42,7 @@ TEST(errors_and_metrics) {
 
 TEST(agents) {
     ASSERT_INVALID(muster_agent_start(NULL, NULL, failure));
+    ASSERT_INVALID(muster_agent_worker_group(NULL, NULL, failure));
     ASSERT_INVALID(muster_agent_run(NULL, NULL, failure));
     ASSERT_INVALID(muster_agent_process(NULL, failure));
     ASSERT_INVALID(muster_agent_pid(NULL, NULL, failure));
@@ -104,6 +105,7 @@ TEST(local_timer_servers) {
 
 TEST(rendezvous) {
     ASSERT_INVALID(muster_rendezvous_new(NULL, NULL, failure));
+    ASSERT_INVALID(muster_rendezvous_register(NULL, NULL, NULL, failure));
     ASSERT_INVALID(muster_rendezvous_next(NULL, 0, NULL, failure));
     ASSERT_INVALID(muster_rendezvous_submit_next(NULL, NULL, NULL, failure));
     ASSERT_INVALID(muster_rendezvous_is_closed(NULL, NULL, failure));

@@ -188,10 +188,15 @@ class Spare:
         self.give_list(learned)
         return self.await_ready()
 
-    def await_ready(self):
-        kind, body = self.hear()
-        assert kind == "P", body
+    def await_ready(self, kind="P"):
+        said, body = self.hear()
+        assert said == kind, (said, body)
         return struct.unpack("<4I", body)
+
+    def come_to_line(self, learned):
+        """Up to the call of muster.standby.wait() in its program."""
+        self.give_list(learned)
+        return self.await_ready("A")
 
     def dirty(self, learned):
         """Up to where it says why it cannot become a worker."""
@@ -209,12 +214,12 @@ class Spare:
         self.give_list(learned)
         return self.left_out()
 
-    def left_out(self):
+    def left_out(self, status=77):
         names = []
         while (message := self.hear())[0] == "X":
             names.append(message[1].decode())
         assert message[0] == "U", message
-        assert self.process.wait(self.keeper.seconds) == 77
+        assert status is None or self.process.wait(self.keeper.seconds) == status
         return message[1].decode(), names
 
     def body(self, names=ROUND, cwd=None):

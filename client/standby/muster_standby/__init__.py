@@ -66,7 +66,8 @@ def pass_for_importlib(function):
 
 def watch_imports(found):
     """Calls found(name, origin) before each import. sys.meta_path, which programs may look at, stays as it is, and no
-    frame of the hook is on the stack while the module runs. Returns a function that ends this."""
+    frame of the hook is on the stack while the module runs. Returns a function that ends this. muster.standby finds
+    `found` there, and calls it with the name of the program's line (line.py)."""
     machinery, frame = sys.modules["_frozen_importlib"], sys._getframe
     find = machinery._find_spec
 
@@ -77,5 +78,5 @@ def watch_imports(found):
             found(name, spec.origin or "")
         return spec
 
-    machinery._find_spec = _find_spec
+    machinery._find_spec, _find_spec.found = _find_spec, found
     return lambda: setattr(machinery, "_find_spec", find)

@@ -30,13 +30,19 @@ class Gate:
     def say(self, kind, *numbers):
         self.socket.send(kind + b"".join(number.to_bytes(4, "little") for number in numbers))
 
-    def refuse(self, reason):
-        self.socket.send(b"D" + reason.encode("utf-8", "replace")[:1000])
+    def say_ready(self, kind, modules, skipped=0, memory=None):
+        if memory is None:
+            with open("/proc/self/statm", "rb") as file:
+                memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
+        self.say(kind, modules, skipped, int(sum(os.times()[:2]) * 1000), memory)
+
+    def refuse(self, reason, kind=b"D"):
+        self.socket.send(kind + reason.encode("utf-8", "replace")[:1000])
 
     def leave_out(self, reason, *names):
         for name in names:
-            self.socket.send(b"X" + name.encode("utf-8", "replace")[:1000])
-        self.socket.send(b"U" + (reason or "").encode("utf-8", "replace")[:1000])
+            self.refuse(name, b"X")
+        self.refuse(reason or "", b"U")
 
     def hear(self):
         """(kind, body, descriptors) of the next message. The end of the agent is ours."""
@@ -84,16 +90,20 @@ def read_list(fd):
     return read_lines(text)
 
 
-def change_streams(fds):
-    """Puts the worker's standard streams in the place of ours, what was printed while warming first."""
+def change_streams(fds, own=(0, 1, 2)):
+    """Puts the worker's standard streams in the place of ours, what was printed while warming first. Those that the
+    program has already put something else in the place of stay."""
     streams = sys.__stdin__, sys.__stdout__, sys.__stderr__
     for stream in streams[1:]:
         stream.flush()
-    printed = [b""] + [read_whole(fd, CAPTURED_MAXIMUM) for fd in (1, 2)]
+    printed = {fd: read_whole(fd, CAPTURED_MAXIMUM) if fd in own and fd > 0 else b"" for fd in range(3)}
     if os.path.sameopenfile(1, 2):
         printed[2] = b""
     for fd, stream in enumerate(streams):
-        reopen(stream, fd, fds[fd], printed[fd])
+        if fd in own:
+            reopen(stream, fd, fds[fd], printed[fd])
+        else:
+            os.close(fds[fd])
 
 
 def reopen(stream, fd, new, printed):
@@ -111,3 +121,11 @@ def reopen(stream, fd, new, printed):
         buffer = type(stream.buffer)(raw, size)
         lines = lines or (raw.isatty() and not stream.write_through)
     stream.__init__(buffer, stream.encoding, stream.errors, "\n", lines, stream.write_through)
+
+
+def put_in_order(environment, names):
+    """As they are in a worker that is started cold. What was added comes last."""
+    first = {name: environment[name] for name in names if name in environment}
+    first.update(environment)
+    environment.clear()
+    environment.update(first)

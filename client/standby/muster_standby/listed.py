@@ -5,6 +5,7 @@ import os
 import sys
 
 LEARNED, LEFT_OUT, TOLD = "\t", "#", "!"
+LINE = "__line__."  # What the name of a program's line begins with (line.py). It is none of a module.
 LINES_MAXIMUM, CHANGES_MAXIMUM = 20000, 256  # of variables
 LIBRARIES = [os.path.dirname(os.__file__)]
 LIBRARIES += [path.rstrip("/") for path in sys.path if os.path.basename(path.rstrip("/")) in ("site-packages", "dist-packages")]

@@ -118,22 +118,6 @@ class Parent:
         self.gate.say(b"H", 1, os.getpid())
         return self.gate
 
-    def show_environment(self, names):
-        """Has /proc tell the worker's environment, and not the parent's. Where the kernel refuses that nothing changes."""
-        with open("/proc/self/stat", "rb") as file:
-            numbers = file.read().rpartition(b")")[2].split()
-        text = b"".join(os.fsencode("%s=%s" % pair) + b"\0" for pair in names if pair[0])
-        word, size = self.ctypes.c_ulong, self.ctypes.c_size_t
-        place = self.library.mmap(None, size(len(text)), 3, 0x22, -1, word(0))
-        if place in (None, self.ctypes.c_void_p(-1).value):
-            return
-        self.ctypes.memmove(place, text, len(text))
-        values = {name: int(numbers[at - 3]) for name, at in IN_STAT.items()}
-        values.update(brk=self.library.sbrk(word(0)), env_start=place, env_end=place + len(text))
-        data = b"".join(values[name].to_bytes(8, sys.byteorder) for name in MAP)
-        # The auxiliary vector stays, and so does the program.
-        self.library.prctl(SET_MAP, word(14), data + bytes(12) + b"\xff" * 4, word(len(data) + 16), word(0))
-
 
 def keeps_number(pid):
     """(module, attribute) of each that has this process id, as far as it is one of a module's own."""
@@ -173,3 +157,24 @@ def draw_anew():
         sys.modules["numpy.random"].seed()
     if hasattr(sys.modules.get("torch"), "default_generator"):
         sys.modules["torch"].default_generator.seed()
+
+
+def show_environment(names, told):
+    """Has /proc tell the worker's environment, and not the parent's. Where the kernel refuses that nothing changes."""
+    ctypes = borrow("ctypes")
+    library = ctypes.CDLL(None)
+    library.mmap.restype = library.sbrk.restype = ctypes.c_void_p
+    names = [*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))]
+    with open("/proc/self/stat", "rb") as file:
+        numbers = file.read().rpartition(b")")[2].split()
+    text = b"".join(os.fsencode("%s=%s" % pair) + b"\0" for pair in names if pair[0])
+    word, size = ctypes.c_ulong, ctypes.c_size_t
+    place = library.mmap(None, size(len(text)), 3, 0x22, -1, word(0))
+    if place in (None, ctypes.c_void_p(-1).value):
+        return
+    ctypes.memmove(place, text, len(text))
+    values = {name: int(numbers[at - 3]) for name, at in IN_STAT.items()}
+    values.update(brk=library.sbrk(word(0)), env_start=place, env_end=place + len(text))
+    data = b"".join(values[name].to_bytes(8, sys.byteorder) for name in MAP)
+    # The auxiliary vector stays, and so does the program.
+    library.prctl(SET_MAP, word(14), data + bytes(12) + b"\xff" * 4, word(len(data) + 16), word(0))

@@ -37,11 +37,13 @@ def record(fd, told):
     def found(name, origin):
         nonlocal left
         try:
-            line = (changes() + (mains.pop() if mains and argv[:1] != ["-m"] else "") + "%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
+            # The program's line counts, whatever it has changed.
+            before = "" if name.startswith("__line__.") else changes() + (mains.pop() if mains and argv[:1] != ["-m"] else "")
+            line = (before + "%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
             if getpid() == pid and fstat(fd)[1:3] == file:
                 take_mutex()
-                if len(line) <= left:
+                if len(line) <= left or name.startswith("__line__."):
                     left -= write(fd, line)
         except (OSError, ValueError, RuntimeError):
             left = 0

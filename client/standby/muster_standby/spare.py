@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A standby worker, from its hello to the gate and through it. Whatever goes wrong, it ends rather than run the program."""
+"""A standby worker, from its hello to the gate and through it. Whatever goes wrong, it ends rather than run the program.
+Only where workers of this program have come to its line it runs the program, up to there (line.py)."""
 import os
 
 from muster_standby import borrow, is_of_round
-from muster_standby.gate import Dirty, Gate, Unsuited, change_streams
+from muster_standby.gate import Dirty, Gate, Unsuited, change_streams, put_in_order, read_list
+from muster_standby.line import Line, line_of
 from muster_standby.pace import Pace
-from muster_standby.parent import Parent
+from muster_standby.parent import Parent, show_environment
 from muster_standby.record import record
 from muster_standby.warming import Warming
 
@@ -44,17 +46,25 @@ def begin(told):
         if "parent" in told:
             parent = Parent(gate, warming, int(told["parent"]))
             gate = parent.serve(learn)  # which returns in a child
+        else:
+            listed = read_list(*gate.hear()[2])
+            file, name = line_of(listed)
+            if name is not None:
+                warming.stop_watching()
+                Line(gate, told, file, name, guarded)
+                return  # to the interpreter, which runs the program
+            learn(listed)
         directory, names, fds = gate.hear_go(learn)
         pass_gate(warming, directory, names, fds)
         if parent:
-            parent.show_environment([*names, ("MUSTER_STANDBY", ";".join(map("=".join, told.items())))])
+            show_environment(names, told)
         record(fds[3], told)
         gate.say(b"R")
         gate.socket.close()
 
     def guarded(step):
         try:
-            step()
+            return step()
         except Unsuited as failure:
             try:
                 gate.leave_out(*failure.args)
@@ -72,12 +82,11 @@ def begin(told):
 
 def say_ready(gate, warming, shares):
     """Of the memory only what it does not share, where most of it is its parent's."""
-    with open("/proc/self/statm", "rb") as file:
-        memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
+    memory = None
     if shares:
         with open("/proc/self/smaps_rollup", "rb") as file:
             memory = sum(int(line.split()[1]) for line in file if line.startswith(b"Private_"))
-    gate.say(b"P", len(warming.loaded), warming.skipped, int(sum(os.times()[:2]) * 1000), memory)
+    gate.say_ready(b"P", len(warming.loaded), warming.skipped, memory)
 
 
 def change_directory(directory):
@@ -108,11 +117,3 @@ def pass_gate(warming, directory, names, fds):
     if warming.stand_in.has_moved() or any(warming.shadows()):
         raise Dirty("the program's directory has changed")
     change_streams(fds)
-
-
-def put_in_order(environment, names):
-    """As they are in a worker that is started cold. What was added comes last."""
-    first = {name: environment[name] for name in names if name in environment}
-    first.update(environment)
-    environment.clear()
-    environment.update(first)

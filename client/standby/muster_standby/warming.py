@@ -9,7 +9,7 @@ from muster_standby.blame import Blame, Environment, watch_ends
 from muster_standby.effects import Effects
 from muster_standby.files import Files
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
-from muster_standby.listed import may_be_imported
+from muster_standby.listed import LINE, may_be_imported
 from muster_standby.reads import EARLY, Reads
 from muster_standby.stand_in import StandIn
 
@@ -49,7 +49,7 @@ class Warming:
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
         has listed it: that waits for the gate. Raises Unsuited when there are modules that must wait with it."""
-        wanted, new = None, dict(listed)
+        wanted, new = None, {name: origin for name, origin in listed if not name.startswith(LINE)}
         self.listed.update(new)
         self.blame = blame = Blame(sys._getframe())
         environment = self.environment

@@ -424,7 +424,9 @@ static int report_own_failure(const struct agent_report_settings *settings,
     char *last_words =
         last_words_read(settings->workers, findings[root].account.log_file, settings->log);
     entries[root].last_lines = last_words;
-    tell_of_missing_words(settings, &findings[root].account);
+    if (settings->is_shown) {
+        tell_of_missing_words(settings, &findings[root].account);
+    }
     format_report(settings, entries, count, root, out_text);
     free(last_words);
     free(entries);

@@ -71,6 +71,7 @@ struct agent_report_settings {
     struct agent_workers *workers; /* the same; all gone, for their last words */
     const struct log *log;
     const struct failure_account *root_cause; /* of the job, when it is on another node; or NULL */
+    bool is_shown;                            /* to a user, who may miss words in it */
     const char *parent_error_file; /* the launcher's own TORCHELASTIC_ERROR_FILE, or NULL */
 };
 

@@ -554,10 +554,13 @@ struct agent_record {
     struct text tried;                /* the address that agent_record_reached_name told last */
     void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
     void *connected_context;
-    bool was_connected;   /* to the store, at some time */
-    bool is_lost;         /* the connection was lost, and there is no new one yet */
-    bool is_calling_roll; /* and waits for the answers */
-    bool is_freed;        /* the end of a look that is cut short by it is no news */
+    void *kept;              /* the record, where a program has it; else NULL */
+    bool is_kept_open;       /* it was asked for on this connection */
+    struct instant deadline; /* of the last CONNECT */
+    bool was_connected;      /* to the store, at some time */
+    bool is_lost;            /* the connection was lost, and there is no new one yet */
+    bool is_calling_roll;    /* and waits for the answers */
+    bool is_freed;           /* the end of a look that is cut short by it is no news */
 };
 
 static void post(struct agent_record *record, struct rendezvous_event event) {
@@ -580,7 +583,7 @@ static void take_connected(struct agent_record *record, struct rendezvous_event 
     record->was_connected = true;
     record->is_lost = false;
     agent_store_host_stop_asking(record->host);
-    event.connected.is_host = agent_store_host_is_hosting(record->host);
+    event.connected.is_host = record->kept == NULL && agent_store_host_is_hosting(record->host);
     agent_program_take_connected(record->program);
     post(record, event);
 }
@@ -615,6 +618,7 @@ static void take_loss(struct agent_record *record, struct rendezvous_event event
         log_warning(record->settings->log, "%s", text);
     }
     record->is_lost = record->was_connected;
+    record->is_kept_open = false;
     record->is_calling_roll = false;
     agent_store_host_stop_asking(record->host);
     event.lost.reason = text;
@@ -633,9 +637,39 @@ static void see(struct agent_record *record, const struct rendezvous_event *even
     }
 }
 
+/* What a program has says of the record; what it says too late is not meant for this connection. */
+static void kept_told(void *context, const struct rendezvous_event *event) {
+    struct agent_record *record = context;
+    if (record->is_freed || !record->is_kept_open) {
+        return;
+    }
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        take_connected(record, *event);
+        return;
+    }
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        log_warning(record->settings->log, "%s", event->lost.reason);
+        record->is_lost = record->was_connected;
+        record->is_kept_open = false;
+        agent_record_disconnect(record);
+    }
+    see(record, event);
+    post(record, *event);
+}
+
+/* The store is reached: now the record is, which the machine is told of. */
+static void open_kept(struct agent_record *record) {
+    record->is_kept_open = true;
+    record->settings->kept_record->perform(
+        record->kept, &(struct rendezvous_effect){
+                          .kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = record->deadline});
+}
+
 static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
-    if (record->succession != NULL && agent_succession_take(record->succession, event)) {
+    if (record->kept != NULL && event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        open_kept(record);
+    } else if (record->succession != NULL && agent_succession_take(record->succession, event)) {
         record->is_calling_roll = false;
         if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
             agent_program_take_connected(record->program);
@@ -942,7 +976,10 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->admission = make_admission(record);
     record->unready =
         agent_unready_new(record->backend, settings->preparation->run_id, answer_timeout(record));
-    return FAILURE_NONE;
+    const struct agent_kept_record *kept = settings->kept_record;
+    return kept == NULL ? FAILURE_NONE
+                        : kept->open(kept->context, loop, settings->log, kept_told, record,
+                              &record->kept, failure);
 }
 
 void agent_record_free(struct agent_record *record) {
@@ -950,6 +987,9 @@ void agent_record_free(struct agent_record *record) {
         return;
     }
     record->is_freed = true;
+    if (record->kept != NULL) {
+        record->settings->kept_record->close(record->kept);
+    }
     rendezvous_backend_free(record->backend);
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
@@ -995,6 +1035,8 @@ struct rendezvous_backend *agent_record_backend(const struct agent_record *recor
 /* What is asked. */
 
 static void connect_to_store(struct agent_record *record, const struct rendezvous_effect *effect) {
+    record->deadline = effect->deadline;
+    record->is_kept_open = false;
     rendezvous_backend_connect(record->backend, &(struct rendezvous_backend_trying){
                                                     .host = agent_store_host_address(record->host),
                                                     .port = agent_store_host_port(record->host),
@@ -1011,8 +1053,24 @@ static void serve_others(struct agent_record *record, const struct rendezvous_ef
     }
 }
 
+/* What a program does in the place of the store; its presence is beside the store's. */
+static bool perform_kept(struct agent_record *record, const struct rendezvous_effect *effect) {
+    bool is_of_record =
+        effect->kind == RENDEZVOUS_EFFECT_FETCH || effect->kind == RENDEZVOUS_EFFECT_WRITE;
+    if (record->kept == NULL || (!is_of_record && effect->kind != RENDEZVOUS_EFFECT_PRESENT)) {
+        return false;
+    }
+    if (record->is_kept_open) {
+        record->settings->kept_record->perform(record->kept, effect);
+    }
+    return is_of_record;
+}
+
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect) {
     struct rendezvous_backend *backend = record->backend;
+    if (perform_kept(record, effect)) {
+        return;
+    }
     switch (effect->kind) {
     case RENDEZVOUS_EFFECT_CONNECT:
         connect_to_store(record, effect);
@@ -1136,6 +1194,7 @@ void agent_record_cancel_roll(struct agent_record *record) {
 }
 
 void agent_record_disconnect(struct agent_record *record) {
+    record->is_kept_open = false;
     rendezvous_backend_disconnect(record->backend);
 }
 

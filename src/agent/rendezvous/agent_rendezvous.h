@@ -33,8 +33,23 @@ static inline void agent_mailbox_post(
 
 struct agent_said;
 
+/* A record that a program keeps, in the place of the job's store. The store still has all else that
+ * nodes tell each other. */
+struct agent_kept_record {
+    /* `told` gets what the machine is to be told, perhaps from inside `perform`. The loop, the log
+     * and what `told` needs outlive the result. */
+    enum failure_code (*open)(void *context, struct event_loop *loop, const struct log *log,
+        void (*told)(void *context, const struct rendezvous_event *event), void *told_context,
+        void **out_kept, struct failure *failure);
+    /* CONNECT, FETCH, WRITE or PRESENT. */
+    void (*perform)(void *kept, const struct rendezvous_effect *effect);
+    void (*close)(void *kept); /* this node is gone; accepts NULL */
+    void *context;
+};
+
 struct agent_rendezvous_settings {
     const struct launch_config *config; /* borrowed, as all of this */
+    const struct text_list *environment;
     const struct agent_preparation *preparation;
     const struct node_settings *node;
     const char *name_leads_to; /* the addresses of this node's own name, each with a blank */
@@ -59,7 +74,8 @@ struct agent_rendezvous_settings {
      * be none. NULL: the same. */
     bool (*warm)(void *context, struct slice text);
     void *warm_context;
-    struct agent_said *said; /* NULL: nothing */
+    struct agent_said *said;                     /* NULL: nothing */
+    const struct agent_kept_record *kept_record; /* NULL: the job's store has it */
 };
 
 struct agent_rendezvous;

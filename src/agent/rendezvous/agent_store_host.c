@@ -13,6 +13,7 @@
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_waiting.h"
+#include "host/loop/blocking_pool.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/loop/random_seed.h"
 #include "host/machine/memory_limit.h"
@@ -20,6 +21,7 @@
 #include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
+#include "host/telling/job_directory.h"
 #include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/protocol_version.h"
@@ -112,6 +114,8 @@ struct agent_hosted_store {
     struct event_timer *look;    /* for stalled agents */
     struct event_timer *missing; /* for those that stand in the record, and do not come */
     bool is_missing;             /* looked for */
+    struct blocking_pool *pool;  /* NULL until there is somebody to look for */
+    struct blocking_call *call;  /* looks for those who have died; NULL: nobody does */
     struct event_timer *lingering;
     struct text
         reached; /* the address at which a node of another machine has reached this one, … */
@@ -341,21 +345,111 @@ static void miss(void *context, const struct presence_absence *absence) {
     store->settings.missed(store->settings.context, &absence->identity, absence->is_done);
 }
 
-static void say_missing(
-    const struct agent_hosted_store *store, const struct missing *missing, struct duration limit) {
+/* The caller frees the result. */
+static char *describe_missing(const struct missing *missing) {
     struct text name = {0};
-    if (missing->count == 0) {
-        return;
-    }
     node_identity_describe(&missing->first, &name);
     utf8_make_line_printable(name.data);
     if (missing->count > 1) {
         text_append_format(&name, " and %zu more", missing->count - 1);
     }
-    log_warning(store->settings.log,
-        "in the record, but not connected to this job's store for %.1f s: node %s; taken for gone",
-        duration_seconds(limit), text_string(&name));
-    text_clear(&name);
+    return text_take(&name);
+}
+
+static void say_missing(
+    const struct agent_hosted_store *store, const struct missing *missing, struct duration limit) {
+    if (missing->count > 0) {
+        char *nodes = describe_missing(missing);
+        log_warning(store->settings.log,
+            "in the record, but not connected to this job's store for %.1f s: node %s; taken for "
+            "gone",
+            duration_seconds(limit), nodes);
+        free(nodes);
+    }
+}
+
+/* Who has died on this machine is not awaited. The kernel says so: it takes away the lock on what
+ * an agent has announced. Anything else that says so could be of another container. */
+
+/* Of those who are awaited, so many are looked for at a time. */
+#define SIGHTINGS_MAXIMUM 1024
+
+/* The subject of a blocking call. */
+struct death_look {
+    struct text_list places;
+    struct job_sighting *sightings;
+    struct node_identity *nodes;
+    size_t count;
+};
+
+static void carry_out_look(void *subject) {
+    struct death_look *look = subject;
+    job_directory_look(&look->places, look->sightings, look->count);
+}
+
+static void free_look(void *subject) {
+    struct death_look *look = subject;
+    text_list_clear(&look->places);
+    free(look->sightings);
+    free(look->nodes);
+    free(look);
+}
+
+static struct death_look *new_look(const struct agent_hosted_store *store) {
+    const struct presence_watch *watch = &store->presences;
+    struct death_look *look = memory_allocate(sizeof *look);
+    size_t room = watch->absent_count < SIGHTINGS_MAXIMUM ? watch->absent_count : SIGHTINGS_MAXIMUM;
+    look->sightings = memory_allocate(room * sizeof *look->sightings);
+    look->nodes = memory_allocate(room * sizeof *look->nodes);
+    job_directory_places(store->settings.environment, &look->places);
+    for (size_t i = 0; i < watch->absent_count && look->count < room; i++) {
+        const struct node_identity *node = &watch->absent[i].identity;
+        if (!watch->absent[i].is_known && node_process_is_known(&node->process)) {
+            look->nodes[look->count] = *node;
+            node_process_write(&node->process, look->sightings[look->count++].name);
+        }
+    }
+    return look;
+}
+
+static void have_looked(void *context, void *subject) {
+    struct agent_hosted_store *store = context;
+    const struct death_look *look = subject;
+    struct missing missing = {.store = store};
+    store->call = NULL;
+    for (size_t i = 0; i < look->count && store->is_to_serve; i++) {
+        if (look->sightings[i].has_died &&
+            presence_watch_give_up(&store->presences, &look->nodes[i])) {
+            missing.first = missing.count == 0 ? look->nodes[i] : missing.first;
+            missing.count++;
+            store->settings.gone(store->settings.context, &look->nodes[i], false);
+        }
+    }
+    if (missing.count > 0) {
+        char *nodes = describe_missing(&missing);
+        log_warning(store->settings.log,
+            "in the record, but the process on this machine has ended: node %s; gone", nodes);
+        free(nodes);
+    }
+}
+
+static void look_for_dead(struct agent_hosted_store *store) {
+    struct failure failure = {0};
+    enum failure_code code = FAILURE_NONE;
+    if (store->settings.environment == NULL || store->call != NULL) {
+        return;
+    }
+    if (store->pool == NULL) {
+        code = blocking_pool_new(store->loop, &store->pool, &failure);
+    }
+    if (code == FAILURE_NONE) {
+        const struct blocking_task task = {carry_out_look, free_look, new_look(store)};
+        const struct blocking_answer answer = {have_looked, store};
+        code = blocking_pool_send(store->pool, &task, &answer, &store->call, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        store->call = NULL; /* they are missed in the end */
+    }
 }
 
 static void look_for_missing(void *context) {
@@ -369,6 +463,7 @@ static void look_for_missing(void *context) {
     say_missing(store, &missing, limit);
     store->is_missing = presence_watch_is_awaiting(&store->presences);
     if (store->is_missing) {
+        look_for_dead(store);
         event_timer_set(store->missing, instant_after(event_loop_now(store->loop), step));
     }
 }
@@ -588,6 +683,7 @@ void agent_hosted_store_free(struct agent_hosted_store *store) {
         return;
     }
     store_thread_stop(store->thread);
+    blocking_pool_free(store->pool);
     event_timer_free(store->look);
     event_timer_free(store->missing);
     event_timer_free(store->lingering);
@@ -677,8 +773,8 @@ static bool try_port(struct agent_store_host *host) {
     }
     if (!host->is_taken) {
         bool is_anothers = failure.system_error == EADDRINUSE;
-        log_record(host->settings.log, is_anothers ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, LOG_ORIGIN,
-            "not hosting the job's store: %s", failure.message);
+        log_record(host->settings.log, is_anothers ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+            LOG_ORIGIN, "not hosting the job's store: %s", failure.message);
         host->is_taken = true;
     }
     return false;

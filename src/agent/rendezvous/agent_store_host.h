@@ -64,6 +64,9 @@ struct agent_hosted_store_settings {
     const struct store_key *key; /* of the job's token; NULL: there is none */
     struct tally *operations;    /* that the store carries out; NULL: nobody counts */
     bool stands_by;              /* at first, with nothing to tell; else it serves at once */
+    /* Says where the agents of this machine announce themselves (host/telling/job_directory.h): one
+     * that is awaited and has died there is `gone` at once. NULL: nobody looks. */
+    const struct text_list *environment;
     /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. Of a
      * store that is served no longer nothing is told. */
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);

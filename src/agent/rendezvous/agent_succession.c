@@ -383,6 +383,8 @@ void agent_register_free(struct agent_register *reg) {
 
 /* How long a host that has a successor waits until the others have left its store. */
 #define DISMISSAL_MILLISECONDS 250
+/* How long a host stays for a register that does not take the end of the job. */
+#define CLOSING_SECONDS 30
 
 struct agent_handover {
     struct event_loop *loop;
@@ -392,6 +394,8 @@ struct agent_handover {
     struct event_timer *timer;
     bool is_begun;               /* the machine wants to know who leaves */
     bool has_lingered;           /* nothing is left to wait for but the register */
+    bool is_owing;               /* the register has refused the end of the job, … */
+    struct instant owing_until;  /* … which is tried again until then */
     void (*done)(void *context); /* NULL: nobody waits */
     void *context;
 };
@@ -407,15 +411,45 @@ static void handover_post_gone(
         handover, (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE, .gone = *identity});
 }
 
+/* The machine tries it again shortly. Without that entry who comes next would begin the job anew.
+ */
+static bool owes_end(struct agent_handover *handover) {
+    const struct node_machine *node = handover->reg->settings.agent->machine;
+    const struct succession_machine *machine = node == NULL ? NULL : node_machine_succession(node);
+    struct instant now = event_loop_now(handover->loop);
+    if (machine == NULL || machine->state != SUCCESSION_HOST || !machine->is_uncommitted ||
+        machine->handover.has_named || !machine->seen.is_closed) {
+        return false;
+    }
+    if (!handover->is_owing) {
+        handover->is_owing = true;
+        handover->owing_until = instant_after(now, duration_from_seconds(CLOSING_SECONDS));
+    }
+    if (instant_is_before(now, handover->owing_until)) {
+        return true;
+    }
+    log_warning(handover->reg->settings.agent->log,
+        "the job's register has not taken in %d s that the job is over; give the next job another "
+        "--rdzv-id, or it goes on where this one was",
+        CLOSING_SECONDS);
+    return false;
+}
+
 /* What this node has seen last may have to become an entry before it goes: that the job is over, or
  * that it goes on without this node. */
 static void go_on(void *context) {
     struct agent_handover *handover = context;
     void (*done)(void *context) = handover->done;
-    if (done != NULL && handover->has_lingered && !agent_register_is_busy(handover->reg)) {
-        handover->done = NULL;
-        done(handover->context);
+    if (done == NULL || !handover->has_lingered || agent_register_is_busy(handover->reg)) {
+        return;
     }
+    if (owes_end(handover)) {
+        event_timer_set(handover->timer, instant_after(event_loop_now(handover->loop),
+                                             duration_from_milliseconds(DISMISSAL_MILLISECONDS)));
+        return;
+    }
+    handover->done = NULL;
+    done(handover->context);
 }
 
 void agent_handover_go_on(struct agent_handover *handover) {
@@ -869,6 +903,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .key = settings->key,
         .operations = settings->record_store_operations,
         .stands_by = true,
+        .environment = settings->environment,
         .gone = node_gone,
         .silent = node_silent,
         .missed = node_missed,

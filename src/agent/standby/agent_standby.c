@@ -149,18 +149,22 @@ bool standby_probe_has_hello(int record, pid_t pid) {
 #define BYTES_PER_MIB (1024.0 * 1024.0)
 #define BYTES_PER_GIB (1024.0 * BYTES_PER_MIB)
 
-static void tell_ready(const struct log *log, const struct standby_effect *effect) {
-    double bytes = (double)effect->told.bytes;
-    bool is_large = bytes >= BYTES_PER_GIB;
-    log_info(log, "standby workers ready: %d of %d, %.1f %s", effect->told.count,
-        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
-        is_large ? "GiB" : "MiB");
-}
-
 static void add_part(struct text *line, int count, const char *one, const char *several) {
     if (count > 0) {
         text_append_format(line, ", %d %s", count, count == 1 ? one : several);
     }
+}
+
+static void tell_ready(const struct log *log, const struct standby_effect *effect) {
+    double bytes = (double)effect->told.bytes;
+    bool is_large = bytes >= BYTES_PER_GIB;
+    struct text line = {0};
+    add_part(
+        &line, effect->told.at_line, "at the line of its program", "at the line of their program");
+    log_info(log, "standby workers ready: %d of %d, %.1f %s%s", effect->told.count,
+        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
+        is_large ? "GiB" : "MiB", text_string(&line));
+    text_clear(&line);
 }
 
 static void tell_awaited(const struct log *log, const struct launch_config *config,
@@ -374,6 +378,7 @@ struct place {
     int late_looks;              /* … and was looked at so often since, because it had not */
     bool is_owed;                /* a warm parent is to fork another one */
     bool is_alone;               /* and there is no worker yet */
+    size_t lines;                /* of programs up to which workers have come, as the plan knows */
 };
 
 /* How often a warm parent may end, or not fit any more, until there is none. */
@@ -400,6 +405,7 @@ struct agent_standby {
     struct place *places;        /* by local rank */
     struct standby_probe probe;
     struct warm_parent parent;
+    char *told_failure; /* of a program above its line, the last that was told; NULL: none */
 };
 
 static void post(struct agent_standby *standby, struct standby_event event) {
@@ -424,7 +430,7 @@ static enum failure_code open_hook(struct agent_standby *standby, struct failure
         return FAILURE_NONE;
     }
     enum failure_code code =
-        hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
+        hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS), "/proc/self/exe",
             temporary_directory_candidate(NULL, 0), &standby->hook, failure);
     if (code == FAILURE_NONE && standby->hook.is_private) {
         guardian_remove_at_end(
@@ -480,6 +486,7 @@ void agent_standby_free(struct agent_standby *standby) {
     learned_list_clear(&standby->parent.learned);
     hook_directory_close_within(duration_from_seconds(DISK_PATIENCE_SECONDS), &standby->hook);
     learned_list_clear(&standby->learned);
+    free(standby->told_failure);
     event_timer_free(standby->timer);
     event_timer_free(standby->passage);
     free(standby->places);
@@ -533,12 +540,41 @@ void agent_standby_expect_end(struct agent_standby *standby, int local_rank) {
     }
 }
 
+static void end_parent(struct agent_standby *standby);
+
+static bool has_line(const struct place *place) {
+    return learned_list_lines(&place->learned) > 0;
+}
+
+/* Of what is to be forked. */
+static bool is_parent_needed(const struct agent_standby *standby) {
+    bool is_needed = false;
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        is_needed = is_needed || !has_line(&standby->places[rank]);
+    }
+    return is_needed;
+}
+
+/* A worker may have come to a line of its program that nobody has come to before. */
+static void note_line(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    size_t lines = learned_list_lines(&place->learned);
+    if (lines > place->lines) {
+        if (!is_parent_needed(standby)) {
+            end_parent(standby);
+        }
+        post_rank(standby, STANDBY_EVENT_LINE, local_rank);
+    }
+    place->lines = lines;
+}
+
 /* Returns for how long it has not grown. */
 static int64_t read_record(struct agent_standby *standby, int local_rank, struct instant now) {
     struct place *place = &standby->places[local_rank];
     if (worker_record_look(&place->record, &place->learned, now)) {
         (void)learned_list_add_text(&standby->learned, learned_list_text(&place->learned));
         post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
+        note_line(standby, local_rank);
     }
     return now.nanoseconds - place->record.grown.nanoseconds;
 }
@@ -609,6 +645,35 @@ static void end_spare(struct agent_standby *standby, int local_rank) {
     }
 }
 
+/* The program has failed in it. What has been told is not told again. */
+static void take_failed(struct agent_standby *standby, int local_rank) {
+    const char *reason = standby_spare_words(standby->places[local_rank].spare)->reason;
+    if (standby->told_failure == NULL || strcmp(reason, standby->told_failure) != 0) {
+        log_warning(standby->settings.log,
+            "the standby worker of local rank %d has failed above the line of its program: %s; "
+            "workers are started cold until another one comes there",
+            local_rank, reason);
+        free(standby->told_failure);
+        standby->told_failure = memory_duplicate_string(reason);
+    }
+    end_spare(standby, local_rank);
+    post_rank(standby, STANDBY_EVENT_SPARE_FAILED, local_rank);
+}
+
+static void tell_unsuited(const struct agent_standby *standby, int local_rank, size_t count) {
+    const struct standby_spare_words *words =
+        standby_spare_words(standby->places[local_rank].spare);
+    const char *name = words->left_out.count > 0 ? words->left_out.items[0] : "";
+    if (strncmp(name, LEARNED_LIST_LINE, strlen(LEARNED_LIST_LINE)) != 0) {
+        standby_tell_unsuited(standby->settings.log, local_rank, words->reason, count);
+        return;
+    }
+    log_warning(standby->settings.log,
+        "the standby worker of local rank %d cannot come to the line of its program: %s; standby "
+        "workers only import what workers do from now on",
+        local_rank, words->reason);
+}
+
 /* The next spares leave out what it has named. */
 static void take_unsuited(struct agent_standby *standby, int local_rank) {
     const struct standby_spare *spare = standby->places[local_rank].spare;
@@ -616,8 +681,7 @@ static void take_unsuited(struct agent_standby *standby, int local_rank) {
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         (void)standby_spare_cut(spare, &standby->places[rank].learned);
     }
-    standby_tell_unsuited(
-        standby->settings.log, local_rank, standby_spare_words(spare)->reason, count);
+    tell_unsuited(standby, local_rank, count);
     end_spare(standby, local_rank);
     post(standby, (struct standby_event){
                       .kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {local_rank, count > 0}});
@@ -791,11 +855,13 @@ static bool is_any_forked(const struct agent_standby *standby, bool is_on_its_wa
 /* Makes those that are owed, or what is missing for that. */
 static void pay(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
-    bool is_any_owed = false;
+    bool is_any_owed = false; /* that is to be forked */
     bool is_alone = false;
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
-        is_any_owed = is_any_owed || standby->places[rank].is_owed;
-        is_alone = is_alone || (standby->places[rank].is_owed && standby->places[rank].is_alone);
+        const struct place *place = &standby->places[rank];
+        bool is_owed = place->is_owed && !has_line(place);
+        is_any_owed = is_any_owed || is_owed;
+        is_alone = is_alone || (is_owed && place->is_alone);
     }
     if (is_any_owed && !parent->is_off && parent->process != NULL) {
         char *name = difference_of_ranks(standby, standby_spare_environment(parent->process));
@@ -812,7 +878,7 @@ static void pay(struct agent_standby *standby) {
         if (!place->is_owed || place->is_awaited) {
             continue;
         }
-        if (parent->is_off) {
+        if (parent->is_off || has_line(place)) {
             end_spare(standby, rank);
             start_spare(standby, rank);
         } else if (standby_spare_words(parent->process)->is_ready &&
@@ -947,12 +1013,15 @@ static void spare_spoke(void *context, int local_rank) {
         }
     } else if (words->is_unsuited) {
         take_unsuited(standby, local_rank);
+    } else if (words->has_failed) {
+        take_failed(standby, local_rank);
     } else if (words->reason != NULL) {
         standby_tell_dirty(standby->settings.log, local_rank, words->reason);
         post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
     } else if (words->is_ready) {
-        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,
-                          .ready = {local_rank, memory_of(standby, place->spare)}});
+        post(standby,
+            (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,
+                .ready = {local_rank, memory_of(standby, place->spare), words->is_at_line}});
     } else if (words->has_reached_hook) {
         post_rank(standby, STANDBY_EVENT_SPARE_HELLO, local_rank);
     }
@@ -1266,7 +1335,9 @@ const struct learned_list *agent_standby_learned(const struct agent_standby *sta
 
 size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
     for (int rank = 0; standby != NULL && rank < standby->settings.worker_count; rank++) {
-        (void)learned_list_add_told(&standby->places[rank].learned, list_text);
+        struct place *place = &standby->places[rank];
+        (void)learned_list_add_told(&place->learned, list_text);
+        place->lines = learned_list_lines(&place->learned);
     }
     return standby == NULL ? 0 : learned_list_add_told(&standby->learned, list_text);
 }

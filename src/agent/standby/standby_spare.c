@@ -59,13 +59,16 @@ static void hear(void *context, const struct gate_message *message) {
         break;
     case GATE_MESSAGE_READY:
         spare->words.is_ready = true;
+        spare->words.is_at_line = message->ready.is_at_line;
         spare->words.memory_kib = message->ready.memory_kib;
         break;
     case GATE_MESSAGE_LEFT_OUT:
         leave_out(spare, message->name);
         return;
+    case GATE_MESSAGE_FAILED:
     case GATE_MESSAGE_DIRTY:
     case GATE_MESSAGE_UNSUITED:
+        spare->words.has_failed = message->kind == GATE_MESSAGE_FAILED;
         spare->words.is_unsuited = message->kind == GATE_MESSAGE_UNSUITED;
         free(spare->words.reason);
         spare->words.reason = printable_reason(message->reason);

@@ -24,8 +24,10 @@ struct standby_spare_words {
     bool has_reached_hook;
     pid_t pid; /* as it says, where it has */
     bool is_ready;
+    bool is_at_line;     /* of its program, which it has run up to there */
     uint32_t memory_kib; /* that it takes; set when it is ready */
     char *reason;        /* why it cannot be used; NULL: it can */
+    bool has_failed;     /* since its program has */
     bool is_unsuited;    /* it cannot be used, but one that leaves these modules out could be */
     struct text_list left_out; /* as it has named them: any bytes */
     bool has_gone_through;

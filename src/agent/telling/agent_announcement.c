@@ -16,6 +16,7 @@
 /* The subject of a blocking call. */
 struct announcing {
     struct text_list places;
+    char name[JOB_POSTING_NAME_SIZE];
     char *text;              /* NULL: only the old one is removed */
     struct job_posting old;  /* written again, or removed when the new one is there */
     struct job_posting made; /* still here when nobody takes it: removed, too */
@@ -26,6 +27,7 @@ struct announcing {
 struct agent_announcement {
     struct event_loop *loop;
     const struct text_list *environment;
+    const struct node_process *process;
     const struct log *log;
     struct blocking_pool *pool;  /* NULL until there is something to do */
     struct blocking_call *call;  /* NULL: nothing is being written */
@@ -49,8 +51,8 @@ static void carry_out(void *subject) {
         announcing->made = announcing->old;
         announcing->old = (struct job_posting){0};
     } else if (announcing->text != NULL) {
-        announcing->code = job_directory_post(
-            &announcing->places, announcing->text, &announcing->made, &announcing->failure);
+        announcing->code = job_directory_post(&announcing->places, announcing->name,
+            announcing->text, &announcing->made, &announcing->failure);
     }
     job_posting_remove(&announcing->old);
 }
@@ -72,6 +74,7 @@ static struct blocking_task make_task(struct agent_announcement *announcement, b
     announcement->standing = (struct job_posting){0};
     if (!is_end) {
         job_directory_places(announcement->environment, &announcing->places);
+        node_process_write(announcement->process, announcing->name);
         announcing->text = text_format("%s", announcement->text);
     }
     return (struct blocking_task){.run = carry_out, .free = free_announcing, .subject = announcing};
@@ -169,11 +172,17 @@ static void begin(struct agent_announcement *announcement) {
     }
 }
 
-struct agent_announcement *agent_announcement_new(
-    struct event_loop *loop, const struct text_list *environment, const struct log *log) {
+struct agent_announcement *agent_announcement_new(struct event_loop *loop,
+    const struct text_list *environment, const struct node_process *process,
+    const struct log *log) {
     const struct agent_announcement initial = {
-        .loop = loop, .environment = environment, .log = log};
-    return memory_duplicate(&initial, sizeof initial);
+        .loop = loop, .environment = environment, .process = process, .log = log};
+    struct agent_announcement *announcement = memory_duplicate(&initial, sizeof initial);
+    if (node_process_is_known(process)) { /* the file is no announcement yet, and has its lock */
+        announcement->text = memory_duplicate_string("");
+        begin(announcement);
+    }
+    return announcement;
 }
 
 void agent_announcement_tell(

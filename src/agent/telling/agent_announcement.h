@@ -9,15 +9,17 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
 #include "wire/telling/job_announcement.h"
 
 struct agent_announcement;
 
-/* Nothing is announced yet. What is given outlives the object. */
-struct agent_announcement *agent_announcement_new(
-    struct event_loop *loop, const struct text_list *environment, const struct log *log);
+/* Nothing is announced yet. What is given outlives the object. Where the process of the node is
+ * known, its file is made at once, so that the other agents of the machine see when it has died. */
+struct agent_announcement *agent_announcement_new(struct event_loop *loop,
+    const struct text_list *environment, const struct node_process *process, const struct log *log);
 
 /* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
  * is asked at its socket (host/loop/snapshot_socket). */

@@ -70,6 +70,14 @@ void agent_audience_event(struct agent_audience *audience, const char *record) {
     }
 }
 
+void agent_audience_group(struct agent_audience *audience, const struct run_group *group) {
+    if (audience != NULL) {
+        struct text line = {0};
+        agent_line_write_group(group, &line);
+        tell(audience, &line, true);
+    }
+}
+
 void agent_audience_step(struct agent_audience *audience, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event) {
     if (audience != NULL) {

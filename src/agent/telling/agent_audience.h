@@ -33,6 +33,9 @@ void agent_audience_free(struct agent_audience *audience);
 /* A record of wire/telling/event_json, with its newline. */
 void agent_audience_event(struct agent_audience *audience, const char *record);
 
+/* The worker group of this node has come into another state. */
+void agent_audience_group(struct agent_audience *audience, const struct run_group *group);
+
 /* The machine has taken an event; see metric_stream_step. */
 void agent_audience_step(struct agent_audience *audience, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event);

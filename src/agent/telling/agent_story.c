@@ -24,7 +24,7 @@ void agent_story_begin(const struct agent_story *story) {
     };
     struct text lines = {0};
     job_story_describe_launch(&launch, &lines);
-    log_info(story->log, "%s", text_string(&lines));
+    agent_voice_launch(story->voice, text_string(&lines));
     text_clear(&lines);
 }
 
@@ -93,7 +93,13 @@ static void tell_placement(const struct agent_story *story) {
 static void tell_workers(const struct agent_story *story) {
     const char *directory = agent_workers_log_directory(story->workers);
     struct text line = {0};
-    text_append_format(&line, "[%s] the workers run:", story->config->role);
+    text_append_format(&line, "[%s] ", story->config->role);
+    if (agent_voice_is_followers(story->voice)) {
+        text_append_format(&line, "node %d of %d in round %lld (node 0, at %s, says the rest); ",
+            story->placement->group_rank, story->placement->group_world_size,
+            (long long)story->placement->round, story->placement->master_address);
+    }
+    text_append(&line, "the workers run:");
     for (int rank = 0; rank < story->preparation->worker_count; rank++) {
         text_append_format(&line, " %d (pid %lld)%s", story->placement->ranks.base_rank + rank,
             (long long)agent_workers_pid(story->workers, rank),
@@ -118,12 +124,14 @@ void agent_story_step(
     if (!is_told(story) || before == after) {
         return;
     }
-    if (before == AGENT_JOINING && after == AGENT_STARTING) {
+    bool is_followers = agent_voice_is_followers(story->voice);
+    if (before == AGENT_JOINING && after == AGENT_STARTING && !is_followers) {
         tell_placement(story);
     } else if (before == AGENT_STARTING && after == AGENT_RUNNING) {
         tell_workers(story);
     }
-    if (job_story_describe_step(story->config, story->machine, event, before, &line)) {
+    if ((!is_followers || job_story_is_of_node(story->machine, event)) &&
+        job_story_describe_step(story->config, story->machine, event, before, &line)) {
         log_info(story->log, "%s", text_string(&line));
     }
     text_clear(&line);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Logs how the job goes: what was asked for, this node's place in each world, where its workers'
- * logs are, why they stop, and what a failure costs. The sentences are core/telling/job_story's. */
+ * logs are, why they stop, and what a failure costs. The sentences are core/telling/job_story's. Of
+ * what the first node of a round says for all, the others say one line. */
 #ifndef MUSTER_AGENT_TELLING_AGENT_STORY_H
 #define MUSTER_AGENT_TELLING_AGENT_STORY_H
 
 #include "agent/failure/agent_report.h"
+#include "agent/telling/agent_voice.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -18,6 +20,7 @@ struct agent_story {
     const struct agent_preparation *preparation;
     const struct agent_machine *machine;
     const struct node_placement *placement; /* of the round that was joined last */
+    struct agent_voice *voice;
     const struct agent_workers *workers;
     struct tally *worker_store; /* what nobody but workers asks of their store; NULL: others, too */
     struct last_words *last_words; /* of workers for whom others are started; NULL: not told */

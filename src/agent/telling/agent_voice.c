@@ -12,6 +12,14 @@ bool agent_voice_is_anothers(const struct launch_config *config) {
            config->node_rank != 0;
 }
 
+static bool is_each_heard(const struct agent_voice *voice) {
+    return voice->log->threshold <= LOG_LEVEL_DEBUG;
+}
+
+bool agent_voice_is_followers(const struct agent_voice *voice) {
+    return voice->is_another_first && !is_each_heard(voice);
+}
+
 static void say_all(const struct agent_voice *voice, const struct text_list *lines) {
     for (size_t i = 0; i < lines->count; i++) {
         log_warning(voice->log, "%s", lines->items[i]);
@@ -23,6 +31,10 @@ static void say_place(struct agent_voice *voice) {
         return;
     }
     voice->is_place_settled = true;
+    if (voice->launch.length > 0) {
+        log_info(voice->log, "%s", text_string(&voice->launch));
+        text_clear(&voice->launch);
+    }
     say_all(voice, &voice->config->meeting_warnings);
 }
 
@@ -96,6 +108,15 @@ void agent_voice_count(
     }
 }
 
+void agent_voice_launch(struct agent_voice *voice, const char *lines) {
+    if (is_each_heard(voice) ||
+        (voice->is_place_settled && !agent_voice_is_anothers(voice->config))) {
+        log_info(voice->log, "%s", lines);
+    } else if (!voice->is_place_settled) {
+        text_append(&voice->launch, lines);
+    }
+}
+
 const char *agent_voice_write_words(struct agent_voice *voice, const char *name) {
     if (voice->held.count == 0) {
         return NULL;
@@ -136,6 +157,7 @@ void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host,
     if (group_rank == 0) {
         say_threads(voice, worker_count);
     }
+    voice->is_another_first = group_rank > 0;
     voice->is_place_settled = true;
     voice->is_threads_settled = true;
 }
@@ -170,4 +192,5 @@ void agent_voice_end(struct agent_voice *voice) {
 void agent_voice_clear(struct agent_voice *voice) {
     text_list_clear(&voice->held);
     text_clear(&voice->words);
+    text_clear(&voice->launch);
 }

@@ -2,7 +2,8 @@
 /* Many nodes, one voice: what all nodes of a job would say alike is said by one of them. Of what
  * concerns the place where nodes meet, that is the node which hosts the store there; where none of
  * them does, and of all else, it is the first node of the first round. A node that never came to a
- * round says at its end what nobody may have said. A job of one node says all at once.
+ * round says at its end what nobody may have said. A job of one node says all at once. At the
+ * log level DEBUG each node says what was asked for.
  *
  * Warnings about the options, which may differ from node to node, are said by the first node that
  * comes to the store with any. Each other node says only those which that one does not have. A node
@@ -27,6 +28,8 @@ struct agent_voice {
     bool is_place_settled;   /* what is to be said of the meeting place has been, or is another's */
     bool is_threads_settled; /* the same of OMP_NUM_THREADS */
     bool is_sharing_said;    /* that another agent of this machine takes part */
+    bool is_another_first;   /* the last round that this node took part in has another first node */
+    struct text launch;      /* what was asked for, which another node may say */
     struct text_list held;   /* warnings about the options that another node may say */
     struct text words;       /* who this is, and a number for each of these warnings */
 };
@@ -36,6 +39,8 @@ void agent_voice_begin(struct agent_voice *voice);
 /* It knows how many workers it has, and which options do not fit them. */
 void agent_voice_count(
     struct agent_voice *voice, int worker_count, const struct text_list *misfits);
+/* Lines, at the level INFO, of what was asked for. */
+void agent_voice_launch(struct agent_voice *voice, const char *lines);
 /* What the store is to keep of the warnings that are held back, for the other nodes: NULL if there
  * are none. `name` is this node's alone. */
 const char *agent_voice_write_words(struct agent_voice *voice, const char *name);
@@ -58,5 +63,7 @@ void agent_voice_clear(struct agent_voice *voice);
 /* Whether another node says what all would say, as far as is known from the first on: by
  * --node-rank. */
 bool agent_voice_is_anothers(const struct launch_config *config);
+/* The same, of the round that this node took part in last. */
+bool agent_voice_is_followers(const struct agent_voice *voice);
 
 #endif

@@ -184,6 +184,10 @@ const struct rendezvous_machine *node_machine_rendezvous(const struct node_machi
     return machine->rendezvous;
 }
 
+const struct succession_machine *node_machine_succession(const struct node_machine *machine) {
+    return machine->succession;
+}
+
 const struct standby_plan *node_machine_standby(const struct node_machine *machine) {
     return machine->standby;
 }

@@ -104,6 +104,8 @@ const struct membership_knowledge *node_machine_knowledge(const struct node_mach
 struct worker_group *node_machine_workers(struct node_machine *machine);
 /* The rendezvous machine of nodes that come and go; else NULL. */
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine);
+/* The succession machine of such nodes that have a register; else NULL. */
+const struct succession_machine *node_machine_succession(const struct node_machine *machine);
 
 /* The plan of standby workers; NULL where none are wanted. */
 const struct standby_plan *node_machine_standby(const struct node_machine *machine);

@@ -267,6 +267,7 @@ static void restart_fixed(struct membership_step *step) {
 }
 
 static void fail_fixed(struct membership_step *step) {
+    step->membership->end.has_failed = true;
     membership_tell_round(step, ROUND_EVENT_FAILURE_ASKED);
 }
 
@@ -284,6 +285,7 @@ static void flush(struct membership_step *step) {
 
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
+    step->membership->end.has_failed = true;
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -339,7 +341,8 @@ static void stop_parting(struct membership_step *step) {
  * barrier for a restart ignores both. */
 static void go_when_alone(struct membership_step *step) {
     struct membership_end *ending = &step->membership->end;
-    if (ending->is_asked && ending->has_passed && step->membership->is_host &&
+    bool have_others_to_read = ending->has_passed || ending->has_failed;
+    if (ending->is_asked && have_others_to_read && step->membership->is_host &&
         !ending->is_parting) {
         part(step);
     } else if (ending->is_asked) {
@@ -583,10 +586,14 @@ static void join(struct membership_step *step) {
 
 /* The node is counted in the barrier first, and tells that it is done afterwards. The other nodes
  * do not miss a node that is known to be done. If it were lost between both in the other order,
- * they would wait in the barrier for a node that never comes. */
+ * they would wait in the barrier for a node that never comes. Of a closed record nobody is waited
+ * for, as in the barrier itself; but nodes of torchrun's count those who come. */
 static void enter_barrier(struct membership_step *step) {
     membership_enter_barrier(step);
     membership_tell_rendezvous(step, RENDEZVOUS_EVENT_DONE_ASKED, NULL);
+    if (step->membership->is_closed && !step->membership->has_foreign_node) {
+        pass_closed_barrier(step);
+    }
 }
 
 /* Publishes the account of the failed worker before the record tells of the failure. Returns the
@@ -728,12 +735,14 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
-    membership->is_last_round = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->has_foreign_node = rendezvous_state_has_foreign_participant(told->world.state);
+    membership->is_closed = false;
     text_append_format(&membership->note,
         "round %lld of job '%s': this node is rank %d of %d nodes%s%s",
         (long long)told->world.round, membership->settings.run_id, told->world.group_rank,
         told->world.node_count, *reason != '\0' ? "; " : "", reason);
-    membership_note(step, LOG_LEVEL_INFO);
+    /* The first node says it for all. */
+    membership_note(step, told->world.group_rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG);
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = ROUND_EVENT_BEGIN,
                                   .round = told->world.round,
@@ -874,7 +883,7 @@ static void believe_failure(struct membership_step *step) {
 /* When the record is closed without a failure, the workers may finish, as among torchrun's nodes.
  */
 static void note_closing(struct membership_step *step) {
-    step->membership->is_last_round = true;
+    step->membership->is_closed = true;
     text_append(&step->membership->note,
         "the job's record was closed; workers here may finish, but not restart");
     membership_note(step, LOG_LEVEL_INFO);
@@ -938,7 +947,8 @@ static void membership_changing_fail_barrier(struct membership_step *step) {
 static void membership_changing_stay_in_barrier(struct membership_step *step) {
     const struct node_membership *membership = step->membership;
     membership_stay_in_barrier(step);
-    if (membership->settings.ignores_losses || membership->is_last_round) {
+    if (membership->settings.ignores_losses || membership->has_foreign_node ||
+        membership->is_closed) {
         membership_push(step, (struct membership_effect){
                                   .kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
     }

@@ -236,8 +236,9 @@ struct node_membership {
     int attempt;    /* of the last JOIN_ASKED */
     int64_t round;  /* of the last world */
     /* Changing: a node that is lost now is no reason for a new round, because a node of torchrun's
-     * is in this one, or the record is closed. */
-    bool is_last_round;
+     * is in this one, or … */
+    bool has_foreign_node;
+    bool is_closed; /* … the record is closed */
     bool is_host;
     char *misplaced;    /* changing: why this node does not seem to be of this job; or NULL */
     bool is_store_used; /* alone: workers of an earlier attempt have used the store */

@@ -148,6 +148,17 @@ bool presence_watch_is_awaiting(const struct presence_watch *watch) {
     return i < watch->absent_count;
 }
 
+bool presence_watch_give_up(struct presence_watch *watch, const struct node_identity *identity) {
+    for (size_t i = 0; i < watch->absent_count; i++) {
+        struct presence_absence *absence = &watch->absent[i];
+        if (node_identity_equals(&absence->identity, identity) && is_awaited(watch, absence)) {
+            absence->is_known = true;
+            return true;
+        }
+    }
+    return false;
+}
+
 void presence_watch_miss(struct presence_watch *watch, struct instant now, struct duration patience,
     struct duration limit, void (*missed)(void *context, const struct presence_absence *absence),
     void *context) {

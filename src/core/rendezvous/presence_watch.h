@@ -52,6 +52,8 @@ void presence_watch_look(struct presence_watch *watch, struct instant now, struc
 void presence_watch_await(
     struct presence_watch *watch, const struct rendezvous_state *record, struct instant now);
 bool presence_watch_is_awaiting(const struct presence_watch *watch);
+/* This node will never come, as is known otherwise. Returns whether it was awaited. */
+bool presence_watch_give_up(struct presence_watch *watch, const struct node_identity *identity);
 
 /* Calls `missed` for each node that was awaited for `limit` or longer, once. `patience` as above.
  */

@@ -555,13 +555,27 @@ static bool tells_for_others(const struct rendezvous_machine *machine) {
                                       : rendezvous_view_is_first(&machine->view);
 }
 
-/* A node that was taken out of the record is known to be gone under the name that it had. */
+/* The others are in a later round. What comes of a record that is read next is the same. */
+static void end_world_of_others(struct rendezvous_step *step) {
+    const struct rendezvous_place *place = &step->machine->place;
+    const struct rendezvous_view *view = &step->machine->view;
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    if (place->is_in_world &&
+        rendezvous_state_ordinal(&view->seen) > rendezvous_state_ordinal(&place->world)) {
+        rendezvous_place_explain_end(place, view, reason, sizeof reason);
+        rendezvous_end_world(step, reason);
+    }
+}
+
+/* A node that was taken out of the record is known to be gone under the name that it had. No worker
+ * of it starts any more in the world in which it had that name. */
 static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
     struct rendezvous_machine *machine = step->machine;
     bool may_be_gone = was_listed || machine->view.is_name_kept;
     machine->view.is_name_kept = false;
     if (machine->has_succession && may_be_gone && rendezvous_view_self(&machine->view) == NULL &&
         machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        end_world_of_others(step);
         rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
         rendezvous_step_present(step);
     }

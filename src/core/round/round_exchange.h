@@ -224,7 +224,7 @@ enum round_effect_kind {
     /* told to the agent, only of fixed nodes */
     ROUND_EFFECT_RANK_DISPUTED, /* two nodes have this node's rank; the one that came later waits */
     ROUND_EFFECT_PEER_RESTART,
-    ROUND_EFFECT_PEER_FAILED,
+    ROUND_EFFECT_PEER_FAILED, /* also after FAILURE_ASKED, where that node's failure was first */
     ROUND_EFFECT_KIND_COUNT,
 };
 

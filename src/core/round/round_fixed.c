@@ -462,6 +462,10 @@ void round_fixed_fail(struct round_step *step) {
         if (exchange->is_coordinated || is_meeting(exchange)) {
             write_failure(step, 0, step->event->signal);
         }
+        if (exchange->is_coordinated && !exchange->is_cut_off && step->event->signal == 0) {
+            round_step_push_key(
+                step, ROUND_EFFECT_GET, round_step_attempt_key(step, ROUND_KEY_END, 0));
+        }
         exchange->phase = ROUND_ENDED;
     }
 }
@@ -552,8 +556,11 @@ static void take_peer_failure(struct round_step *step) {
         node = -1;
     }
     free(words);
-    fail_with_peer(
-        step, (int)node, (int)signal, signal != 0 ? "a node was told to end" : "a node failed");
+    bool is_own_failure = step->exchange->phase == ROUND_ENDED;
+    if (!is_own_failure || (node >= 0 && node != step->exchange->group_rank && signal == 0)) {
+        fail_with_peer(
+            step, (int)node, (int)signal, signal != 0 ? "a node was told to end" : "a node failed");
+    }
 }
 
 static void take_restart(struct round_step *step) {
@@ -563,12 +570,15 @@ static void take_restart(struct round_step *step) {
                               .attempt = step->exchange->restarts + 1});
 }
 
-/* A decision about an earlier attempt is ignored. */
+/* A decision about an earlier attempt is ignored. A node that has failed itself wants to know only
+ * whether another one was first. */
 void round_fixed_take_decision(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     const struct round_key *key = &step->event->key;
     const char *decision = step->event->values.decision;
-    if (exchange->phase == ROUND_ENDED || key->round != exchange->restarts) {
+    bool is_over = exchange->phase == ROUND_ENDED &&
+                   (key->kind != ROUND_KEY_END || !text_starts_with(decision, FAILED_WORD));
+    if (is_over || key->round != exchange->restarts) {
         return;
     }
     if (text_starts_with(decision, FAILED_WORD)) {

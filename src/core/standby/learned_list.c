@@ -319,6 +319,19 @@ void learned_list_add_common(
     }
 }
 
+size_t learned_list_lines(const struct learned_list *list) {
+    struct slice text = learned_list_text(list);
+    const uint8_t *end;
+    size_t count = 0;
+    while (text.length > 0 && (end = memchr(text.data, '\n', text.length)) != NULL) {
+        struct slice line = {text.data, (size_t)(end - text.data)};
+        bool is_one = slice_starts_with(line, slice_from_string(LEARNED_LIST_LINE));
+        count += is_one && line.data[name_length(line)] != LEFT_OUT ? 1 : 0;
+        text = slice_from(text, line.length + 1);
+    }
+    return count;
+}
+
 size_t learned_list_count(const struct learned_list *list) {
     return table_count(list->names);
 }
@@ -335,19 +348,26 @@ static bool is_told(struct slice line) {
     return line.data[at] == TOLD;
 }
 
-struct slice learned_list_shared_text(struct learned_list *list) {
+/* Those of programs' lines, or all others, as far as there is room. */
+static void share(struct learned_list *list, bool are_lines) {
     struct slice rest = learned_list_text(list);
     const uint8_t *end;
-    text_clear(&list->shared);
     while (rest.length > 0 && (end = memchr(rest.data, '\n', rest.length)) != NULL) {
         size_t length = (size_t)(end - rest.data) + 1;
-        if (list->shared.length + length > LEARNED_LIST_SHARED_MAXIMUM) {
+        bool is_one = slice_starts_with(rest, slice_from_string(LEARNED_LIST_LINE)) == are_lines;
+        if (is_one && list->shared.length + length > LEARNED_LIST_SHARED_MAXIMUM) {
             break;
         }
-        if (!is_told(rest)) {
+        if (is_one && !is_told(rest)) {
             text_append_bytes(&list->shared, (const char *)rest.data, length);
         }
         rest = slice_from(rest, length);
     }
+}
+
+struct slice learned_list_shared_text(struct learned_list *list) {
+    text_clear(&list->shared);
+    share(list, true);
+    share(list, false);
     return slice_from_string(text_string(&list->shared));
 }

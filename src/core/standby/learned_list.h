@@ -15,6 +15,9 @@
  * libraries, and takes such a value as one that is not known: nobody else decides what is in its
  * environment. The line becomes a common one when a worker of this node records the same.
  *
+ * A line __line__.DIGEST<tab> says that workers of the program with this digest have come to its
+ * line (muster.standby.wait): a standby worker of such a program runs it up to there instead.
+ *
  * The names come from workers and other nodes, and so from anybody. A name of a module or a
  * variable that cannot be one is left out, as is an origin, and what does not fit into the list.
  * What another node tells is left out, too, where it does not come from libraries. A value that is
@@ -42,6 +45,9 @@
 #define LEARNED_LIST_CHANGES_MAXIMUM 256
 /* Bytes of what nodes give to each other. 1,900 modules of PyTorch take 160 KB. */
 #define LEARNED_LIST_SHARED_MAXIMUM (200 * 1024)
+
+/* What the name of a program's line begins with. */
+#define LEARNED_LIST_LINE "__line__."
 
 struct learned_list {
     struct table *names; /* of the lines of the text */
@@ -71,11 +77,14 @@ void learned_list_add_common(
 /* Leaves a module out from now on. False: it is already, or the name is none of a module. */
 bool learned_list_leave_out(struct learned_list *list, struct slice name);
 
+/* How many programs' lines it has that are not left out. */
+size_t learned_list_lines(const struct learned_list *list);
+
 size_t learned_list_count(const struct learned_list *list);
 /* Good until the list changes. */
 struct slice learned_list_text(const struct learned_list *list);
-/* What this node tells others: the beginning of the text, in whole lines, without what only others
- * have told. Good until it is made again. */
+/* What this node tells others: programs' lines, and the beginning of the rest of the text, in whole
+ * lines, without what only others have told. Good until it is made again. */
 struct slice learned_list_shared_text(struct learned_list *list);
 
 #endif

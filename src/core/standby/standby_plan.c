@@ -5,7 +5,13 @@
 
 #include "base/memory.h"
 
-bool standby_failures_take_death(struct standby_failures *failures, struct duration *out_pause) {
+struct standby_failures {
+    int deaths;
+    int cuts; /* of the list */
+};
+
+/* One has died. True: another may be started after `out_pause`. */
+static bool take_death(struct standby_failures *failures, struct duration *out_pause) {
     if (++failures->deaths >= STANDBY_DEATHS_MAXIMUM) {
         return false;
     }
@@ -13,7 +19,10 @@ bool standby_failures_take_death(struct standby_failures *failures, struct durat
     return true;
 }
 
-bool standby_failures_take_unsuited(struct standby_failures *failures, bool is_new, int told) {
+/* One that was started when the list had been cut `told` times cannot be used. `is_new`: the list
+ * has become shorter by what it has named. True: another may be started, since it is told of a
+ * list that this one did not know. */
+static bool take_unsuited(struct standby_failures *failures, bool is_new, int told) {
     failures->cuts += is_new ? 1 : 0;
     return failures->cuts <= STANDBY_CUTS_MAXIMUM && told < failures->cuts;
 }
@@ -45,11 +54,13 @@ enum standby_choice standby_choose(
     return STANDBY_CHOICE_WANTED;
 }
 
-bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size) {
+/* `size` is that of one spare, in bytes; 0: not known. */
+static bool leaves_memory(uint64_t available, int worker_count, uint64_t size) {
     return available / STANDBY_MEMORY_PART / (uint64_t)worker_count >= size;
 }
 
-/* Looking. */
+/* Looking at what the workers have recorded, and whether they are quiet: none of them has imported
+ * anything for a while. What follows from that is the plan's. */
 
 /* Looks at quiet workers of which none has said hello, before that is told. */
 #define SILENT_LOOKS 3
@@ -61,7 +72,18 @@ bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size) 
 
 #define NEVER ((struct instant){INT64_MAX})
 
-void standby_looking_init(struct standby_looking *looking, struct duration after) {
+struct standby_looking {
+    bool is_running;       /* workers run, and there may be another attempt */
+    bool is_quiet;         /* they were at the last look */
+    struct instant next;   /* look; NEVER: none is planned */
+    struct duration after; /* for how long quiet workers have imported nothing */
+    struct duration pause;
+    size_t modules; /* that were imported, at the last look */
+    int silent_looks;
+    bool has_told_silent;
+};
+
+static void looking_init(struct standby_looking *looking, struct duration after) {
     *looking = (struct standby_looking){.after = after};
     looking->next = NEVER;
 }
@@ -73,7 +95,7 @@ static struct duration short_pause(const struct standby_looking *looking, int64_
     return (struct duration){pause > shortest ? pause : shortest};
 }
 
-void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart) {
+static void looking_begin(struct standby_looking *looking, struct instant now, bool may_restart) {
     looking->is_running = may_restart;
     looking->is_quiet = false;
     looking->pause = looking->after;
@@ -81,13 +103,14 @@ void standby_looking_begin(struct standby_looking *looking, struct instant now, 
         may_restart ? instant_after(now, short_pause(looking, looking->after.nanoseconds)) : NEVER;
 }
 
-void standby_looking_end(struct standby_looking *looking) {
+static void looking_end(struct standby_looking *looking) {
     looking->is_running = false;
     looking->is_quiet = false;
     looking->next = NEVER;
 }
 
-bool standby_looking_is_due(struct standby_looking *looking, struct instant now) {
+/* Whether it is time for a look. If so, none is planned until its result is taken. */
+static bool looking_is_due(struct standby_looking *looking, struct instant now) {
     if (instant_is_before(now, looking->next)) {
         return false;
     }
@@ -101,7 +124,8 @@ static struct duration longer(struct duration pause) {
     return is_longest ? longest : (struct duration){2 * pause.nanoseconds};
 }
 
-bool standby_looking_take(
+/* The result of a look. Returns whether the workers run and are quiet. */
+static bool looking_take(
     struct standby_looking *looking, struct instant now, struct duration quiet, size_t modules) {
     int64_t missing = looking->after.nanoseconds - quiet.nanoseconds;
     if (!looking->is_running) {
@@ -118,7 +142,9 @@ bool standby_looking_take(
     return true;
 }
 
-bool standby_looking_note_silence(struct standby_looking *looking) {
+/* The workers are quiet, and none has said hello. Returns true once, when that has been so several
+ * times. */
+static bool looking_note_silence(struct standby_looking *looking) {
     if (looking->has_told_silent || ++looking->silent_looks < SILENT_LOOKS) {
         return false;
     }
@@ -139,6 +165,7 @@ struct spare {
     size_t modules;            /* in the list when it was told of it */
     int cuts;                  /* of the list then */
     bool is_behind;            /* READY: it is to be taught */
+    bool is_at_line;           /* READY: there is nothing to teach */
     uint64_t bytes;            /* READY */
 };
 
@@ -179,7 +206,7 @@ struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
     plan->cold = memory_allocate((size_t)settings->worker_count * sizeof *plan->cold);
     plan->next_word = NEVER;
     plan->armed = NEVER;
-    standby_looking_init(&plan->looking, settings->after);
+    looking_init(&plan->looking, settings->after);
     return plan;
 }
 
@@ -262,7 +289,7 @@ static bool is_waiting(const struct spare *spare) {
 static void count_death(
     struct standby_plan *plan, int local_rank, struct process_exit how, struct instant now) {
     struct duration pause;
-    if (standby_failures_take_death(&plan->failures, &pause)) {
+    if (take_death(&plan->failures, &pause)) {
         plan->spares[local_rank].state = STANDBY_DUE;
         plan->spares[local_rank].not_before = instant_after(now, pause);
     } else {
@@ -279,6 +306,21 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
     } else if (is_waiting(spare)) {
         count_death(plan, event->ended.local_rank, event->ended.exit, event->now);
     } /* else it was ended meanwhile */
+}
+
+/* Likewise where the program fails in it: what it lacks may be there soon. */
+static void note_failure(struct standby_plan *plan, const struct standby_event *event) {
+    if (is_waiting(&plan->spares[event->local_rank])) {
+        count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    }
+}
+
+/* It has imported what workers do, or is about to. Another one will run the program. */
+static void note_line(struct standby_plan *plan, int rank) {
+    if (is_waiting(&plan->spares[rank])) {
+        push(plan, STANDBY_EFFECT_END_SPARE)->local_rank = rank;
+        plan->spares[rank].state = STANDBY_DUE;
+    }
 }
 
 /* One that has not reached the hook may have run the program. */
@@ -309,14 +351,14 @@ static void note_spare_hello(struct standby_plan *plan, const struct standby_eve
 /* Looking at what workers import. */
 
 static void note_silence(struct standby_plan *plan) {
-    if (!plan->has_any_hello && standby_looking_note_silence(&plan->looking)) {
+    if (!plan->has_any_hello && looking_note_silence(&plan->looking)) {
         push(plan, STANDBY_EFFECT_TELL_SILENT);
     }
 }
 
 static void note_memory(struct standby_plan *plan, uint64_t available) {
     plan->is_scarce = plan->settings.is_auto &&
-                      !standby_leaves_memory(available, plan->settings.worker_count, plan->largest);
+                      !leaves_memory(available, plan->settings.worker_count, plan->largest);
     if (plan->is_scarce && !plan->has_told_scarce) {
         plan->has_told_scarce = true;
         push(plan, STANDBY_EFFECT_TELL_SCARCE);
@@ -332,8 +374,8 @@ static void find_outdated(struct standby_plan *plan, struct duration quiet) {
     size_t tolerated = is_settled ? 0 : STANDBY_MODULES_BEHIND;
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         struct spare *spare = &plan->spares[rank];
-        spare->is_behind =
-            spare->state == STANDBY_READY && plan->looking.modules > spare->modules + tolerated;
+        spare->is_behind = spare->state == STANDBY_READY && !spare->is_at_line &&
+                           plan->looking.modules > spare->modules + tolerated;
     }
 }
 
@@ -355,8 +397,7 @@ static void publish(struct standby_plan *plan) {
 }
 
 static void note_records(struct standby_plan *plan, const struct standby_event *event) {
-    if (!standby_looking_take(
-            &plan->looking, event->now, event->records.quiet, event->records.modules)) {
+    if (!looking_take(&plan->looking, event->now, event->records.quiet, event->records.modules)) {
         return;
     }
     note_silence(plan);
@@ -378,6 +419,7 @@ static void note_ready(struct standby_plan *plan, const struct standby_event *ev
         spare->state = STANDBY_READY;
         spare->has_reached_hook = true;
         spare->is_behind = false;
+        spare->is_at_line = event->ready.is_at_line;
         spare->bytes = event->ready.bytes;
         plan->largest = spare->bytes > plan->largest ? spare->bytes : plan->largest;
     }
@@ -393,11 +435,12 @@ static void tell_ready(struct standby_plan *plan) {
     if (!plan->is_ready_news || ready == 0 || is_more_to_come) {
         return;
     }
-    uint64_t bytes = 0;
+    struct standby_effect *effect = push_told(plan, STANDBY_EFFECT_TELL_READY, ready);
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        bytes += plan->spares[rank].state == STANDBY_READY ? plan->spares[rank].bytes : 0;
+        const struct spare *spare = &plan->spares[rank];
+        effect->told.bytes += spare->state == STANDBY_READY ? spare->bytes : 0;
+        effect->told.at_line += spare->state == STANDBY_READY && spare->is_at_line ? 1 : 0;
     }
-    push_told(plan, STANDBY_EFFECT_TELL_READY, ready)->told.bytes = bytes;
     plan->is_ready_news = false;
 }
 
@@ -555,7 +598,7 @@ static void note_unsuited(struct standby_plan *plan, const struct standby_event 
     if (event->unsuited.is_new && plan->is_first) {
         push(plan, STANDBY_EFFECT_PUBLISH);
     }
-    if (!standby_failures_take_unsuited(&plan->failures, event->unsuited.is_new, spare->cuts)) {
+    if (!take_unsuited(&plan->failures, event->unsuited.is_new, spare->cuts)) {
         turn_off(plan, STANDBY_OFF_UNSUITED, rank, (struct process_exit){0});
     } else if (plan->is_invited && !plan->has_begun) {
         warm(plan, rank, false, event->now);
@@ -661,7 +704,7 @@ static void note_timer(struct standby_plan *plan, struct instant now) {
         plan->armed = NEVER;
     }
     end_late(plan, now);
-    if (plan->off == STANDBY_OFF_NONE && standby_looking_is_due(&plan->looking, now)) {
+    if (plan->off == STANDBY_OFF_NONE && looking_is_due(&plan->looking, now)) {
         push(plan, STANDBY_EFFECT_LOOK);
     }
 }
@@ -678,21 +721,24 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
     case STANDBY_EVENT_WORKERS_STARTED:
         tell_used(plan);
         plan->is_first = event->is_first;
-        standby_looking_begin(&plan->looking, event->now, event->may_restart);
+        looking_begin(&plan->looking, event->now, event->may_restart);
         fork_ahead(plan, event->now);
         break;
     case STANDBY_EVENT_WORKERS_ENDING:
-        standby_looking_end(&plan->looking);
+        looking_end(&plan->looking);
         plan->is_ahead = false;
         break;
     case STANDBY_EVENT_JOB_ENDING:
-        standby_looking_end(&plan->looking);
+        looking_end(&plan->looking);
         plan->is_ahead = false;
         end_all(plan);
         break;
     case STANDBY_EVENT_HELLO:
         plan->spares[event->local_rank].has_hello = true;
         plan->has_any_hello = true;
+        break;
+    case STANDBY_EVENT_LINE:
+        note_line(plan, event->local_rank);
         break;
     case STANDBY_EVENT_RECORDS:
         note_records(plan, event);
@@ -716,6 +762,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_SPARE_ENDED:
         note_end(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_FAILED:
+        note_failure(plan, event);
         break;
     case STANDBY_EVENT_SPARE_GIVEN:
         plan->spares[event->local_rank].state = STANDBY_GIVEN;

@@ -52,27 +52,11 @@
 #include "core/launch/launch_config.h"
 #include "core/workers/worker_group.h"
 
-/* What may go wrong with standby workers, and how often, until there are none any more: they die,
- * or have imported modules that nobody may import before the program runs. */
-
-/* After the first death; it doubles with each. */
+/* After the first death of a spare; it doubles with each, until there are none any more. */
 #define STANDBY_BACKOFF_SECONDS 60
 #define STANDBY_DEATHS_MAXIMUM 3
 /* How often the list of modules may become shorter. */
 #define STANDBY_CUTS_MAXIMUM 8
-
-struct standby_failures {
-    int deaths;
-    int cuts; /* of the list */
-};
-
-/* One has died. True: another may be started after `out_pause`. */
-bool standby_failures_take_death(struct standby_failures *failures, struct duration *out_pause);
-
-/* One that was started when the list had been cut `told` times cannot be used. `is_new`: the list
- * has become shorter by what it has named. True: another may be started, since it is told of a
- * list that this one did not know. */
-bool standby_failures_take_unsuited(struct standby_failures *failures, bool is_new, int told);
 
 /* Whether a job is to have standby workers at all, and for what kind of program. */
 
@@ -90,49 +74,14 @@ enum standby_choice {
 enum standby_choice standby_choose(
     const struct launch_config *config, int worker_count, int cpu_count);
 
-/* With --standby auto, standby workers may take this part of the memory that is available. `size`
- * is that of one, in bytes. */
+/* With --standby auto, standby workers may take this part of the memory that is available. */
 #define STANDBY_MEMORY_PART 20
-bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size);
 
 /* Whether the workers are run by a Python interpreter, so that the hook can reach them. */
 bool standby_is_for_python(const struct launch_config *config);
 
-/* When the performer looks at what the workers have recorded, and whether they are quiet: none of
- * them has imported anything for a while. What follows from that is the plan's. */
-
 /* The longest time between two looks. */
 #define STANDBY_LOOK_SECONDS 300
-
-struct standby_looking {
-    bool is_running;       /* workers run, and there may be another attempt */
-    bool is_quiet;         /* they were at the last look */
-    struct instant next;   /* look; INT64_MAX: none is planned */
-    struct duration after; /* for how long quiet workers have imported nothing */
-    struct duration pause;
-    size_t modules; /* that were imported, at the last look */
-    int silent_looks;
-    bool has_told_silent;
-};
-
-void standby_looking_init(struct standby_looking *looking, struct duration after);
-
-/* The workers run. `may_restart`: there may be another attempt; else nobody looks. */
-void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart);
-void standby_looking_end(struct standby_looking *looking);
-
-/* Whether it is time for a look. If so, none is planned until its result is taken. */
-bool standby_looking_is_due(struct standby_looking *looking, struct instant now);
-
-/* The result of a look: the time since the last import of any worker, and how many modules were
- * imported. Returns whether the workers run and are quiet. */
-bool standby_looking_take(
-    struct standby_looking *looking, struct instant now, struct duration quiet, size_t modules);
-
-/* The workers are quiet, and none has said hello. Returns true once, when that has been so several
- * times. */
-bool standby_looking_note_silence(struct standby_looking *looking);
-
 /* How long a spare may take until it has reached the hook. */
 #define STANDBY_WARMING_SECONDS 120
 /* How long it may then take until it is ready. */
@@ -182,11 +131,14 @@ enum standby_event_kind {
     STANDBY_EVENT_RECORDS,
     STANDBY_EVENT_INVITED, /* this node is new, and knows what the workers of a running job import
                             */
+    STANDBY_EVENT_LINE, /* workers of this rank come to a line in their program, up to which a spare
+                         * can run it: what has only imported is replaced */
     STANDBY_EVENT_SPARE_HELLO, /* it has reached the hook, and cannot run the program by itself */
     STANDBY_EVENT_SPARE_READY,
     STANDBY_EVENT_SPARE_DIRTY,
     STANDBY_EVENT_SPARE_UNSUITED, /* it has ended; without some modules it would be of use */
     STANDBY_EVENT_SPARE_ENDED,
+    STANDBY_EVENT_SPARE_FAILED, /* the program has, above its line; it counts as a death */
     STANDBY_EVENT_SPARE_GIVEN,
     STANDBY_EVENT_SPARE_REFUSED,
     STANDBY_EVENT_PARENT,
@@ -202,7 +154,8 @@ struct standby_event {
         size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
         bool has_parent;  /* PARENT */
-        int local_rank;   /* HELLO, SPARE_HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
+        /* HELLO, LINE, SPARE_HELLO, SPARE_DIRTY, SPARE_FAILED, SPARE_GIVEN, SPARE_REFUSED */
+        int local_rank;
         struct {
             struct duration quiet; /* since the last import of any worker */
             size_t modules;        /* in the list of all that was learned */
@@ -210,7 +163,8 @@ struct standby_event {
         } records;
         struct {
             int local_rank;
-            uint64_t bytes; /* of memory that it takes */
+            uint64_t bytes;  /* of memory that it takes */
+            bool is_at_line; /* it has run the program up to there, and learns nothing */
         } ready;
         struct {
             int local_rank;
@@ -275,6 +229,7 @@ struct standby_effect {
             uint64_t bytes; /* TELL_READY: what they take */
             /* TELL_USED: by local rank */
             const enum standby_cold *cold;
+            int at_line; /* TELL_READY: those that wait at the line of their program */
         } told;
         struct standby_awaited awaited; /* TELL_AWAITED */
         struct {

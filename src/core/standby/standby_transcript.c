@@ -11,11 +11,13 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
     [STANDBY_EVENT_HELLO] = "hello",
     [STANDBY_EVENT_RECORDS] = "records",
     [STANDBY_EVENT_INVITED] = "invited",
+    [STANDBY_EVENT_LINE] = "line",
     [STANDBY_EVENT_SPARE_HELLO] = "spare_hello",
     [STANDBY_EVENT_SPARE_READY] = "spare_ready",
     [STANDBY_EVENT_SPARE_DIRTY] = "spare_dirty",
     [STANDBY_EVENT_SPARE_UNSUITED] = "spare_unsuited",
     [STANDBY_EVENT_SPARE_ENDED] = "spare_ended",
+    [STANDBY_EVENT_SPARE_FAILED] = "spare_failed",
     [STANDBY_EVENT_SPARE_GIVEN] = "spare_given",
     [STANDBY_EVENT_SPARE_REFUSED] = "spare_refused",
     [STANDBY_EVENT_PARENT] = "parent",
@@ -87,7 +89,9 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
         break;
     case STANDBY_EVENT_HELLO:
     case STANDBY_EVENT_SPARE_HELLO:
+    case STANDBY_EVENT_LINE:
     case STANDBY_EVENT_SPARE_DIRTY:
+    case STANDBY_EVENT_SPARE_FAILED:
     case STANDBY_EVENT_SPARE_GIVEN:
     case STANDBY_EVENT_SPARE_REFUSED:
         text_append_format(out, " rank=%d", event->local_rank);
@@ -100,8 +104,8 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
         text_append_format(out, " modules=%zu", event->modules);
         break;
     case STANDBY_EVENT_SPARE_READY:
-        text_append_format(
-            out, " rank=%d bytes=%" PRIu64, event->ready.local_rank, event->ready.bytes);
+        text_append_format(out, " rank=%d bytes=%" PRIu64 "%s", event->ready.local_rank,
+            event->ready.bytes, event->ready.is_at_line ? " at its line" : "");
         break;
     case STANDBY_EVENT_SPARE_UNSUITED:
         text_append_format(out, " rank=%d%s", event->unsuited.local_rank,

@@ -132,6 +132,14 @@ static const char *why_stopping(const struct agent_machine *machine, enum agent_
     return "the job is over";
 }
 
+bool job_story_is_of_node(const struct agent_machine *machine, const struct agent_event *event) {
+    bool is_of_world = machine->stop_reason == AGENT_STOP_CLEAN_UP ||
+                       machine->stop_reason == AGENT_STOP_PEER_FAILURE ||
+                       event->kind == AGENT_EVENT_ROUND_OVER ||
+                       event->kind == AGENT_EVENT_PEER_RESTART;
+    return machine->phase == AGENT_LEAVING || (machine->phase == AGENT_STOPPING && !is_of_world);
+}
+
 bool job_story_describe_step(const struct launch_config *config,
     const struct agent_machine *machine, const struct agent_event *event, enum agent_phase before,
     struct text *out) {

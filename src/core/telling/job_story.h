@@ -37,4 +37,7 @@ bool job_story_describe_step(const struct launch_config *config,
     const struct agent_machine *machine, const struct agent_event *event, enum agent_phase before,
     struct text *out);
 
+/* Whether that line is about this node, so that no other node says the same. */
+bool job_story_is_of_node(const struct agent_machine *machine, const struct agent_event *event);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 static const char *const names[RUN_STATE_COUNT] = {
@@ -23,6 +24,22 @@ enum run_state run_state_from_name(const char *name) {
         }
     }
     return RUN_STATE_COUNT;
+}
+
+void run_group_copy(const struct run_group *group, struct run_group *out_copy) {
+    *out_copy = *group;
+    out_copy->run_id = memory_duplicate_string(group->run_id);
+    out_copy->role = memory_duplicate_string(group->role);
+    out_copy->master_host = memory_duplicate_string(group->master_host);
+    out_copy->pids = memory_duplicate(group->pids, group->worker_count * sizeof *group->pids);
+}
+
+void run_group_clear(struct run_group *group) {
+    free(group->run_id);
+    free(group->role);
+    free(group->master_host);
+    free(group->pids);
+    *group = (struct run_group){0};
 }
 
 void run_result_clear(struct run_result *result) {

@@ -47,6 +47,38 @@ struct run_result {
     struct failure_account root_cause; /* of the job; perhaps on another node */
 };
 
+/* The worker group of this node (WorkerGroup) between its rendezvous and its end. It owns what it
+ * has. */
+enum run_group_state {
+    RUN_GROUP_STATE_UNKNOWN,
+    RUN_GROUP_STATE_STOPPED,
+    RUN_GROUP_STATE_SUCCEEDED,
+    RUN_GROUP_STATE_FAILED,
+    RUN_GROUP_STATE_INIT,    /* it has its ranks, and its workers are about to be started */
+    RUN_GROUP_STATE_HEALTHY, /* they run */
+    RUN_GROUP_STATE_COUNT,
+};
+
+struct run_group {
+    enum run_group_state state;
+    int group_rank;
+    int group_world_size;
+    int base_rank; /* the global rank of the first worker; the others follow */
+    int world_size;
+    int role_base_rank;
+    int role_world_size;
+    int restarts; /* that the job has used */
+    char *run_id;
+    char *role;
+    char *master_host;
+    int master_port;
+    int64_t *pids; /* by local rank; 0: it was not started */
+    size_t worker_count;
+};
+
+void run_group_copy(const struct run_group *group, struct run_group *out_copy);
+void run_group_clear(struct run_group *group);
+
 /* NULL for what is no state. */
 const char *run_state_name(enum run_state state);
 /* RUN_STATE_COUNT for an unknown name. */

@@ -189,3 +189,27 @@ bool directory_tree_remove(
     errno = removal.error;
     return is_gone;
 }
+
+const char *file_system_local_name(long type) {
+    /* from linux/magic.h and the file systems' own headers */
+    static const struct {
+        long type;
+        const char *name;
+    } kinds[] = {
+        {0xef53, "ext4"},
+        {0x58465342, "xfs"},
+        {0x9123683e, "btrfs"},
+        {0x2fc12fc1, "zfs"},
+        {0xf2f52010, "f2fs"},
+        {0x794c7630, "overlayfs"},
+        {0x01021994, "tmpfs"},
+        {(long)0x858458f6, "ramfs"},
+        {0x794c7630, "overlay"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].type == type) {
+            return kinds[i].name;
+        }
+    }
+    return NULL;
+}

@@ -47,4 +47,8 @@ bool directory_tree_note(const char *path, struct directory_tree *out_tree);
 bool directory_tree_remove(
     const char *path, const struct directory_tree *tree, uint64_t *out_bytes);
 
+/* The name of a file system that is never shared between machines, by the f_type of statfs(2); NULL
+ * for others. */
+const char *file_system_local_name(long type);
+
 #endif

@@ -13,10 +13,9 @@
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
 
-/* Where the copy has its end of the socket and the program's pidfd. */
+/* Where the copy has its end of the socket, and after it the program's pidfd; or after what is kept
+ * of the program's. */
 #define SOCKET_FILENO 3
-#define PROGRAM_FILENO 4
-#define FIRST_FREE_FILENO 5
 
 static const char sentence[] = "cannot start a process for the agent";
 
@@ -51,28 +50,46 @@ static bool fill_standard_streams(const struct process_apart_settings *settings)
     return true;
 }
 
+static int socket_number(const struct parting *parting) {
+    int kept = parting->settings->kept_fd;
+    return kept < SOCKET_FILENO ? SOCKET_FILENO : kept + 1;
+}
+
 /* A descriptor that is in nobody's way. */
-static int set_aside(int fd) {
-    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FILENO);
+static int set_aside(const struct parting *parting, int fd) {
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, socket_number(parting) + 2);
+}
+
+/* What is kept lies before the socket. */
+static void close_others(const struct parting *parting) {
+    int kept = parting->settings->kept_fd;
+    for (int fd = SOCKET_FILENO; fd < kept; fd++) {
+        close(fd);
+    }
+    if (kept >= SOCKET_FILENO) {
+        (void)fcntl(kept, F_SETFD, FD_CLOEXEC);
+    }
+    inherited_descriptors_close(parting->program >= 0 ? parting->program + 1 : parting->socket + 1);
 }
 
 static void keep_only_ours(struct parting *parting) {
-    int out = set_aside(parting->settings->stdout_fd);
-    int error = set_aside(parting->settings->stderr_fd);
-    int program = set_aside(parting->program);
-    int ours = set_aside(parting->socket);
+    int out = set_aside(parting, parting->settings->stdout_fd);
+    int error = set_aside(parting, parting->settings->stderr_fd);
+    int program = set_aside(parting, parting->program);
+    int ours = set_aside(parting, parting->socket);
+    int number = socket_number(parting);
     const struct process_apart_settings streams = {.stdout_fd = out, .stderr_fd = error};
     bool is_lost = (out < 0 && parting->settings->stdout_fd >= 0) ||
                    (error < 0 && parting->settings->stderr_fd >= 0) || ours < 0;
-    if (is_lost || !fill_standard_streams(&streams) || dup3(ours, SOCKET_FILENO, O_CLOEXEC) < 0) {
+    if (is_lost || !fill_standard_streams(&streams) || dup3(ours, number, O_CLOEXEC) < 0) {
         give_up(parting);
     }
-    parting->socket = SOCKET_FILENO;
-    if (program >= 0 && dup3(program, PROGRAM_FILENO, O_CLOEXEC) < 0) {
+    parting->socket = number;
+    if (program >= 0 && dup3(program, number + 1, O_CLOEXEC) < 0) {
         give_up(parting);
     }
-    parting->program = program >= 0 ? PROGRAM_FILENO : -1;
-    inherited_descriptors_close(program >= 0 ? FIRST_FREE_FILENO : PROGRAM_FILENO);
+    parting->program = program >= 0 ? number + 1 : -1;
+    close_others(parting);
 }
 
 /* What the program was started to ignore stays ignored. */

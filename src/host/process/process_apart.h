@@ -2,7 +2,7 @@
 /* A copy of this program that runs apart from it, without exec: forked twice, so it is no child of
  * the program; in a session of its own; with the default of every signal that is not ignored for
  * good (signal_watch_ignored); and with no descriptor but the standard ones, one end of a socket to
- * the program, and a pidfd of the program.
+ * the program, a pidfd of the program, and one of the program's that it asks for.
  *
  * It is forked twice also for libuv, which makes its own descriptors anew only when a process is
  * forked: between, all that the program has open is closed, and theirs with it. */
@@ -26,6 +26,7 @@ struct process_apart_settings {
     /* Runs in the copy, which ends with the status that it returns. `program` is a pidfd, or -1. */
     int (*run)(void *context, int fd, int program);
     void *context;
+    int kept_fd; /* stays open in the copy under its number; -1: none */
 };
 
 /* FAILURE_SYSTEM. The caller closes both descriptors of the result. */

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "core/register/register_entry.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
 #include "wire/register/register_entry_text.h"
 
@@ -63,33 +64,10 @@ enum failure_code directory_kind_fail(
         failure, error, "the directory of --rdzv-endpoint, %s: %s", path, what);
 }
 
-const char *directory_kind_local_name(long type) {
-    /* from linux/magic.h and the file systems' own headers */
-    static const struct {
-        long type;
-        const char *name;
-    } kinds[] = {
-        {0xef53, "ext4"},
-        {0x58465342, "xfs"},
-        {0x9123683e, "btrfs"},
-        {0x2fc12fc1, "zfs"},
-        {0xf2f52010, "f2fs"},
-        {0x01021994, "tmpfs"},
-        {(long)0x858458f6, "ramfs"},
-        {0x794c7630, "overlay"},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (kinds[i].type == type) {
-            return kinds[i].name;
-        }
-    }
-    return NULL;
-}
-
 void directory_kind_describe(int fd, const char *path, struct text *out) {
     struct statfs status;
     const char *local =
-        fstatfs(fd, &status) == 0 ? directory_kind_local_name((long)status.f_type) : NULL;
+        fstatfs(fd, &status) == 0 ? file_system_local_name((long)status.f_type) : NULL;
     if (local != NULL) {
         text_append_format(out,
             "the directory of --rdzv-endpoint, %s, is on a file system of this machine alone (%s): "

@@ -22,10 +22,6 @@
 enum failure_code directory_kind_fail(
     const char *path, int error, const char *what, bool *is_final, struct failure *failure);
 
-/* The name of a file system that is never shared between machines, by the f_type of statfs(2); NULL
- * for others. */
-const char *directory_kind_local_name(long type);
-
 /* Appends one sentence for a user who waits for other nodes in a directory in which only this
  * machine has written. `fd` is open inside it. */
 void directory_kind_describe(int fd, const char *path, struct text *out);

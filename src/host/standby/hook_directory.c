@@ -144,7 +144,15 @@ static enum failure_code write_hook(const char *directory, struct failure *failu
     return code;
 }
 
-enum failure_code hook_directory_open(const char *program, const char *temporary,
+static void close_directory(struct hook_directory *directory) {
+    if (directory->is_private) {
+        (void)directory_tree_remove(directory->path, &directory->tree, NULL);
+    }
+    free(directory->path);
+    *directory = (struct hook_directory){0};
+}
+
+static enum failure_code open_directory(const char *program, const char *temporary,
     struct hook_directory *out_directory, struct failure *failure) {
     char *installed = installed_path(program);
     if (installed != NULL) {
@@ -162,25 +170,18 @@ enum failure_code hook_directory_open(const char *program, const char *temporary
     (void)!directory_tree_note(path, &directory.tree);
     enum failure_code code = write_hook(path, failure);
     if (code != FAILURE_NONE) {
-        hook_directory_close(&directory);
+        close_directory(&directory);
         return code;
     }
     *out_directory = directory;
     return FAILURE_NONE;
 }
 
-void hook_directory_close(struct hook_directory *directory) {
-    if (directory->is_private) {
-        (void)directory_tree_remove(directory->path, &directory->tree, NULL);
-    }
-    free(directory->path);
-    *directory = (struct hook_directory){0};
-}
-
 /* On a thread that a dead disk may hold up. */
 
 struct hook_work {
-    char *temporary; /* NULL: the directory is to be renewed */
+    char *program; /* NULL, as is the next: the directory is to be renewed or removed */
+    char *temporary;
     struct hook_directory directory;
     bool is_renewed;
     enum failure_code code;
@@ -189,6 +190,7 @@ struct hook_work {
 
 static void free_work(void *subject) {
     struct hook_work *work = subject;
+    free(work->program);
     free(work->temporary);
     free(work->directory.path);
     free(work);
@@ -196,13 +198,12 @@ static void free_work(void *subject) {
 
 static void run_open(void *subject) {
     struct hook_work *work = subject;
-    work->code =
-        hook_directory_open("/proc/self/exe", work->temporary, &work->directory, &work->failure);
+    work->code = open_directory(work->program, work->temporary, &work->directory, &work->failure);
 }
 
 static void run_close(void *subject) {
     struct hook_work *work = subject;
-    hook_directory_close(&work->directory);
+    close_directory(&work->directory);
 }
 
 static bool is_whole(const char *directory) {
@@ -255,9 +256,10 @@ enum failure_code hook_directory_renew_within(struct duration patience,
     return code;
 }
 
-enum failure_code hook_directory_open_within(struct duration patience, const char *temporary,
-    struct hook_directory *out_directory, struct failure *failure) {
+enum failure_code hook_directory_open_within(struct duration patience, const char *program,
+    const char *temporary, struct hook_directory *out_directory, struct failure *failure) {
     struct hook_work *work = memory_allocate(sizeof *work);
+    work->program = memory_duplicate_string(program);
     work->temporary = memory_duplicate_string(temporary);
     const struct blocking_task task = {run_open, free_work, work};
     enum failure_code code = blocking_task_run_within(&task, patience, NULL, failure);
@@ -277,7 +279,7 @@ enum failure_code hook_directory_open_within(struct duration patience, const cha
 
 void hook_directory_close_within(struct duration patience, struct hook_directory *directory) {
     if (!directory->is_private) {
-        hook_directory_close(directory);
+        close_directory(directory);
         return;
     }
     struct hook_work *work = memory_allocate(sizeof *work);

@@ -19,23 +19,17 @@ struct hook_directory {
     struct directory_tree tree;
 };
 
-/* `program` is the path of the running program, "/proc/self/exe". `temporary` is the directory for
- * temporary files. */
-__attribute__((warn_unused_result)) enum failure_code hook_directory_open(const char *program,
-    const char *temporary, struct hook_directory *out_directory, struct failure *failure);
-
-/* Removes a private directory with what Python has put beside the hook. */
-void hook_directory_close(struct hook_directory *directory);
-
-/* The same for a disk that may be dead: on a thread that is left behind after `patience`. The first
- * one then fails with FAILURE_TIMEOUT. */
+/* The disk may be dead: all is done on a thread that is left behind after `patience`, and fails
+ * with FAILURE_TIMEOUT then. `program` is the path of the running program, "/proc/self/exe".
+ * `temporary` is the directory for temporary files. */
 __attribute__((warn_unused_result)) enum failure_code hook_directory_open_within(
-    struct duration patience, const char *temporary, struct hook_directory *out_directory,
-    struct failure *failure);
+    struct duration patience, const char *program, const char *temporary,
+    struct hook_directory *out_directory, struct failure *failure);
 /* Makes a private one anew where it, or the hook in it, was removed. */
 __attribute__((warn_unused_result)) enum failure_code hook_directory_renew_within(
     struct duration patience, struct hook_directory *directory, bool *out_is_renewed,
     struct failure *failure);
+/* Removes a private directory with what Python has put beside the hook. */
 void hook_directory_close_within(struct duration patience, struct hook_directory *directory);
 
 #endif

@@ -4,13 +4,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
 
 #define PREFIX "job-"
@@ -268,8 +271,17 @@ static void read_agent(void *context, int fd) {
 
 /* Posting. */
 
-static enum failure_code post_in(
-    const char *path, const char *text, struct job_posting *out_posting, struct failure *failure) {
+/* Who looks for that name finds the file with its lock, or none. Returns the path. */
+static char *give_name(int place, const char *path, const char *random, const char *name) {
+    char *own = text_format(PREFIX "%s", name);
+    bool is_given = *name != '\0' && renameat(place, random, place, own) == 0;
+    char *whole = text_format("%s/%s", path, is_given ? own : random);
+    free(own);
+    return whole;
+}
+
+static enum failure_code post_in(const char *path, const char *own_name, const char *text,
+    struct job_posting *out_posting, struct failure *failure) {
     char name[sizeof PREFIX + RANDOM_LENGTH];
     int place = -1;
     int fd = -1;
@@ -283,21 +295,22 @@ static enum failure_code post_in(
         (void)unlinkat(place, name, 0);
         close(fd);
     }
-    close(place);
-    if (error != 0) {
-        return failure_set_system(failure, error, "cannot write a file in %s", path);
+    if (error == 0) {
+        *out_posting = (struct job_posting){
+            give_name(place, path, name, own_name == NULL ? "" : own_name), fd};
     }
-    *out_posting = (struct job_posting){text_format("%s/%s", path, name), fd};
-    return FAILURE_NONE;
+    close(place);
+    return error == 0 ? FAILURE_NONE
+                      : failure_set_system(failure, error, "cannot write a file in %s", path);
 }
 
-enum failure_code job_directory_post(const struct text_list *places, const char *text,
-    struct job_posting *out_posting, struct failure *failure) {
+enum failure_code job_directory_post(const struct text_list *places, const char *name,
+    const char *text, struct job_posting *out_posting, struct failure *failure) {
     struct text reasons = {0};
     bool is_refused = false;
     for (size_t i = 0; i < places->count; i++) {
         struct failure reason = {0};
-        enum failure_code code = post_in(places->items[i], text, out_posting, &reason);
+        enum failure_code code = post_in(places->items[i], name, text, out_posting, &reason);
         if (code == FAILURE_NONE) {
             text_clear(&reasons);
             return FAILURE_NONE;
@@ -319,9 +332,12 @@ bool job_posting_rewrite(struct job_posting *posting, const char *text) {
            ftruncate(posting->lock_fd, (off_t)length) == 0;
 }
 
+/* Another posting may have its name by now. */
 void job_posting_remove(struct job_posting *posting) {
     if (posting->path != NULL) {
-        (void)unlink(posting->path);
+        if (is_linked(posting->lock_fd)) {
+            (void)unlink(posting->path);
+        }
         close(posting->lock_fd);
     }
     free(posting->path);
@@ -366,6 +382,34 @@ void job_directory_find(
 void job_directory_find_agents(
     const struct text_list *places, struct job_list *out_agents, struct text_list *out_refusals) {
     find(places, out_agents, out_refusals, read_agent);
+}
+
+static void look_in(int place, struct job_sighting *sightings, size_t count) {
+    struct statfs status;
+    if (fstatfs(place, &status) != 0 || file_system_local_name((long)status.f_type) == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char *name = text_format(PREFIX "%s", sightings[i].name);
+        int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd != -1) {
+            sightings[i].has_died |= is_own_file(fd) && flock(fd, LOCK_SH | LOCK_NB) == 0;
+            close(fd);
+        }
+        free(name);
+    }
+}
+
+void job_directory_look(
+    const struct text_list *places, struct job_sighting *sightings, size_t count) {
+    for (size_t i = 0; i < places->count; i++) {
+        struct failure ignored = {0};
+        int place;
+        if (open_place(places->items[i], &place, &ignored) == FAILURE_NONE) {
+            look_in(place, sightings, count);
+            close(place);
+        }
+    }
 }
 
 void job_list_clear(struct job_list *jobs) {

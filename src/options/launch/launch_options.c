@@ -451,12 +451,79 @@ static void warn_of_variable(const char *name, size_t length, struct text_list *
     free(meant);
 }
 
+#define OWN_PREFIX "MUSTER_"
+
+/* What Muster or its Python package reads, and what workers are given, who may start a launcher. */
+static const char *const own_variables[] = {
+    "MUSTER_HEALTH_CHECK_ADDRESS",
+    "MUSTER_HEALTH_CHECK_HOSTS",
+    "MUSTER_HEALTH_CHECK_TIMEOUT",
+    "MUSTER_JOB_TOKEN",
+    "MUSTER_LIBRARY",
+    "MUSTER_MUNGE_SOCKET",
+    "MUSTER_RUNTIME_DIR",
+    "MUSTER_SCRATCH",
+    "MUSTER_SCRATCH_BYTES",
+    "MUSTER_STANDBY",
+    "MUSTER_STANDBY_NOBODY",
+    "MUSTER_WORKER",
+};
+
+/* Kubernetes gives each pod the addresses of services; one of them may be called "muster". */
+static bool is_of_service(const char *name) {
+    return strstr(name, "_SERVICE_HOST") != NULL || strstr(name, "_SERVICE_PORT") != NULL ||
+           strstr(name, "_PORT_") != NULL ||
+           text_equals(name + strlen(name) - strlen("_PORT"), "_PORT");
+}
+
+/* MUSTER_NNODES: what its option is called in the environment, or NULL. */
+static char *variable_of_option(const char *name) {
+    for (size_t i = 0; i < launch_table.definition_count; i++) {
+        const struct option_definition *definition = &launch_table.definitions[i];
+        char *known = upper_name(definition);
+        bool is_this = definition->reads_environment && text_equals(known, name);
+        free(known);
+        if (is_this) {
+            return option_variable_name(&launch_table, definition);
+        }
+    }
+    return NULL;
+}
+
+static void warn_of_own_variable(const char *name, struct text_list *warnings) {
+    const char *word = name + strlen(OWN_PREFIX);
+    const char *found = NULL;
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof own_variables / sizeof *own_variables; i++) {
+        if (text_equals(name, own_variables[i])) {
+            return;
+        }
+        const char *known = own_variables[i] + strlen(OWN_PREFIX);
+        bool is_like = option_suggestion_is_better(word, strlen(word), known, &best);
+        bool is_part = strstr(known, word) != NULL || strstr(word, known) != NULL;
+        found = is_like || (found == NULL && is_part) ? own_variables[i] : found;
+    }
+    if (is_of_service(name)) {
+        return;
+    }
+    char *meant = variable_of_option(word);
+    meant = meant != NULL || found == NULL ? meant : memory_duplicate_string(found);
+    text_list_add_taken(warnings, text_format("%s is no variable that Muster reads%s%s%s", name,
+                                      meant != NULL ? " (did you mean " : "",
+                                      meant != NULL ? meant : "", meant != NULL ? "?)" : ""));
+    free(meant);
+}
+
 static void warn_of_variables(const struct text_list *environment, struct text_list *warnings) {
     size_t prefix = strlen(launch_table.environment_prefix);
     for (size_t i = 0; i < environment->count; i++) {
         const char *variable = environment->items[i];
         if (text_starts_with(variable, launch_table.environment_prefix)) {
             warn_of_variable(variable + prefix, strcspn(variable + prefix, "="), warnings);
+        } else if (text_starts_with(variable, OWN_PREFIX)) {
+            char *name = text_format("%.*s", (int)strcspn(variable, "="), variable);
+            warn_of_own_variable(name, warnings);
+            free(name);
         }
     }
 }

@@ -69,7 +69,8 @@ static enum failure_code read_hello(struct slice body, struct gate_message *out_
     return FAILURE_NONE;
 }
 
-static enum failure_code read_ready(struct slice body, struct gate_message *out_message) {
+static enum failure_code read_ready(
+    struct slice body, bool is_at_line, struct gate_message *out_message) {
     if (body.length != 4 * WORD) {
         return FAILURE_MALFORMED;
     }
@@ -78,6 +79,7 @@ static enum failure_code read_ready(struct slice body, struct gate_message *out_
     out_message->ready.skipped = word_at(body, 1);
     out_message->ready.cpu_milliseconds = word_at(body, 2);
     out_message->ready.memory_kib = word_at(body, 3);
+    out_message->ready.is_at_line = is_at_line;
     return FAILURE_NONE;
 }
 
@@ -90,7 +92,11 @@ enum failure_code gate_message_read(struct slice packet, struct gate_message *ou
     case 'H':
         return read_hello(body, out_message);
     case 'P':
-        return read_ready(body, out_message);
+    case 'A':
+        return read_ready(body, packet.data[0] == 'A', out_message);
+    case 'E':
+        *out_message = (struct gate_message){.kind = GATE_MESSAGE_FAILED, .reason = body};
+        return FAILURE_NONE;
     case 'D':
         *out_message = (struct gate_message){.kind = GATE_MESSAGE_DIRTY, .reason = body};
         return FAILURE_NONE;

@@ -6,6 +6,9 @@
  *   from      letter  body                                        meaning
  *   spare     H       u32 version, u32 pid                        it has reached the hook
  *   spare     P       u32 modules, skipped, CPU ms, memory KiB    it is ready
+ *   spare     A       the same                                    it has run the program, and waits
+ *                                                               at its line
+ *   spare     E       UTF-8 reason                                the program failed above its line
  *   spare     D       UTF-8 reason                                it cannot be used, and ends
  *   spare     X       UTF-8 name of a module                      nobody may import this early
  *   spare     U       UTF-8 reason                                so it is of no use, and ends
@@ -22,6 +25,7 @@
 #ifndef MUSTER_WIRE_STANDBY_GATE_MESSAGE_H
 #define MUSTER_WIRE_STANDBY_GATE_MESSAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -56,6 +60,7 @@ __attribute__((warn_unused_result)) enum failure_code standby_record_read_hello(
 enum gate_message_kind {
     GATE_MESSAGE_HELLO,
     GATE_MESSAGE_READY,
+    GATE_MESSAGE_FAILED,
     GATE_MESSAGE_DIRTY,
     GATE_MESSAGE_LEFT_OUT,
     GATE_MESSAGE_UNSUITED,
@@ -74,9 +79,10 @@ struct gate_message {
             uint32_t skipped; /* … and not */
             uint32_t cpu_milliseconds;
             uint32_t memory_kib;
+            bool is_at_line;
         } ready;
         /* Both point into the message, and may be any bytes. */
-        struct slice reason; /* DIRTY, UNSUITED */
+        struct slice reason; /* FAILED, DIRTY, UNSUITED */
         struct slice name;   /* LEFT_OUT */
     };
 };

@@ -13,6 +13,7 @@
 
 #define EXIT_CODE_MAXIMUM 255
 #define SIGNAL_MAXIMUM 64
+#define PORT_MAXIMUM 65535
 
 /* Writing. */
 
@@ -32,6 +33,35 @@ void agent_line_write_metric(const struct metric *metric, struct text *out) {
     write_text(metric->name, out);
     text_append_format(out, ", \"value\": %" PRId64 ", \"nanoseconds\": %" PRId64 "}\n",
         metric->value, metric->time.nanoseconds);
+}
+
+static void write_number(const char *name, int64_t value, struct text *out) {
+    text_append_format(out, ", \"%s\": %" PRId64, name, value);
+}
+
+static void write_member(const char *name, const char *value, struct text *out) {
+    text_append_format(out, ", \"%s\": ", name);
+    write_text(value, out);
+}
+
+void agent_line_write_group(const struct run_group *group, struct text *out) {
+    text_append_format(out, "%c{\"state\": %d", AGENT_LINE_GROUP, (int)group->state);
+    write_number("group_rank", group->group_rank, out);
+    write_number("group_world_size", group->group_world_size, out);
+    write_number("base_rank", group->base_rank, out);
+    write_number("world_size", group->world_size, out);
+    write_number("role_base_rank", group->role_base_rank, out);
+    write_number("role_world_size", group->role_world_size, out);
+    write_number("restarts", group->restarts, out);
+    write_member("run_id", group->run_id, out);
+    write_member("role", group->role, out);
+    write_member("master_host", group->master_host, out);
+    write_number("master_port", group->master_port, out);
+    text_append(out, ", \"pids\": [");
+    for (size_t i = 0; i < group->worker_count; i++) {
+        text_append_format(out, "%s%" PRId64, i > 0 ? ", " : "", group->pids[i]);
+    }
+    text_append(out, "]}\n");
 }
 
 static void write_account(char kind, const struct failure_account *account, struct text *out) {
@@ -127,6 +157,53 @@ enum failure_code agent_line_read_metric(struct slice document, struct metric *o
     if (reader.code == FAILURE_NONE) {
         *out_metric =
             (struct metric){memory_duplicate_string(name), value, (struct wall_time){time}};
+    }
+    return close_reader(&reader);
+}
+
+static void read_pids(struct reader *reader, struct run_group *group) {
+    const struct json_value *list = reader->code == FAILURE_NONE ? member(reader, "pids") : NULL;
+    size_t count = json_value_item_count(list);
+    if (reader->code != FAILURE_NONE || !json_value_is_array(list) ||
+        count > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
+        reader->code = reader->code != FAILURE_NONE ? reader->code : FAILURE_MALFORMED;
+        return;
+    }
+    group->pids = memory_allocate(count * sizeof *group->pids);
+    group->worker_count = count;
+    for (size_t i = 0; i < count; i++) {
+        if (!json_value_integer(json_value_item(list, i), &group->pids[i]) || group->pids[i] < 0) {
+            reader->code = FAILURE_MALFORMED;
+        }
+    }
+}
+
+enum failure_code agent_line_read_group(struct slice document, struct run_group *out_group) {
+    struct reader reader = open_reader(document);
+    struct run_group group = {
+        .state = (enum run_group_state)read_integer(&reader, "state", 0, RUN_GROUP_STATE_COUNT - 1),
+        .group_rank = (int)read_integer(&reader, "group_rank", 0, INT_MAX),
+        .group_world_size = (int)read_integer(&reader, "group_world_size", 0, INT_MAX),
+        .base_rank = (int)read_integer(&reader, "base_rank", 0, INT_MAX),
+        .world_size = (int)read_integer(&reader, "world_size", 0, INT_MAX),
+        .role_base_rank = (int)read_integer(&reader, "role_base_rank", 0, INT_MAX),
+        .role_world_size = (int)read_integer(&reader, "role_world_size", 0, INT_MAX),
+        .restarts = (int)read_integer(&reader, "restarts", 0, INT_MAX),
+        .master_port = (int)read_integer(&reader, "master_port", 0, PORT_MAXIMUM),
+        .run_id = memory_duplicate_string(read_text(&reader, "run_id", true)),
+        .role = memory_duplicate_string(read_text(&reader, "role", true)),
+        .master_host = memory_duplicate_string(read_text(&reader, "master_host", true)),
+    };
+    read_pids(&reader, &group);
+    if (reader.code == FAILURE_NONE &&
+        (group.base_rank > INT_MAX - LAUNCH_MAXIMUM_WORKERS_PER_NODE ||
+            group.role_base_rank > INT_MAX - LAUNCH_MAXIMUM_WORKERS_PER_NODE)) {
+        reader.code = FAILURE_LIMIT;
+    }
+    if (reader.code == FAILURE_NONE) {
+        *out_group = group;
+    } else {
+        run_group_clear(&group);
     }
     return close_reader(&reader);
 }

@@ -4,6 +4,7 @@
  *
  *   E  a record of event_json, of the agent, a worker or the rendezvous
  *   M  a metric
+ *   G  the worker group, whenever its state has changed
  *   W  a worker that has ended by itself; F a failure of this node; C the job's root cause
  *   R  how it ended. It is the last line, and W, F and C belong to it. */
 #ifndef MUSTER_WIRE_TELLING_AGENT_LINE_H
@@ -22,6 +23,7 @@
 enum agent_line_kind {
     AGENT_LINE_EVENT = 'E',
     AGENT_LINE_METRIC = 'M',
+    AGENT_LINE_GROUP = 'G',
     AGENT_LINE_WORKER = 'W',
     AGENT_LINE_FAILURE = 'F',
     AGENT_LINE_ROOT_CAUSE = 'C',
@@ -31,6 +33,7 @@ enum agent_line_kind {
 /* Append one line and its newline. `record` is a line of event_json, with its newline. */
 void agent_line_write_event(const char *record, struct text *out);
 void agent_line_write_metric(const struct metric *metric, struct text *out);
+void agent_line_write_group(const struct run_group *group, struct text *out);
 
 /* Appends all lines of a result. */
 void agent_line_write_result(const struct run_result *result, struct text *out);
@@ -39,6 +42,10 @@ void agent_line_write_result(const struct run_result *result, struct text *out);
  * names. */
 __attribute__((warn_unused_result)) enum failure_code agent_line_read_metric(
     struct slice document, struct metric *out_metric);
+
+/* A worker group of a line without its letter; FAILURE_MALFORMED, FAILURE_LIMIT. */
+__attribute__((warn_unused_result)) enum failure_code agent_line_read_group(
+    struct slice document, struct run_group *out_group);
 
 /* Adds what a line of kind W, F, C or R says, without its letter, to `result`; `*out_is_complete`
  * becomes true with R. FAILURE_MALFORMED and FAILURE_LIMIT leave `result` as it was. */

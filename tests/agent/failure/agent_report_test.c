@@ -16,6 +16,7 @@
 static int report_against(struct workers_fixture *fixture, const char *parent_error_file,
     const struct failure_account *root_cause, char **out) {
     struct agent_report_settings settings = {
+        .is_shown = true,
         .root_cause = root_cause,
         .config = &fixture->agent.config,
         .sources = {&fixture->preparation, fixture->workers, &fixture->placement},

@@ -5,7 +5,9 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
+#include "host/telling/job_directory.h"
 #include "site_fixture.h"
+#include "temporary_tree.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/store/store_proof.h"
 
@@ -23,6 +25,7 @@ struct fixture {
     bool has_finished; /* the node that was gone last */
     int done_count;
     struct remembered_log log;
+    struct text_list environment;
 };
 
 static void gone(void *context, const struct node_identity *identity, bool has_finished) {
@@ -56,6 +59,7 @@ static void begin(struct fixture *fixture, bool stands_by) {
         .run_id = "job",
         .log = &fixture->log.log,
         .stands_by = stands_by,
+        .environment = &fixture->environment,
         .gone = gone,
         .record_written = record_written,
         .context = fixture,
@@ -71,6 +75,7 @@ static void begin(struct fixture *fixture, bool stands_by) {
 static void end(struct fixture *fixture) {
     agent_hosted_store_free(fixture->store);
     text_clear(&fixture->log.text);
+    text_list_clear(&fixture->environment);
     site_clear(&fixture->site);
 }
 
@@ -196,4 +201,42 @@ TEST(only_the_last_change_is_answered) {
     agent_hosted_store_serve(fixture.store, &seeds, done, &fixture); /* and is freed */
     end(&fixture);
     assert_int_equal(fixture.done_count, 1);
+}
+
+/* Two nodes of the record whose agents have announced themselves on this machine: one is there, and
+ * the other was killed. */
+TEST(who_has_died_on_this_machine_is_not_awaited) {
+    struct fixture fixture;
+    struct temporary_tree tree;
+    struct rendezvous_state record = {0};
+    struct text_list places = {0};
+    struct job_posting postings[2] = {0};
+    temporary_tree_init(&tree);
+    begin(&fixture, true);
+    text_list_add_taken(&fixture.environment, text_format("MUSTER_RUNTIME_DIR=%s/jobs", tree.root));
+    job_directory_places(&fixture.environment, &places);
+    for (size_t i = 0; i < 2; i++) {
+        struct failure failure = {0};
+        struct node_identity identity;
+        char name[NODE_PROCESS_TEXT_SIZE];
+        node_identity_init(
+            &identity, i == 0 ? "there" : "node7", 1, node_identity_muster_local_id((uint32_t)i));
+        identity.process = (struct node_process){1, i};
+        node_process_write(&identity.process, name);
+        rendezvous_state_obtain(&record, &identity)->is_participant = true;
+        assert_int_equal(
+            job_directory_post(&places, name, "", &postings[i], &failure), FAILURE_NONE);
+    }
+    close(postings[1].lock_fd);
+    free(postings[1].path);
+    serve(&fixture, "of the term before");
+    agent_hosted_store_see(fixture.store, &record);
+    event_loop_run(fixture.site.loop);
+    assert_int_equal(fixture.gone_count, 1);
+    assert_true(remembered_log_has(&fixture.log, "has ended: node node7_1_"));
+    end(&fixture);
+    job_posting_remove(&postings[0]);
+    rendezvous_state_clear(&record);
+    text_list_clear(&places);
+    temporary_tree_clear(&tree);
 }

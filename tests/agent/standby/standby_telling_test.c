@@ -28,6 +28,9 @@ TEST(what_is_ready_is_said_with_its_memory) {
     expect(
         (struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {1, 2, 15 << 20, NULL}},
         "I standby workers ready: 1 of 2, 15.0 MiB");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
+               .told = {2, 2, 15 << 20, .at_line = 2}},
+        "I standby workers ready: 2 of 2, 15.0 MiB, 2 at the line of their program");
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {2, 2, 0, NULL}},
         "I started from standby: 2 of 2 workers");
 }

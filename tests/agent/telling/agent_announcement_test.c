@@ -17,6 +17,7 @@ struct fixture {
     struct remembered_log log;
     struct event_loop *loop;
     struct event_timer *looking;
+    struct node_process process;
     struct agent_announcement *announcement;
     struct instant end;
     int awaited_port; /* 0: something in the log */
@@ -64,8 +65,8 @@ static void set_up(struct fixture *fixture) {
     job_directory_places(&fixture->environment, &fixture->places);
     assert_int_equal(event_loop_new(&fixture->loop, &failure), FAILURE_NONE);
     fixture->looking = event_timer_new(fixture->loop, look, fixture);
-    fixture->announcement =
-        agent_announcement_new(fixture->loop, &fixture->environment, &fixture->log.log);
+    fixture->announcement = agent_announcement_new(
+        fixture->loop, &fixture->environment, &fixture->process, &fixture->log.log);
 }
 
 static void tear_down(struct fixture *fixture) {

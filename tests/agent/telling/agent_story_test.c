@@ -10,6 +10,7 @@ struct fixture {
     struct agent_machine machine;
     struct log log;
     struct text said;
+    struct agent_voice voice;
     struct agent_story story;
 };
 
@@ -24,17 +25,22 @@ static void set_up(struct fixture *fixture, enum log_level threshold) {
     *fixture = (struct fixture){.log = {threshold, keep_line, &fixture->said}};
     workers_fixture_init(&fixture->job, 2, "exit 0");
     fixture->job.placement.ranks.base_rank = 4;
+    fixture->voice =
+        (struct agent_voice){.config = &fixture->job.agent.config, .log = &fixture->log};
+    fixture->voice.is_place_settled = true; /* as in a job of one node */
     fixture->story = (struct agent_story){
         .config = &fixture->job.agent.config,
         .preparation = &fixture->job.preparation,
         .machine = &fixture->machine,
         .placement = &fixture->job.placement,
+        .voice = &fixture->voice,
         .workers = fixture->job.workers,
         .log = &fixture->log,
     };
 }
 
 static void tear_down(struct fixture *fixture) {
+    agent_voice_clear(&fixture->voice);
     text_clear(&fixture->said);
     workers_fixture_clear(&fixture->job);
 }
@@ -126,5 +132,26 @@ TEST(what_standby_workers_would_save_is_told_as_far_as_it_is_known) {
     fixture.job.agent.config.standby = LAUNCH_STANDBY_ON;
     restart(&fixture, 8400);
     assert_not_said(&fixture, offer);
+    tear_down(&fixture);
+}
+
+TEST(another_node_than_the_first_tells_of_each_round_in_one_line) {
+    struct fixture fixture;
+    set_up(&fixture, LOG_LEVEL_INFO);
+    fixture.job.placement.group_rank = 1;
+    fixture.job.placement.group_world_size = 2;
+    fixture.job.placement.round = 3;
+    agent_voice_place(&fixture.voice, 1, true, 2);
+    workers_fixture_run(&fixture.job);
+    step(&fixture, AGENT_IDLE, AGENT_JOINING, AGENT_EVENT_START);
+    step(&fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
+    assert_int_equal(fixture.said.length, 0);
+    step(&fixture, AGENT_STARTING, AGENT_RUNNING, AGENT_EVENT_WORKERS_STARTED);
+    assert_said(&fixture, "[default] node 1 of 2 in round 3 (node 0, at ");
+    assert_said(&fixture, ", says the rest); the workers run: 4 (pid ");
+    text_clear(&fixture.said);
+    fixture.machine.stop_reason = AGENT_STOP_RESTART;
+    step(&fixture, AGENT_RUNNING, AGENT_STOPPING, AGENT_EVENT_PEER_RESTART);
+    assert_int_equal(fixture.said.length, 0);
     tear_down(&fixture);
 }

@@ -199,3 +199,46 @@ TEST(fixed_nodes_know_the_first_one_from_the_beginning) {
         tear_down(&fixture);
     }
 }
+
+/* What is said at `threshold` of what was asked for: before there is a place, and from then on. */
+static void check_launch(enum log_level threshold, int rank, bool is_host, const char *expected) {
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
+    text_list_clear(&fixture.config.meeting_warnings);
+    fixture.log.threshold = threshold;
+    agent_voice_begin(&fixture.voice);
+    text_clear(&fixture.said);
+    agent_voice_launch(&fixture.voice, "launch");
+    if (is_host) {
+        agent_voice_host(&fixture.voice);
+    }
+    agent_voice_place(&fixture.voice, rank, is_host, 1);
+    agent_voice_end(&fixture.voice);
+    text_list_clear(&fixture.voice.held);
+    assert_non_null(strstr(text_string(&fixture.said), expected));
+    assert_int_equal(strstr(text_string(&fixture.said), "launch") != NULL, *expected != '\0');
+    assert_int_equal(
+        agent_voice_is_followers(&fixture.voice), rank > 0 && threshold > LOG_LEVEL_DEBUG);
+    tear_down(&fixture);
+}
+
+TEST(what_was_asked_for_is_said_by_one_node_and_with_debugging_by_each) {
+    check_launch(LOG_LEVEL_INFO, 0, false, "launch\n");
+    check_launch(LOG_LEVEL_INFO, 1, false, "");
+    check_launch(LOG_LEVEL_INFO, 1, true, "launch\n");
+    check_launch(LOG_LEVEL_DEBUG, 1, false, "launch\n");
+}
+
+TEST(a_fixed_node_leaves_what_was_asked_for_to_the_first) {
+    for (int rank = 0; rank < 2; rank++) {
+        struct fixture fixture;
+        set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
+        fixture.config.node_rank = rank;
+        fixture.log.threshold = LOG_LEVEL_INFO;
+        agent_voice_begin(&fixture.voice);
+        text_clear(&fixture.said);
+        agent_voice_launch(&fixture.voice, "launch");
+        assert_said(&fixture, rank == 0 ? "launch\n" : "");
+        tear_down(&fixture);
+    }
+}

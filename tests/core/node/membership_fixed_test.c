@@ -174,6 +174,16 @@ TEST(a_host_stays_only_a_moment_for_who_does_not_go) {
     desk_clear(&desk);
 }
 
+TEST(a_host_of_which_a_worker_has_failed_stays_until_the_others_have_read_it) {
+    struct desk desk = joined_desk();
+    take_hosting(&desk, 29500);
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, "round: failure_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, PARTING);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
 /* The lingering is not over when the node is called back: its end is no news to who works. */
 TEST(a_host_that_is_called_back_does_not_end_when_nobody_is_connected) {
     struct desk desk = late_desk();

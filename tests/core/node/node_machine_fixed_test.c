@@ -87,9 +87,23 @@ TEST(a_failure_here_is_told_to_all) {
     struct play play;
     open_running(&play, 0);
     play_exit(&play, 0, 3);
-    play_expect(&play, "announce_failure; signal_workers 15; " WRITE_FAILURE("failed 1"));
+    play_expect(
+        &play, "announce_failure; signal_workers 15; " WRITE_FAILURE("failed 1") "; get end/0");
     play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
     play_expect(&play, "finish failed; flush seconds=1");
+    assert_null(play_knowledge(&play)->trouble);
+    play_close(&play);
+}
+
+TEST(of_two_failures_the_second_node_learns_whose_was_first) {
+    struct play play;
+    open_running(&play, 0);
+    play_exit(&play, 0, 3);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_forget(&play);
+    play_decide(&play, ROUND_KEY_END, 0, "failed 0");
+    play_expect(&play, "");
+    assert_string_equal(play_knowledge(&play)->trouble, "a node failed (node 0)");
     play_close(&play);
 }
 
@@ -163,7 +177,8 @@ TEST(a_node_that_cannot_follow_says_so_before_it_ends) {
     play_decide(&play, ROUND_KEY_END, 0, "restart");
     play_expect(&play,
         "get end/0; note another node restarts its workers: joining attempt 1; "
-        "announce_failure; finish peer_failed; " WRITE_FAILURE("failed 1") "; flush seconds=1");
+        "announce_failure; finish peer_failed; " WRITE_FAILURE("failed 1") "; get end/0; flush "
+                                                                           "seconds=1");
     play_close(&play);
 }
 

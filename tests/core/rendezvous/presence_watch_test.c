@@ -207,3 +207,21 @@ TEST(a_host_that_was_stopped_itself_misses_nobody) {
     rendezvous_state_clear(&record);
     presence_watch_clear(&watch);
 }
+
+TEST(a_node_that_is_given_up_is_awaited_no_longer) {
+    struct presence_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct node_identity dead = add_node(&record, "dead", node_identity_muster_local_id(1));
+    struct node_identity comes = add_node(&record, "comes", node_identity_muster_local_id(2));
+    (void)add_node(&record, "other", node_identity_muster_local_id(3));
+    presence_watch_await(&watch, &record, second(0));
+    hear_node(&watch, &comes, 0);
+    assert_true(presence_watch_give_up(&watch, &dead));
+    assert_false(presence_watch_give_up(&watch, &dead));
+    assert_false(presence_watch_give_up(&watch, &comes));
+    assert_string_equal(miss(&watch, 2), "");
+    assert_string_equal(miss(&watch, 4), "other");
+    assert_false(presence_watch_is_awaiting(&watch));
+    rendezvous_state_clear(&record);
+    presence_watch_clear(&watch);
+}

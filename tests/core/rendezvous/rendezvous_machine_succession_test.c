@@ -143,6 +143,21 @@ WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name) {
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
 }
 
+/* It reads the record again before it does anything about it, and its round may be exchanged
+ * meanwhile. */
+WITH_SUCCESSION(a_node_that_was_taken_out_starts_no_worker_under_the_name_that_it_had) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    bench->holds_requests = true;
+    bench_change(bench);
+    bench_change(bench);
+    bench_place_round(bench, 2, "ab");
+    bench_forget(bench);
+    bench_answer(bench);
+    assert_int_equal(bench->held, RENDEZVOUS_EFFECT_FETCH);
+    assert_non_null(strstr(text_string(&bench->log), "round_over the others have taken this node"));
+}
+
 WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, false);

@@ -233,11 +233,28 @@ TEST(a_failure_is_written_wherever_others_may_look) {
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED,
         "decide gathered/0 failed 1; decide start/0 failed 1; "
         "decide end/0 failed 1; decide gathered/1 failed 1; "
-        "decide start/1 failed 1; decide end/1 failed 1");
+        "decide start/1 failed 1; decide end/1 failed 1; get end/0");
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED, "");
     take_kind(&node, ROUND_EVENT_WAITED, ""); /* its own decision is no news */
     join(&node, 1, "join_failed the job is over");
     node_clear(&node);
+}
+
+static void expect_of_store(const char *decision, const char *expected) {
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_FAILURE_ASKED,
+        "decide gathered/0 failed 1; decide start/0 failed 1; decide end/0 failed 1; "
+        "decide gathered/1 failed 1; decide start/1 failed 1; decide end/1 failed 1; get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, decision, expected);
+    node_clear(&node);
+}
+
+TEST(a_node_that_has_failed_is_told_whether_another_one_was_first) {
+    expect_of_store("failed 0", "peer_failed a node failed (node 0)");
+    expect_of_store("failed 1", "");
+    expect_of_store("failed 7", "");           /* there is none */
+    expect_of_store("failed 0 signal 15", ""); /* nothing has failed there */
+    expect_of_store("restart", "");
 }
 
 TEST(a_failure_elsewhere_is_told_in_every_phase) {

@@ -210,6 +210,29 @@ TEST(another_list_learns_what_is_left_out) {
     learned_list_clear(&list);
 }
 
+TEST(programs_lines_are_counted_until_they_are_left_out) {
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(learned_list_lines(&list), 0);
+    add_text(&list, "a\t\n__line__.0123456789abcdef\t\nb\t\n__line__.\t\n__line__\t\n");
+    assert_int_equal(learned_list_lines(&list), 1);
+    learned_list_add_told(&list, slice_from_string("__line__.00\t\n"));
+    assert_int_equal(learned_list_lines(&list), 2);
+    assert_true(learned_list_leave_out(&list, slice_from_string("__line__.0123456789abcdef")));
+    assert_int_equal(learned_list_lines(&list), 1);
+    learned_list_clear(&list);
+}
+
+TEST(programs_lines_are_shared_first) {
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "a\t\n__line__.01\t\nb\t\n__line__.02\t\n");
+    learned_list_add_told(&list, slice_from_string("__line__.03\t\n"));
+    assert_true(slice_equals(learned_list_shared_text(&list),
+        slice_from_string("__line__.01\t\n__line__.02\t\na\t\nb\t\n")));
+    learned_list_clear(&list);
+}
+
 TEST(a_change_that_two_workers_tell_differently_is_not_known) {
     struct learned_list list;
     learned_list_init(&list);

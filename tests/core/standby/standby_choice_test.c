@@ -37,9 +37,3 @@ TEST(auto_wants_python_and_two_cpus_for_each_worker) {
     config.standby = LAUNCH_STANDBY_ON;
     assert_int_equal(standby_choose(&config, 4, 8), STANDBY_CHOICE_WANTED);
 }
-
-TEST(most_of_the_memory_is_left) {
-    assert_true(standby_leaves_memory(0, 4, 0)); /* the size of one is not known */
-    assert_true(standby_leaves_memory(4000 * STANDBY_MEMORY_PART, 4, 1000));
-    assert_false(standby_leaves_memory(4000 * STANDBY_MEMORY_PART - 1, 4, 1000));
-}

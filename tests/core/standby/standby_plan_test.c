@@ -223,6 +223,24 @@ TEST(spares_that_die_are_made_anew_later_and_later_and_then_no_more) {
     tear_down(&scene);
 }
 
+TEST(a_program_that_fails_above_its_line_counts_as_a_death) {
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 1);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 1); /* it has ended, and is not there */
+    wait_seconds(&scene, STANDBY_BACKOFF_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0);
+    assert_int_equal(strncmp(text_string(&scene.said), "tell_off deaths rank=0; end_all", 31), 0);
+    tear_down(&scene);
+}
+
 TEST(the_last_attempt_needs_no_spares) {
     struct scene scene;
     set_up(&scene, false);

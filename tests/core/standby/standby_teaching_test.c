@@ -58,6 +58,33 @@ TEST(a_spare_that_is_missing_comes_first) {
     tear_down(&scene);
 }
 
+TEST(a_line_that_workers_come_to_replaces_what_has_only_imported) {
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_rank(&scene, STANDBY_EVENT_LINE, 0);
+    expect(&scene, "end_spare rank=0; warm rank=0");
+    take_rank(&scene, STANDBY_EVENT_LINE, 1);
+    expect(&scene, "end_spare rank=1");
+    take(&scene, (struct standby_event){
+                     .kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 1000, .is_at_line = true}});
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
+    tear_down(&scene);
+}
+
+TEST(a_spare_at_the_line_of_its_program_is_not_taught) {
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_rank(&scene, STANDBY_EVENT_LINE, 0);
+    take(&scene, (struct standby_event){
+                     .kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 1000, .is_at_line = true}});
+    take_records(&scene, STANDBY_SETTLED_SECONDS, BEHIND);
+    assert_int_equal(state_of(&scene, 0), STANDBY_READY);
+    assert_int_equal(state_of(&scene, 1), STANDBY_LEARNING);
+    tear_down(&scene);
+}
+
 TEST(nobody_is_taught_while_workers_are_started_again) {
     struct scene scene;
     teach_first(&scene);
@@ -141,6 +168,20 @@ TEST(one_that_names_nothing_new_is_the_last) {
     expect(&scene, "tell_off unsuited rank=0; end_all; disarm_timer");
     take_unsuited(&scene, 0, true);
     expect(&scene, "");
+    tear_down(&scene);
+}
+
+TEST(the_list_becomes_shorter_only_so_often) {
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    for (int cut = 0; cut < STANDBY_CUTS_MAXIMUM; cut++) {
+        take_unsuited(&scene, 0, true);
+        expect(&scene, "warm rank=0");
+    }
+    take_unsuited(&scene, 0, true);
+    assert_int_equal(standby_plan_off(scene.plan), STANDBY_OFF_UNSUITED);
     tear_down(&scene);
 }
 

@@ -177,3 +177,22 @@ TEST(end_of_a_world_names_its_reason_and_what_the_record_counts) {
         "[trainer] Stopping worker group: the world changes, since the connection to the job's "
         "store was lost");
 }
+
+static void check_is_of_node(enum agent_phase phase, enum agent_stop_reason reason,
+    enum agent_event_kind kind, bool expected) {
+    const struct agent_machine machine = {.phase = phase, .stop_reason = reason};
+    const struct agent_event event = {.kind = kind};
+    assert_int_equal(job_story_is_of_node(&machine, &event), expected);
+}
+
+TEST(what_happens_to_this_node_alone_is_told_apart_from_what_all_nodes_see) {
+    check_is_of_node(AGENT_JOINING, AGENT_STOP_NONE, AGENT_EVENT_START, false);
+    check_is_of_node(AGENT_STARTING, AGENT_STOP_NONE, AGENT_EVENT_JOINED, false);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_RESTART, AGENT_EVENT_WORKER_EXITED, true);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_RESTART, AGENT_EVENT_ROUND_OVER, false);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_RESTART, AGENT_EVENT_PEER_RESTART, false);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_SIGNAL, AGENT_EVENT_SIGNAL_RECEIVED, true);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_PEER_FAILURE, AGENT_EVENT_PEER_FAILED, false);
+    check_is_of_node(AGENT_STOPPING, AGENT_STOP_CLEAN_UP, AGENT_EVENT_WORKER_EXITED, false);
+    check_is_of_node(AGENT_LEAVING, AGENT_STOP_CLEAN_UP, AGENT_EVENT_WORKER_EXITED, true);
+}

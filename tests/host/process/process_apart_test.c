@@ -25,7 +25,7 @@ static int run(void *context, int fd, int program) {
 
 static struct process_apart start(int (*what)(int fd, int program)) {
     struct story story = {what};
-    const struct process_apart_settings settings = {-1, -1, run, &story};
+    const struct process_apart_settings settings = {-1, -1, run, &story, -1};
     struct process_apart process;
     assert_int_equal(process_apart_start(&settings, &process, NULL), FAILURE_NONE);
     return process;
@@ -147,6 +147,32 @@ static int wait_for_the_program(int fd, int program) {
     return poll(&death, 1, -1) != 1;
 }
 
+static int dropped;
+
+static int look_at_kept(int fd, int program) {
+    (void)program;
+    bool is_kept = fcntl(fd - 1, F_GETFD) == FD_CLOEXEC;
+    const char *answer = is_kept && fcntl(dropped, F_GETFD) < 0 ? "kept" : "not so";
+    return write(fd, answer, strlen(answer)) > 0 ? 0 : 1;
+}
+
+TEST(copy_keeps_the_descriptor_that_it_is_to_keep_under_its_number) {
+    char said[8];
+    (void)state;
+    struct story story = {look_at_kept};
+    dropped = fcntl(STDERR_FILENO, F_DUPFD, 20);
+    int kept = fcntl(STDERR_FILENO, F_DUPFD, dropped + 1);
+    assert_true(dropped >= 20 && kept > dropped);
+    const struct process_apart_settings settings = {-1, -1, run, &story, kept};
+    struct process_apart process;
+    assert_int_equal(process_apart_start(&settings, &process, NULL), FAILURE_NONE);
+    close(kept);
+    close(dropped);
+    read_all(&process, said, sizeof said);
+    assert_string_equal(said, "kept");
+    end(&process);
+}
+
 static int leave_one_behind(int fd, int program) {
     (void)start(wait_for_the_program);
     (void)fd;
@@ -161,7 +187,7 @@ TEST(copy_sees_the_end_of_its_program) {
     /* Both copies have the writing end as their standard error: the pipe ends with the last. */
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     struct story story = {leave_one_behind};
-    const struct process_apart_settings settings = {ends[1], ends[1], run, &story};
+    const struct process_apart_settings settings = {ends[1], ends[1], run, &story, -1};
     struct process_apart process;
     assert_int_equal(process_apart_start(&settings, &process, NULL), FAILURE_NONE);
     close(ends[1]);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "host/loop/directory_tree.h"
 #include "host/register/dir_register.h"
 
 TEST(failure_names_the_directory_and_says_what_to_do) {
@@ -43,11 +44,11 @@ TEST(failure_that_may_pass_is_not_final) {
 }
 
 TEST(local_file_systems_have_names) {
-    assert_string_equal(directory_kind_local_name(0xef53), "ext4");
-    assert_string_equal(directory_kind_local_name(0x01021994), "tmpfs");
-    assert_null(directory_kind_local_name(0x6969));     /* NFS */
-    assert_null(directory_kind_local_name(0x0bd00bd0)); /* Lustre */
-    assert_null(directory_kind_local_name(0x65735546)); /* FUSE, which may be anything */
+    assert_string_equal(file_system_local_name(0xef53), "ext4");
+    assert_string_equal(file_system_local_name(0x01021994), "tmpfs");
+    assert_null(file_system_local_name(0x6969));     /* NFS */
+    assert_null(file_system_local_name(0x0bd00bd0)); /* Lustre */
+    assert_null(file_system_local_name(0x65735546)); /* FUSE, which may be anything */
 }
 
 TEST(description_names_the_directory) {

@@ -25,13 +25,16 @@ static void install(const struct temporary_tree *tree) {
     free(link);
 }
 
+#define PATIENCE duration_from_seconds(60)
+
 /* Whether it is the installed one. */
 static bool is_used(const struct temporary_tree *tree) {
     struct hook_directory directory;
     char *link = temporary_tree_path(tree, "exe");
-    assert_int_equal(hook_directory_open(link, tree->root, &directory, NULL), FAILURE_NONE);
+    assert_int_equal(
+        hook_directory_open_within(PATIENCE, link, tree->root, &directory, NULL), FAILURE_NONE);
     bool is_installed = !directory.is_private;
-    hook_directory_close(&directory);
+    hook_directory_close_within(PATIENCE, &directory);
     free(link);
     return is_installed;
 }
@@ -84,11 +87,12 @@ TEST(the_installed_hook_is_used_where_there_is_one) {
     temporary_tree_init(&tree);
     install(&tree);
     char *link = temporary_tree_path(&tree, "exe");
-    assert_int_equal(hook_directory_open(link, "/no/such", &directory, NULL), FAILURE_NONE);
+    assert_int_equal(
+        hook_directory_open_within(PATIENCE, link, "/no/such", &directory, NULL), FAILURE_NONE);
     char *expected = temporary_tree_path(&tree, "share/muster/standby");
     assert_string_equal(directory.path, expected);
     assert_false(directory.is_private);
-    hook_directory_close(&directory);
+    hook_directory_close_within(PATIENCE, &directory);
     char *hook = temporary_tree_path(&tree, "share/muster/standby/sitecustomize.py");
     assert_int_equal(access(hook, R_OK), 0);
     free(hook);
@@ -118,7 +122,8 @@ TEST(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone) {
     struct stat status;
     temporary_tree_init(&tree);
     assert_int_equal(
-        hook_directory_open("/proc/self/exe", tree.root, &directory, NULL), FAILURE_NONE);
+        hook_directory_open_within(PATIENCE, "/proc/self/exe", tree.root, &directory, NULL),
+        FAILURE_NONE);
     assert_true(directory.is_private);
     assert_true(text_starts_with(directory.path, tree.root));
     assert_int_equal(stat(directory.path, &status), 0);
@@ -129,7 +134,7 @@ TEST(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone) {
     }
     char *cache = text_format("%s/__pycache__", directory.path);
     assert_int_equal(mkdir(cache, 0700), 0);
-    hook_directory_close(&directory);
+    hook_directory_close_within(PATIENCE, &directory);
     assert_int_equal(rmdir(tree.root), 0); /* nothing is left in it */
     free(cache);
 }
@@ -138,7 +143,8 @@ TEST(a_directory_that_cannot_be_made_is_told) {
     struct hook_directory directory;
     struct failure failure;
     assert_int_equal(
-        hook_directory_open("/proc/self/exe", "/no/such", &directory, &failure), FAILURE_SYSTEM);
+        hook_directory_open_within(PATIENCE, "/proc/self/exe", "/no/such", &directory, &failure),
+        FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/no/such"));
 }
 
@@ -148,14 +154,14 @@ TEST(it_is_made_and_removed_on_a_thread_as_well) {
     struct failure failure;
     temporary_tree_init(&tree);
     assert_int_equal(
-        hook_directory_open_within(duration_from_seconds(60), tree.root, &directory, &failure),
+        hook_directory_open_within(PATIENCE, "/proc/self/exe", tree.root, &directory, &failure),
         FAILURE_NONE);
     assert_true(text_starts_with(directory.path, tree.root));
-    hook_directory_close_within(duration_from_seconds(60), &directory);
+    hook_directory_close_within(PATIENCE, &directory);
     assert_null(directory.path);
     assert_int_equal(rmdir(tree.root), 0);
     assert_int_equal(
-        hook_directory_open_within(duration_from_seconds(60), tree.root, &directory, &failure),
+        hook_directory_open_within(PATIENCE, "/proc/self/exe", tree.root, &directory, &failure),
         FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, tree.root));
 }
@@ -164,23 +170,23 @@ TEST(what_is_removed_is_made_anew_at_its_path) {
     struct temporary_tree tree;
     struct hook_directory directory;
     struct failure failure;
-    struct duration patience = duration_from_seconds(60);
     bool is_renewed = true;
     temporary_tree_init(&tree);
     assert_int_equal(
-        hook_directory_open("/proc/self/exe", tree.root, &directory, &failure), FAILURE_NONE);
+        hook_directory_open_within(PATIENCE, "/proc/self/exe", tree.root, &directory, &failure),
+        FAILURE_NONE);
     assert_int_equal(
-        hook_directory_renew_within(patience, &directory, &is_renewed, &failure), FAILURE_NONE);
+        hook_directory_renew_within(PATIENCE, &directory, &is_renewed, &failure), FAILURE_NONE);
     assert_false(is_renewed);
     char *entry = text_format("%s/%s", directory.path, hook_files[0].name);
     assert_int_equal(unlink(entry), 0); /* one that nobody has read for long */
     assert_int_equal(
-        hook_directory_renew_within(patience, &directory, &is_renewed, &failure), FAILURE_NONE);
+        hook_directory_renew_within(PATIENCE, &directory, &is_renewed, &failure), FAILURE_NONE);
     assert_true(is_renewed);
     for (size_t i = 0; i < hook_file_count; i++) {
         assert_holds(directory.path, &hook_files[i]);
     }
-    hook_directory_close(&directory);
+    hook_directory_close_within(PATIENCE, &directory);
     assert_int_equal(rmdir(tree.root), 0);
     free(entry);
 }

@@ -30,7 +30,7 @@ static void tear_down(struct fixture *fixture) {
 static struct job_posting post(const struct fixture *fixture, const char *text) {
     struct job_posting posting = {0};
     struct failure failure = {0};
-    enum failure_code code = job_directory_post(&fixture->places, text, &posting, &failure);
+    enum failure_code code = job_directory_post(&fixture->places, NULL, text, &posting, &failure);
     assert_string_equal(failure.message, "");
     assert_int_equal(code, FAILURE_NONE);
     return posting;
@@ -153,7 +153,7 @@ static void assert_refused(const struct fixture *fixture, const char *words) {
     struct job_list jobs = {0};
     struct text_list refusals = {0};
     assert_int_equal(
-        job_directory_post(&fixture->places, JOB_A, &posting, &failure), FAILURE_INVALID);
+        job_directory_post(&fixture->places, NULL, JOB_A, &posting, &failure), FAILURE_INVALID);
     assert_non_null(strstr(failure.message, words));
     assert_null(posting.path);
     job_directory_find(&fixture->places, &jobs, &refusals);
@@ -202,10 +202,10 @@ TEST(a_place_that_cannot_be_used_leads_to_the_next) {
     struct text_list none = {0};
     set_up(&fixture);
     text_list_add_taken(&none, temporary_tree_path(&fixture.tree, "missing/jobs"));
-    assert_int_equal(job_directory_post(&none, JOB_A, &posting, &failure), FAILURE_SYSTEM);
+    assert_int_equal(job_directory_post(&none, NULL, JOB_A, &posting, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "missing/jobs: No such file or directory"));
     text_list_add(&none, fixture.places.items[0]);
-    assert_int_equal(job_directory_post(&none, JOB_A, &posting, &failure), FAILURE_NONE);
+    assert_int_equal(job_directory_post(&none, NULL, JOB_A, &posting, &failure), FAILURE_NONE);
     assert_found(&fixture, "a 1");
     job_posting_remove(&posting);
     text_list_clear(&none);
@@ -232,4 +232,59 @@ TEST(places_are_private_ones_first) {
     assert_places("MUSTER_RUNTIME_DIR=/only", "/only", 1);
     free(usual);
     free(variable);
+}
+
+static bool has_died(const struct fixture *fixture, const char *name) {
+    struct job_sighting sightings[2] = {{.name = "another"}};
+    strcpy(sightings[1].name, name);
+    job_directory_look(&fixture->places, sightings, 2);
+    assert_false(sightings[0].has_died);
+    return sightings[1].has_died;
+}
+
+static struct job_posting post_as(const struct fixture *fixture, const char *name) {
+    struct job_posting posting = {0};
+    struct failure failure = {0};
+    assert_int_equal(
+        job_directory_post(&fixture->places, name, "", &posting, &failure), FAILURE_NONE);
+    return posting;
+}
+
+TEST(of_an_agent_that_has_a_name_it_is_known_that_it_has_died) {
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_false(has_died(&fixture, "00ff")); /* there is no directory yet */
+    struct job_posting posting = post_as(&fixture, "00ff");
+    assert_string_equal(strrchr(posting.path, '/'), "/job-00ff");
+    assert_false(has_died(&fixture, "00ff"));
+    assert_true(job_posting_rewrite(&posting, JOB_A));
+    assert_found(&fixture, "a 1");
+    assert_false(has_died(&fixture, "00ff"));
+    close(posting.lock_fd);
+    assert_true(has_died(&fixture, "00ff"));
+    assert_true(has_died(&fixture, "00ff")); /* also for who looks next */
+    free(posting.path);
+    tear_down(&fixture);
+}
+
+TEST(of_an_agent_that_ends_or_has_posted_nothing_nothing_is_known) {
+    struct fixture fixture;
+    set_up(&fixture);
+    struct job_posting posting = post_as(&fixture, "00ff");
+    assert_false(has_died(&fixture, "11ff"));
+    job_posting_remove(&posting);
+    assert_false(has_died(&fixture, "00ff"));
+    tear_down(&fixture);
+}
+
+TEST(a_posting_that_takes_the_name_of_an_earlier_one_stays) {
+    struct fixture fixture;
+    set_up(&fixture);
+    struct job_posting earlier = post_as(&fixture, "00ff");
+    struct job_posting posting = post_as(&fixture, "00ff");
+    job_posting_remove(&earlier);
+    assert_int_equal(access(posting.path, F_OK), 0);
+    assert_false(has_died(&fixture, "00ff"));
+    job_posting_remove(&posting);
+    tear_down(&fixture);
 }

@@ -30,7 +30,7 @@ def main():
     spec.loader.exec_module(example)
     die_when_chosen(-1)
     dist.init_process_group("gloo")
-    loss = example.train(DATA, CHECKPOINT, int(STEPS), before_step=die_when_chosen)
+    loss = example.train(*example.prepare(DATA), CHECKPOINT, int(STEPS), before_step=die_when_chosen)
     if dist.get_rank() == 0:
         print(f"final loss {loss:.9f}", flush=True)
     dist.destroy_process_group()

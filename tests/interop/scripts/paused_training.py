@@ -42,7 +42,7 @@ def main():
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     dist.init_process_group("gloo")
-    loss = example.train(DATA, CHECKPOINT, int(STEPS), before_step=pause)
+    loss = example.train(*example.prepare(DATA), CHECKPOINT, int(STEPS), before_step=pause)
     if dist.get_rank() == 0:
         print(f"final loss {loss:.9f}", flush=True)
     dist.destroy_process_group()

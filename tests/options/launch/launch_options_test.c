@@ -119,6 +119,33 @@ TEST_WITH(variables_of_no_option_are_said, NULL, clear) {
     text_list_clear(&environment);
 }
 
+TEST_WITH(variables_that_look_like_musters_own_are_said, NULL, clear) {
+    static const char *const lines[][2] = {
+        {"MUSTER_JOB_TOKN", "MUSTER_JOB_TOKN is no variable that Muster reads (did you mean "
+                            "MUSTER_JOB_TOKEN?)"},
+        {"MUSTER_TOKEN", "(did you mean MUSTER_JOB_TOKEN?)"},
+        {"MUSTER_RUNTIME_DIRECTORY", "(did you mean MUSTER_RUNTIME_DIR?)"},
+        {"MUSTER_MAX_RESTARTS", "(did you mean PET_MAX_RESTARTS?)"},
+        {"MUSTER_XYZZYXYZZYXYZZY", "MUSTER_XYZZYXYZZYXYZZY is no variable that Muster reads"}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        text_list_set_variable(&environment, lines[i][0], "of a user");
+        const struct launch_config *config = muster_config_of("t.py");
+        expect_warning(config, lines[i][1]);
+        assert_null(strstr(config->warnings.items[0], "of a user")); /* it may be secret */
+        text_list_clear(&environment);
+    }
+    /* of Muster, of its workers, of a service of Kubernetes, and of others */
+    static const char *const known[] = {"MUSTER_JOB_TOKEN", "MUSTER_RUNTIME_DIR",
+        "MUSTER_HEALTH_CHECK_HOSTS", "MUSTER_STANDBY", "MUSTER_WORKER", "MUSTER_SCRATCH_BYTES",
+        "MUSTER_SERVICE_HOST", "MUSTER_SERVICE_PORT_STORE", "MUSTER_PORT",
+        "MUSTER_PORT_29400_TCP_ADDR", "MUSTERED", "CLUSTERMUSTER_X"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        text_list_set_variable(&environment, known[i], "x");
+    }
+    assert_int_equal(muster_config_of("t.py")->warnings.count, 0);
+    text_list_clear(&environment);
+}
+
 TEST_WITH(settings_of_one_node_that_do_not_exist_are_said, NULL, clear) {
     expect_warning(muster_config_of("--rdzv-conf joint_timeout=5 t.py"),
         "no setting joint_timeout; it has no effect (did you mean join_timeout?)");

@@ -18,6 +18,14 @@ TEST(a_standby_worker_says_where_it_is) {
     assert_int_equal(message.ready.skipped, 2);
     assert_int_equal(message.ready.cpu_milliseconds, 3);
     assert_int_equal(message.ready.memory_kib, 256);
+    assert_false(message.ready.is_at_line);
+    assert_int_equal(read("A\1\0\0\0\2\0\0\0\3\0\0\0\0\1\0\0", 17, &message), FAILURE_NONE);
+    assert_int_equal(message.kind, GATE_MESSAGE_READY);
+    assert_int_equal(message.ready.memory_kib, 256);
+    assert_true(message.ready.is_at_line);
+    assert_int_equal(read("Ewhy", 4, &message), FAILURE_NONE);
+    assert_int_equal(message.kind, GATE_MESSAGE_FAILED);
+    assert_true(slice_equals(message.reason, slice_from_string("why")));
     assert_int_equal(read("Dno", 3, &message), FAILURE_NONE);
     assert_int_equal(message.kind, GATE_MESSAGE_DIRTY);
     assert_true(slice_equals(message.reason, slice_from_string("no")));
@@ -35,6 +43,9 @@ TEST(a_message_of_another_length_is_none) {
         assert_int_equal(
             read(space, length, &message), length == 9 ? FAILURE_NONE : FAILURE_MALFORMED);
         space[0] = 'P';
+        assert_int_equal(
+            read(space, length, &message), length == 17 ? FAILURE_NONE : FAILURE_MALFORMED);
+        space[0] = 'A';
         assert_int_equal(
             read(space, length, &message), length == 17 ? FAILURE_NONE : FAILURE_MALFORMED);
         space[0] = 'R';

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <limits.h>
+
 #include "base/memory.h"
 #include "wire/telling/agent_line.h"
 
@@ -55,6 +57,39 @@ TEST(result_is_read_as_it_was_written) {
     free(result.message);
     failure_account_clear(&failures[0]);
     failure_account_clear(&result.root_cause);
+}
+
+static enum failure_code read_group(const char *text, struct run_group *out_group) {
+    return agent_line_read_group(slice_from_string(text), out_group);
+}
+
+TEST(worker_group_is_read_as_it_was_written) {
+    int64_t pids[] = {31, 0};
+    char words[] = "a \"b\"";
+    struct run_group group = {
+        RUN_GROUP_STATE_HEALTHY, 1, 2, 2, 4, 3, 5, 6, words, words, words, 29500, pids, 2};
+    struct run_group again = {0};
+    struct run_group copy;
+    struct text line = {0};
+    agent_line_write_group(&group, &line);
+    assert_int_equal(read_group(text_string(&line) + 1, &again), FAILURE_NONE);
+    run_group_copy(&again, &copy);
+    run_group_clear(&again);
+    assert_int_equal(copy.state, RUN_GROUP_STATE_HEALTHY);
+    assert_int_equal(copy.base_rank, 2);
+    assert_int_equal(copy.role_world_size, 5);
+    assert_int_equal(copy.restarts, 6);
+    assert_string_equal(copy.master_host, words);
+    assert_int_equal(copy.worker_count, 2);
+    assert_int_equal(copy.pids[0], 31);
+    run_group_clear(&copy);
+    text_clear(&line);
+    group.base_rank = INT_MAX;
+    agent_line_write_group(&group, &line);
+    assert_int_equal(read_group(text_string(&line) + 1, &again), FAILURE_LIMIT);
+    assert_int_equal(read_group("{\"state\": 9}", &again), FAILURE_LIMIT);
+    assert_int_equal(read_group("{\"state\": 1}", &again), FAILURE_MALFORMED);
+    text_clear(&line);
 }
 
 /* Writes a worker with so many bytes, and reads the line. */
