@@ -24,7 +24,7 @@
 /* A test, in a program that holds those of several files (unit_program.c). */
 struct unit_test {
     struct CMUnitTest test;
-    const char *path; /* as the compiler was told */
+    const char *path; /* as the compiler was told: of the file that includes one that is made */
     int line;
     struct unit_test *next;
 };
@@ -55,14 +55,14 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
 #define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \
     __attribute__((constructor)) static void unit_test_add_##name(void) {                          \
         static struct unit_test test = {                                                           \
-            {#name, function, set_up, tear_down, state}, __FILE__, __LINE__, NULL};                \
+            {#name, function, set_up, tear_down, state}, __BASE_FILE__, __LINE__, NULL};           \
         unit_test_add(&test);                                                                      \
     }
 
 /* Calls functions before and after all tests of this file. */
 #define TESTS_WITHIN(set_up, tear_down)                                                            \
     __attribute__((constructor)) static void surround_the_tests(void) {                            \
-        static struct unit_test_surroundings around = {__FILE__, set_up, tear_down, NULL};         \
+        static struct unit_test_surroundings around = {__BASE_FILE__, set_up, tear_down, NULL};    \
         unit_test_surround(&around);                                                               \
     }
 

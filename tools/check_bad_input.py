@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which mistakes can be made with the functions of libmuster's headers, and which of them the tests make.
 
-For tools/check_library.py. The rows of the tests are described in tests/library/bad_input.h.
+For tools/check_library.py. The rows of the tests are described in tests/library/bad_input.h. Those of a table beside a test
+(bad_*.rows) are made by tools/make_bad_input.py.
 
     const char *             IS_NULL, EMPTY, TOO_LONG, NOT_UTF8
     const char *const *      IS_NULL, ITEM_TOO_LONG; ITEM_NULL where there is a count, else EMPTY, TOO_MANY
@@ -162,9 +163,9 @@ class Headers:
         return wanted
 
 
-def rows_of(test):
-    """[(macro, arguments)] of a test."""
-    text = COMMENT.sub("", test.read_text(encoding="utf-8"))
+def rows_of(text):
+    """[(macro, arguments)] of the text of a test."""
+    text = COMMENT.sub("", text)
     text = re.sub(r"^[ \t]*#[ \t]*define(?:.*\\\n)*.*$", "", text, flags=re.MULTILINE)
     return [(found[1], split(inside(text, found.end()))) for found in ROW.finditer(text)]
 
@@ -179,13 +180,13 @@ def complaints_about_object(name, rows, reasons):
             yield f"{name}: {situation}: the rows and NEVER_HAPPENS differ"
 
 
-def complaints(header_paths, test_paths):
-    """And how many rows there are."""
+def complaints(header_paths, tests):
+    """And how many rows there are in the tests: {name of a file: its text}."""
     headers = Headers(header_paths)
     wanted, found, tables, reasons, said = headers.rows(), set(), {}, set(), []
-    for test in test_paths:
-        for macro, words in rows_of(test):
-            where = f"{test.name}: {' '.join(words[:3])}"
+    for test, text in tests.items():
+        for macro, words in rows_of(text):
+            where = f"{test}: {' '.join(words[:3])}"
             if macro == "IN_EACH":
                 tables[words[0]] = words[2:]
             elif macro == "NEVER_HAPPENS":

@@ -3,7 +3,7 @@
 """Fails when libmuster is not what its headers say.
 
     tools/check_library.py --include DIRECTORY --map FILE --shared FILE --archive FILE HEADER...
-        [--compiler COMMAND] [--abi FILE | --write-abi FILE] [--null-test FILE]
+        [--compiler COMMAND] [--abi FILE | --write-abi FILE]
         [--bad-input-test FILE]... [--client-header FILE]...
 
 The functions of the headers, the names of the version script, and what can be seen from outside in the shared
@@ -11,8 +11,8 @@ library and in the archive are the same. Each header includes only others of mus
 and can be compiled alone, as C17 and (where there is a C++ compiler) as C++11. The shared library needs only
 the libraries named here.
 
-The test that hands nothing to each function (--null-test) calls each. The tests of bad input (--bad-input-test) try each
-mistake that can be made with a function of these headers, and with those of the small libraries (--client-header).
+The tests of bad input (--bad-input-test) try each mistake that can be made with a function of these headers, and with those of
+the small libraries (--client-header).
 
 With --abi the binary interface is compared with that of FILE, by abidiff (Debian: abigail-tools). Whoever
 changes it on purpose writes the file anew, with --write-abi instead.
@@ -27,6 +27,7 @@ import subprocess
 import sys
 
 import check_bad_input
+import make_bad_input
 
 ALLOWED_HEADERS = {"stddef.h", "stdint.h"}
 ALLOWED_LIBRARIES = re.compile(r"lib(c|m|uv|jansson|protobuf-c|pthread|dl|rt|gcc_s)\.so\.|ld-linux.*\.so\.|linux-vdso")
@@ -119,7 +120,6 @@ def main():
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--abi", type=pathlib.Path)
     parser.add_argument("--write-abi", type=pathlib.Path)
-    parser.add_argument("--null-test", type=pathlib.Path)
     for name in ("bad-input-test", "client-header"):
         parser.add_argument(f"--{name}", type=pathlib.Path, action="append", default=[])
     parser.add_argument("headers", type=pathlib.Path, nargs="+")
@@ -139,11 +139,10 @@ def main():
         complaints += complaints_about_includes(header)
         for command, language in languages:
             complaints += complaints_of_compiler(command, language, header, options.include)
-    if options.null_test:
-        uncalled = sorted(functions - functions_of(options.null_test))
-        complaints += [f"{options.null_test.name}: {name} is not called" for name in uncalled]
     if options.bad_input_test:
-        said, rows = check_bad_input.complaints([*options.headers, *options.client_header], options.bad_input_test)
+        headers = [*options.headers, *options.client_header]
+        tests = {test.name: make_bad_input.text_of_test(test, headers) for test in options.bad_input_test}
+        said, rows = check_bad_input.complaints(headers, tests)
         complaints += said
         print(f"library: {rows} rows of bad input")
     if options.abi:

@@ -37,7 +37,13 @@ static void note_trouble(struct agent *agent, const char *message) {
     agent->trouble = memory_duplicate_string(message);
 }
 
-int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+/* The end of an agent: what is said of it on stderr, in the launcher's own error file and to other
+ * programs, and the exit status that follows from it. Decides nothing: the outcome is the agent
+ * machine's. */
+
+/* The same where something kept the agent itself from going on; `error` is what Python calls the
+ * like. */
+static int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
     note_trouble(agent, message);
     log_error(agent->log, "%s", message);
     agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
@@ -52,7 +58,7 @@ static int report_rendezvous_failure(struct agent *agent, const char *what) {
 }
 
 /* The file has the words of torchrun's SignalException. */
-int agent_end_by_signal(struct agent *agent) {
+static int agent_end_by_signal(struct agent *agent) {
     int signal = agent->outcome.signal;
     char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
     log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
@@ -926,7 +932,11 @@ static void tear_down(struct agent *agent) {
     free(agent->refusal);
 }
 
-int agent_run_for(const struct agent_program *program, const struct launch_config *config,
+/* Runs the job of `config` on this node for a program, which is borrowed, until it is over, and
+ * returns the exit status: 0, 1 when the job failed, or the root cause's own with --exit-code
+ * worker. `environment` is what the workers inherit. What goes wrong is on stderr when this
+ * returns. */
+static int agent_run_for(const struct agent_program *program, const struct launch_config *config,
     const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
         .program = program,
@@ -959,11 +969,6 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
     agent_end_tell(&agent, status);
     tear_down(&agent);
     return status;
-}
-
-int agent_run(const struct launch_config *config, const struct text_list *environment,
-    struct log_sink *sink) {
-    return agent_run_for(NULL, config, environment, sink);
 }
 
 /* Job. */

@@ -15,22 +15,6 @@
 #include "host/log/log_sink.h"
 #include "host/process/process_spawn.h"
 
-/* The end of an agent: what is said of it on stderr, in the launcher's own error file and to other
- * programs, and the exit status that follows from it. Decides nothing: the outcome is the agent
- * machine's. */
-
-/* The same of an agent that a signal has ended before it had a job. */
-int agent_end_by_signal(struct agent *agent);
-/* The same where something kept the agent itself from going on; `error` is what Python calls the
- * like. */
-int agent_end_of_itself(struct agent *agent, const char *error, const char *message);
-
-/* Runs the job of `config` on this node until it is over, and returns the exit status: 0, 1 when
- * the job failed, or the root cause's own with --exit-code worker. `environment` is what the
- * workers inherit. What goes wrong is on stderr when this returns. */
-int agent_run(
-    const struct launch_config *config, const struct text_list *environment, struct log_sink *sink);
-
 /* A program that has started an agent. */
 struct agent_program {
     struct agent_hooks hooks;
@@ -39,10 +23,6 @@ struct agent_program {
     struct agent_audience_settings audience;     /* `asked` and its context are the agent's own */
     bool *out_has_no_memory; /* becomes true where it has ended for want of memory; or NULL */
 };
-
-/* The same for a program, which is borrowed. */
-int agent_run_for(const struct agent_program *program, const struct launch_config *config,
-    const struct text_list *environment, struct log_sink *sink);
 
 /* A job of this process, from its configuration to its exit status: what the command and programs
  * that have an agent share. It makes the log, says what the options have to say, and keeps the

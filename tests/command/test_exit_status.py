@@ -31,10 +31,13 @@ def test_the_first_failed_worker_decides_the_status(muster):
     assert end.status == 5, end
 
 
-@pytest.mark.parametrize("options, status", [([], 1), (["--exit-code", "worker"], 143)])
-def test_a_signal_to_the_agent_gives_its_own_status_when_asked(muster, options, status):
-    end = muster.run([*LOCALLY[:-1], *options, "--no-python", "sh", "-c", "[ $RANK = 0 ] && kill -TERM $PPID; sleep 60"])
+@pytest.mark.parametrize("options, status, error_file", [([], 1, "error.json"), (["--exit-code", "worker"], 143, "")])
+def test_a_signal_to_the_agent_gives_its_own_status_when_asked(muster, scratch, options, status, error_file):
+    script = "[ $RANK = 0 ] && kill -TERM $PPID; sleep 60"
+    end = muster.run([*LOCALLY[:-1], *options, "--no-python", "sh", "-c", script], env={"TORCHELASTIC_ERROR_FILE": error_file})
     assert end.status == status, end
+    assert "stopped by SIGTERM" in end.err and "error file" not in end.err, end
+    assert not error_file or "got signal: 15" in (scratch / error_file).read_text()
 
 
 def test_a_signal_while_the_agent_waits_for_other_nodes_gives_its_own_status_when_asked(muster):

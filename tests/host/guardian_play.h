@@ -68,6 +68,14 @@ static inline struct guardian *start_guardian(const char *fingerprint) {
     return guardian;
 }
 
+/* Ends a process that is not our child, and has not ended before. */
+static inline void end_living(pid_t pid) {
+    struct kernel_process_stat stat;
+    assert_true(process_table_read(pid, &stat));
+    assert_int_not_equal(stat.state, 'Z');
+    assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
 /* Waits until a process that is not our child has ended. */
 static inline void wait_for_stranger(pid_t pid) {
     int pidfd = pidfd_open_process(pid);

@@ -3,6 +3,8 @@
  * public headers which rows there have to be, and reads in these tests which there are. So a row
  * names a function (or a struct), one of its parameters (or members), and the kind of mistake.
  *
+ * Most are made from a table: see tools/make_bad_input.py.
+ *
  * REFUSED: the call is an error, which is told, and the same without a place for the reason.
  * REFUSED_ERRNO: the same of a function with errno; the expression says that it has failed.
  * ALLOWED: what looks like a mistake is none, for a reason; the expression shows that it is well.

@@ -134,93 +134,24 @@ static enum muster_error make(struct muster_failure *failure) {
     (given.known = polled, given.known.has_fd = 1, given.known.fd = STDIN_FILENO,                  \
         given.known.member = (value), make(failure))
 
-TEST(settings_of_a_place) {
-    char *text = bad_input_text(70000);
+static char *text;
+
+static int begin_rows(void **state) {
     (void)state;
-    REFUSED(muster_store_server_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
-    REFUSED(muster_store_server_settings, size, BELOW, MUSTER_ERROR_INVALID,
-        WITH(size, sizeof given.known - 1));
-    REFUSED(muster_store_server_settings, size, ABOVE, MUSTER_ERROR_INVALID, WITH(size, SIZE_MAX));
-    REFUSED(muster_store_server_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        WITH(size, sizeof given));
-    ALLOWED(muster_store_server_settings, host, IS_NULL, "every address is listened on",
-        WITH(host, NULL) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, host, EMPTY, MUSTER_ERROR_INVALID, WITH(host, ""));
-    REFUSED(muster_store_server_settings, host, TOO_LONG, MUSTER_ERROR_LIMIT, WITH(host, text));
-    REFUSED(
-        muster_store_server_settings, host, NOT_UTF8, MUSTER_ERROR_INVALID, WITH(host, NO_UTF8));
-    REFUSED(muster_store_server_settings, host, NEWLINE, MUSTER_ERROR_INVALID,
-        WITH(host, "127.0.0.1\n"));
-    REFUSED(muster_store_server_settings, port, BELOW, MUSTER_ERROR_INVALID, WITH(port, -1));
-    REFUSED(muster_store_server_settings, port, BELOW, MUSTER_ERROR_INVALID, WITH(port, INT_MIN));
-    REFUSED(muster_store_server_settings, port, ABOVE, MUSTER_ERROR_INVALID, WITH(port, 65536));
-    REFUSED(muster_store_server_settings, port, ABOVE, MUSTER_ERROR_INVALID, WITH(port, INT_MAX));
-    REFUSED(
-        muster_store_server_settings, has_fd, NO_FLAG, MUSTER_ERROR_INVALID, WITH_FD(has_fd, -1));
-    REFUSED(muster_store_server_settings, fd, BELOW, MUSTER_ERROR_INVALID, WITH_FD(fd, -1));
-    REFUSED(muster_store_server_settings, fd, ABOVE, MUSTER_ERROR_INVALID, WITH_FD(fd, INT_MAX));
-    ALLOWED(muster_store_server_settings, is_polled, NO_FLAG, "anything but 0 is yes",
-        WITH(is_polled, -1) == MUSTER_OK);
-    ALLOWED(muster_store_server_settings, token_file, IS_NULL, "there need not be a token",
-        WITH(token_file, NULL) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, token_file, EMPTY, MUSTER_ERROR_INVALID,
-        WITH(token_file, ""));
-    REFUSED(muster_store_server_settings, token_file, TOO_LONG, MUSTER_ERROR_LIMIT,
-        WITH(token_file, text));
-    REFUSED(muster_store_server_settings, token_file, NOT_UTF8, MUSTER_ERROR_SYSTEM,
-        WITH(token_file, NO_UTF8));
-    ALLOWED(muster_store_server_settings, log, IS_NULL, "it need not be told",
-        WITH(log, NULL) == MUSTER_OK);
-    REFUSED(muster_store_server_new, settings, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_store_server_new(NULL, &server, failure));
-    REFUSED(muster_store_server_new, out_server, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_store_server_new(&polled, NULL, failure));
-    assert_null(server);
-    free(text);
+    text = bad_input_text(70000);
+    begin(&polled); /* what the first one of a process opens stays open */
+    end();
+    return 0;
 }
 
-TEST(settings_of_limits) {
-    REFUSED(muster_store_server_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
-        WITH(silence_timeout, 1.9));
-    REFUSED(muster_store_server_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
-        WITH(silence_timeout, -INFINITY));
-    REFUSED(muster_store_server_settings, silence_timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
-        WITH(silence_timeout, NAN));
-    ALLOWED(muster_store_server_settings, silence_timeout, ABOVE,
-        "so long is what the kernel has at most", WITH(silence_timeout, INFINITY) == MUSTER_OK);
-    ALLOWED(muster_store_server_settings, memory, BELOW, "0 is the default",
-        WITH(memory, 0) == MUSTER_OK);
-    ALLOWED(muster_store_server_settings, memory, ABOVE, "as much as the machine has",
-        WITH(memory, SIZE_MAX) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, memory_percent, BELOW, MUSTER_ERROR_INVALID,
-        WITH(memory_percent, -1));
-    REFUSED(muster_store_server_settings, memory_percent, ABOVE, MUSTER_ERROR_INVALID,
-        WITH(memory_percent, 101));
-    ALLOWED(muster_store_server_settings, key_maximum, BELOW, "0 is the default",
-        WITH(key_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, key_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(key_maximum, SIZE_MAX));
-    ALLOWED(muster_store_server_settings, value_maximum, BELOW, "0 is the default",
-        WITH(value_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, value_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(value_maximum, SIZE_MAX));
-    ALLOWED(muster_store_server_settings, request_keys, BELOW, "0 is the default",
-        WITH(request_keys, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, request_keys, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(request_keys, SIZE_MAX));
-    ALLOWED(muster_store_server_settings, request_maximum, BELOW, "0 is the default",
-        WITH(request_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, request_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(request_maximum, SIZE_MAX));
-    ALLOWED(muster_store_server_settings, reply_maximum, BELOW, "0 is the default",
-        WITH(reply_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, reply_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(reply_maximum, SIZE_MAX));
-    ALLOWED(muster_store_server_settings, connection_maximum, BELOW, "0 is the default",
-        WITH(connection_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_store_server_settings, connection_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        WITH(connection_maximum, SIZE_MAX));
+static int end_rows(void **state) {
+    (void)state;
+    free(text);
+    assert_null(server);
+    return 0;
 }
+
+#include "bad_store_server_rows.h"
 
 /* The last one. */
 TEST(each_situation_was_played) {

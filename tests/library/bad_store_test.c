@@ -270,95 +270,37 @@ static enum muster_error make_newer(size_t size, struct muster_failure *failure)
     return taken(error, made);
 }
 
-TEST(settings_of_a_server) {
-    char *text = bad_input_text(70000);
-    size_t descriptors = process_descriptors();
-    (void)state;
-    REFUSED(muster_tcp_store_settings, size, BELOW, MUSTER_ERROR_INVALID, TCP(size, 0));
-    REFUSED(
-        muster_tcp_store_settings, size, BELOW, MUSTER_ERROR_INVALID, TCP(size, sizeof tcp - 1));
-    REFUSED(muster_tcp_store_settings, size, ABOVE, MUSTER_ERROR_INVALID, TCP(size, SIZE_MAX));
-    REFUSED(muster_tcp_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        make_newer(tcp_and_more.known.size = sizeof tcp_and_more, failure));
-    REFUSED(muster_tcp_store_settings, host, IS_NULL, MUSTER_ERROR_INVALID, TCP(host, NULL));
-    REFUSED(muster_tcp_store_settings, host, EMPTY, MUSTER_ERROR_INVALID, TCP(host, ""));
-    REFUSED(muster_tcp_store_settings, host, TOO_LONG, MUSTER_ERROR_LIMIT, TCP(host, text));
-    REFUSED(muster_tcp_store_settings, host, NOT_UTF8, MUSTER_ERROR_INVALID, TCP(host, NO_UTF8));
-    REFUSED(muster_tcp_store_settings, host, NEWLINE, MUSTER_ERROR_INVALID, TCP(host, "node0\n"));
-    REFUSED(muster_tcp_store_settings, port, BELOW, MUSTER_ERROR_INVALID, TCP(port, 0));
-    REFUSED(muster_tcp_store_settings, port, BELOW, MUSTER_ERROR_INVALID, TCP(port, INT_MIN));
-    REFUSED(muster_tcp_store_settings, port, ABOVE, MUSTER_ERROR_INVALID, TCP(port, 65536));
-    REFUSED(muster_tcp_store_settings, port, ABOVE, MUSTER_ERROR_INVALID, TCP(port, INT_MAX));
-    REFUSED(
-        muster_tcp_store_settings, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID, TCP(timeout, NAN));
-    ALLOWED(muster_tcp_store_settings, timeout, BELOW, "negative is for ever",
-        TCP(timeout, -INFINITY) == MUSTER_OK);
-    ALLOWED(muster_tcp_store_settings, timeout, ABOVE, "so long is for ever",
-        TCP(timeout, INFINITY) == MUSTER_OK);
-    REFUSED(muster_tcp_store_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
-        TCP(silence_timeout, 1.9));
-    REFUSED(muster_tcp_store_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
-        TCP(silence_timeout, -INFINITY));
-    REFUSED(muster_tcp_store_settings, silence_timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
-        TCP(silence_timeout, NAN));
-    ALLOWED(muster_tcp_store_settings, silence_timeout, ABOVE,
-        "so long is what the kernel has at most", TCP(silence_timeout, INFINITY) == MUSTER_OK);
-    ALLOWED(muster_tcp_store_settings, value_maximum, BELOW, "0 is the default",
-        TCP(value_maximum, 0) == MUSTER_OK);
-    REFUSED(muster_tcp_store_settings, value_maximum, ABOVE, MUSTER_ERROR_LIMIT,
-        TCP(value_maximum, ((size_t)1 << 30) + 1));
-    ALLOWED(muster_tcp_store_settings, token_file, IS_NULL, "there need not be a token",
-        TCP(token_file, NULL) == MUSTER_OK);
-    REFUSED(
-        muster_tcp_store_settings, token_file, EMPTY, MUSTER_ERROR_INVALID, TCP(token_file, ""));
-    REFUSED(
-        muster_tcp_store_settings, token_file, TOO_LONG, MUSTER_ERROR_LIMIT, TCP(token_file, text));
-    REFUSED(muster_tcp_store_settings, token_file, NOT_UTF8, MUSTER_ERROR_SYSTEM,
-        TCP(token_file, NO_UTF8));
-    ALLOWED(muster_tcp_store_settings, connected, IS_NULL, "it need not be told",
-        TCP(connected, NULL) == MUSTER_OK);
-    ALLOWED(muster_tcp_store_settings, lost, IS_NULL, "it need not be told",
-        TCP(lost, NULL) == MUSTER_OK);
-    assert_int_equal(process_descriptors(), descriptors);
-    free(text);
-}
+static char odd[80];
+static char *text;
+static size_t descriptors;
 
-TEST(settings_of_a_file) {
-    char odd[80];
-    char *text = bad_input_text(4096);
+static int begin_rows(void **state) {
     (void)state;
+    text = bad_input_text(70000);
     begin();
     snprintf(odd, sizeof odd, "%s/" NO_UTF8, fixture.directory);
-    size_t descriptors = process_descriptors();
-    REFUSED(muster_file_store_settings, size, BELOW, MUSTER_ERROR_INVALID, PATH(size, 0));
-    REFUSED(muster_file_store_settings, size, ABOVE, MUSTER_ERROR_INVALID, PATH(size, 65537));
-    REFUSED(muster_file_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        PATH(size, sizeof file_and_more.known + sizeof file_and_more.more)); /* size */
-    REFUSED(muster_file_store_settings, path, IS_NULL, MUSTER_ERROR_INVALID, PATH(path, NULL));
-    REFUSED(muster_file_store_settings, path, EMPTY, MUSTER_ERROR_INVALID, PATH(path, ""));
-    REFUSED(muster_file_store_settings, path, TOO_LONG, MUSTER_ERROR_LIMIT, PATH(path, text));
-    ALLOWED(muster_file_store_settings, path, NOT_UTF8, "a path is any bytes",
-        PATH(path, odd) == MUSTER_OK);
-    REFUSED(muster_file_store_settings, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
-        PATH(timeout, NAN));
-    ALLOWED(muster_file_store_settings, timeout, BELOW, "negative is for ever",
-        PATH(timeout, -1) == MUSTER_OK);
-    ALLOWED(muster_file_store_settings, timeout, ABOVE, "so long is for ever",
-        PATH(timeout, 1e300) == MUSTER_OK);
-    ALLOWED(muster_file_store_settings, is_visitor, NO_FLAG, "anything but 0 is yes",
-        PATH(is_visitor, -1) == MUSTER_OK);
-    ALLOWED(muster_file_store_settings, connected, IS_NULL, "it need not be told",
-        PATH(connected, NULL) == MUSTER_OK);
-    ALLOWED(muster_file_store_settings, lost, IS_NULL, "it need not be told",
-        PATH(lost, NULL) == MUSTER_OK);
+    descriptors = process_descriptors();
+    return 0;
+}
+
+static int end_rows(void **state) {
+    (void)state;
     assert_int_equal(process_descriptors(), descriptors);
     free(text);
     (void)unlink(odd);
     end();
+    return 0;
+}
+
+#include "bad_store_rows.h"
+
+TEST_WITH(newer_settings_of_a_server, begin_rows, end_rows) {
+    REFUSED(muster_tcp_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
+        make_newer(tcp_and_more.known.size = sizeof tcp_and_more, failure));
 }
 
 TEST(arguments_of_stores) {
-    char *text = bad_input_text(MUSTER_STORE_KEY_MAXIMUM);
+    char *long_key = bad_input_text(MUSTER_STORE_KEY_MAXIMUM);
     struct muster_store *made = NULL;
     (void)state;
     begin();
@@ -375,7 +317,7 @@ TEST(arguments_of_stores) {
     REFUSED(muster_store_new_prefix, prefix, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_new_prefix(store, NULL, &made, failure));
     REFUSED(muster_store_new_prefix, prefix, TOO_LONG, MUSTER_ERROR_LIMIT,
-        muster_store_new_prefix(store, text, &made, failure));
+        muster_store_new_prefix(store, long_key, &made, failure));
     REFUSED(muster_store_new_prefix, out_store, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_new_prefix(store, "p", NULL, failure));
     assert_null(made);
@@ -398,7 +340,7 @@ TEST(arguments_of_stores) {
     ALLOWED(muster_store_set_timeout, seconds, ABOVE, "so long is for ever",
         muster_store_set_timeout(store, 1e300, failure) == MUSTER_OK &&
             muster_store_timeout(store) == -1);
-    free(text);
+    free(long_key);
     end();
 }
 

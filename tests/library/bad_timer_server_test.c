@@ -168,108 +168,32 @@ static enum muster_error make_given(struct muster_failure *failure) {
     (given.known = defaults, given.known.path = odd_path, given.known.member = (value),            \
         make_given(failure))
 
-TEST(settings) {
-    char *text = bad_input_text(4096);
-    (void)state;
-    begin();
-    REFUSED(muster_timer_server_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
-    REFUSED(muster_timer_server_settings, size, BELOW, MUSTER_ERROR_INVALID,
-        WITH(size, sizeof given.known - 1));
-    REFUSED(muster_timer_server_settings, size, ABOVE, MUSTER_ERROR_INVALID, WITH(size, SIZE_MAX));
-    REFUSED(muster_timer_server_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        WITH(size, sizeof given));
-    REFUSED(muster_timer_server_settings, path, IS_NULL, MUSTER_ERROR_INVALID, WITH(path, NULL));
-    REFUSED(muster_timer_server_settings, path, EMPTY, MUSTER_ERROR_INVALID, WITH(path, ""));
-    REFUSED(muster_timer_server_settings, path, TOO_LONG, MUSTER_ERROR_LIMIT, WITH(path, text));
-    ALLOWED(muster_timer_server_settings, path, NOT_UTF8, "a path is any bytes",
-        WITH(path, odd_path) == MUSTER_OK);
-    ALLOWED(muster_timer_server_settings, may_ask, IS_NULL, "each callback may be NULL",
-        WITH(may_ask, NULL) == MUSTER_OK);
-    ALLOWED(muster_timer_server_settings, kill, IS_NULL, "each callback may be NULL",
-        WITH(kill, NULL) == MUSTER_OK);
-    ALLOWED(muster_timer_server_settings, event, IS_NULL, "each callback may be NULL",
-        WITH(event, NULL) == MUSTER_OK);
-    ALLOWED(muster_timer_server_settings, log, IS_NULL, "each callback may be NULL",
-        WITH(log, NULL) == MUSTER_OK);
-    free(text);
-    end();
-}
+static char *text;
+static struct muster_timer_server *made;
 
-TEST(arguments) {
-    char *text = bad_input_text(4096);
-    struct muster_timer_server *made = NULL;
+static int begin_rows(void **state) {
     (void)state;
-    begin();
-    REFUSED(muster_timer_server_new, settings, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_new(NULL, &made, failure));
-    REFUSED(muster_timer_server_new, out_server, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_new(&given.known, NULL, failure));
-    assert_null(made);
-    REFUSED(muster_timer_server_clear, pid, BELOW, MUSTER_ERROR_INVALID,
-        muster_timer_server_clear(server, 0, failure));
-    REFUSED(muster_timer_server_clear, pid, BELOW, MUSTER_ERROR_INVALID,
-        muster_timer_server_clear(server, LONG_MIN, failure));
-    REFUSED(muster_timer_server_clear, pid, ABOVE, MUSTER_ERROR_INVALID,
-        muster_timer_server_clear(server, LONG_MAX, failure));
-    REFUSED(muster_timer_server_count, out_count, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_count(server, NULL, failure));
-    REFUSED(muster_timer_server_last_progress_time, out_time, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_last_progress_time(server, NULL, failure));
-    REFUSED(muster_timer_server_list, path, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_list(NULL, visit, NULL, failure));
-    REFUSED(muster_timer_server_list, path, EMPTY, MUSTER_ERROR_INVALID,
-        muster_timer_server_list("", visit, NULL, failure));
-    REFUSED(muster_timer_server_list, path, TOO_LONG, MUSTER_ERROR_LIMIT,
-        muster_timer_server_list(text, visit, NULL, failure));
-    REFUSED(muster_timer_server_list, path, NOT_UTF8, MUSTER_ERROR_SYSTEM,
-        muster_timer_server_list(odd_path, visit, NULL, failure)); /* nobody serves there */
-    REFUSED(muster_timer_server_list, visit, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_list(path, NULL, NULL, failure));
-    free(text);
-    end();
-}
-
-TEST(arguments_of_a_timer) {
-    char *text = bad_input_text(4097);
-    (void)state;
+    text = bad_input_text(4097);
     begin();
     assert_int_equal(muster_timer_server_start(server, NULL), MUSTER_OK);
-    REFUSED(muster_timer_server_register, pid, BELOW, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 0, "scope", 1e9, 0, failure));
-    REFUSED(muster_timer_server_register, pid, ABOVE, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, LONG_MAX, "scope", 1e9, 0, failure));
-    REFUSED(muster_timer_server_register, scope, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 1, NULL, 1e9, 0, failure));
-    ALLOWED(muster_timer_server_register, scope, EMPTY, "a scope is any text",
-        muster_timer_server_register(server, getpid(), "", -1, 0, failure) == MUSTER_OK);
-    REFUSED(muster_timer_server_register, scope, TOO_LONG, MUSTER_ERROR_LIMIT,
-        muster_timer_server_register(server, 1, text, 1e9, 0, failure));
-    REFUSED(muster_timer_server_register, scope, NOT_UTF8, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 1, NO_UTF8, 1e9, 0, failure));
-    ALLOWED(muster_timer_server_register, expiration, BELOW, "it releases the timer",
-        muster_timer_server_register(server, 1, "scope", -INFINITY, 0, failure) == MUSTER_OK);
-    REFUSED(muster_timer_server_register, expiration, ABOVE, MUSTER_ERROR_LIMIT,
-        muster_timer_server_register(server, 1, "scope", INFINITY, 0, failure));
-    REFUSED(muster_timer_server_register, expiration, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 1, "scope", NAN, 0, failure));
-    REFUSED(muster_timer_server_register, signal, BELOW, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 1, "scope", 1e9, -1, failure));
-    REFUSED(muster_timer_server_register, signal, ABOVE, MUSTER_ERROR_INVALID,
-        muster_timer_server_register(server, 1, "scope", 1e9, SIGRTMAX + 1, failure));
-    ALLOWED(muster_timer_server_each_expired, deadline, BELOW, "nothing expires so early",
-        muster_timer_server_each_expired(server, -INFINITY, visit, NULL, failure) == MUSTER_OK);
-    ALLOWED(muster_timer_server_each_expired, deadline, ABOVE, "all expire some day",
-        muster_timer_server_each_expired(server, INFINITY, visit, NULL, failure) == MUSTER_OK);
-    REFUSED(muster_timer_server_each_expired, deadline, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
-        muster_timer_server_each_expired(server, NAN, visit, NULL, failure));
-    REFUSED(muster_timer_server_each_expired, visit, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_timer_server_each_expired(server, 1, NULL, NULL, failure));
+    return 0;
+}
+
+static int end_rows(void **state) {
+    (void)state;
+    assert_null(made);
+    end();
+    free(text);
+    return 0;
+}
+
+#include "bad_timer_server_rows.h"
+
+TEST(processes_that_are_none) {
     ALLOWED(muster_timer_is_process_running, pid, BELOW, "what is no process does not run",
         muster_timer_is_process_running(LONG_MIN) == 0);
     ALLOWED(muster_timer_is_process_running, pid, ABOVE, "what is no process does not run",
         muster_timer_is_process_running(LONG_MAX) == 0);
-    free(text);
-    end();
 }
 
 /* The last one. */

@@ -14,12 +14,6 @@ TEST(each_code_has_a_text_of_its_own) {
     }
 }
 
-TEST(what_is_no_code_has_a_text_too) {
-    assert_string_equal(muster_error_text((enum muster_error) - 1), "unknown");
-    assert_string_equal(
-        muster_error_text((enum muster_error)(MUSTER_ERROR_GRACEFUL_EXIT + 1)), "unknown");
-}
-
 TEST(library_says_its_version) {
     assert_string_equal(muster_version(), MUSTER_VERSION);
 }

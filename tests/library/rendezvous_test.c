@@ -399,25 +399,6 @@ TEST(nodes_of_two_processes_meet_at_the_store_that_one_hosts) {
     tear_down(&fixture);
 }
 
-TEST(child_that_was_forked_can_do_nothing) {
-    struct fixture fixture;
-    int status = -1;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 1, 1);
-    pid_t child = fork();
-    if (child == 0) {
-        int is_right = muster_rendezvous_process(one->rendezvous, NULL) == MUSTER_ERROR_FORKED &&
-                       muster_rendezvous_fd(one->rendezvous) == -1;
-        muster_rendezvous_free(one->rendezvous);
-        _exit(is_right ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    ask(one);
-    await_round(&fixture, one, 1);
-    tear_down(&fixture);
-}
-
 TEST(nodes_of_torchruns_kind_meet) {
     struct fixture fixture;
     set_up(&fixture);

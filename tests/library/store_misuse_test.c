@@ -10,61 +10,14 @@
 
 #include "library/store_fixture.h"
 
-static const char *const keys[] = {"key"};
-
-static char *long_text(size_t length) {
-    char *text = malloc(length + 1);
-    assert_non_null(text);
-    memset(text, 'x', length);
-    text[length] = '\0';
-    return text;
-}
-
-TEST(what_is_too_long_is_not_sent) {
-    struct fixture fixture;
-    struct muster_store *prefixed;
-    set_up(&fixture);
-    struct muster_store *store = fixture.store;
-    char *key = long_text(MUSTER_STORE_KEY_MAXIMUM + 1);
-    char *value = long_text(MUSTER_STORE_VALUE_MAXIMUM + 1);
-    assert_int_equal(muster_store_set(store, key, "v", 1, NULL), MUSTER_ERROR_LIMIT);
-    assert_int_equal(muster_store_set(store, "k", value, MUSTER_STORE_VALUE_MAXIMUM + 1, NULL),
-        MUSTER_ERROR_LIMIT);
-    assert_int_equal(
-        muster_store_wait(store, keys, MUSTER_STORE_KEYS_MAXIMUM + 1, 0, NULL), MUSTER_ERROR_LIMIT);
-    assert_int_equal(muster_store_new_prefix(store, key, &prefixed, NULL), MUSTER_ERROR_LIMIT);
-    assert_int_equal(muster_store_new_prefix(store, "p", &prefixed, NULL), MUSTER_OK);
-    key[MUSTER_STORE_KEY_MAXIMUM] = '\0';
-    assert_int_equal(muster_store_set(prefixed, key, "v", 1, NULL), MUSTER_ERROR_LIMIT);
-    muster_store_free(prefixed);
-    /* The longest ones are taken. */
-    assert_int_equal(
-        muster_store_set(store, key, value, MUSTER_STORE_VALUE_MAXIMUM, NULL), MUSTER_OK);
-    value[MUSTER_STORE_VALUE_MAXIMUM] = '\0';
-    assert_text(store, key, value);
-    free(key);
-    free(value);
-    tear_down(&fixture);
-}
-
-TEST(bad_settings_of_a_file_are_errors) {
+TEST(a_place_where_no_file_can_be_is_an_error_of_the_connection) {
     struct muster_file_store_settings settings = MUSTER_FILE_STORE_SETTINGS;
     struct muster_store *store = NULL;
-    char *path = long_text(5000);
-    assert_int_equal(muster_store_new_file(NULL, &store, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_store_new_file(&settings, &store, NULL), MUSTER_ERROR_INVALID);
-    settings.path = "";
-    assert_int_equal(muster_store_new_file(&settings, &store, NULL), MUSTER_ERROR_INVALID);
-    settings.path = path;
-    assert_int_equal(muster_store_new_file(&settings, &store, NULL), MUSTER_ERROR_LIMIT);
     settings.path = "/nowhere/file";
-    assert_int_equal(muster_store_new_file(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_null(store);
     assert_int_equal(muster_store_new_file(&settings, &store, NULL), MUSTER_OK);
     assert_int_equal(muster_store_connect(store, NULL), MUSTER_ERROR_SYSTEM);
     assert_int_equal(muster_store_set(store, "k", "v", 1, NULL), MUSTER_ERROR_DISCONNECTED);
     muster_store_free(store);
-    free(path);
 }
 
 TEST(nobody_at_the_port_is_an_error_of_every_later_call) {

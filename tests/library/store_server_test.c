@@ -2,7 +2,6 @@
 /* muster/store_server.h as a program sees it, with muster/store.h as its client. */
 #include "unit.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -214,44 +213,4 @@ TEST(port_that_is_taken_is_an_error) {
     settings.port = muster_store_server_port(server);
     assert_bad(&settings, MUSTER_ERROR_SYSTEM);
     muster_store_server_free(server);
-}
-
-TEST(server_is_of_no_use_in_a_child_and_unharmed_by_it) {
-    struct muster_store_server *server = serve(&defaults);
-    int status;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        int port = muster_store_server_port(server);
-        enum muster_error error = muster_store_server_process(server, NULL);
-        muster_store_server_free(server);
-        _exit(port == -1 && error == MUSTER_ERROR_FORKED ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    struct muster_store *store = connect_to(server);
-    assert_int_equal(muster_store_connect(store, NULL), MUSTER_OK);
-    muster_store_free(store);
-    muster_store_server_free(server);
-}
-
-static size_t count_descriptors(void) {
-    DIR *directory = opendir("/proc/self/fd");
-    size_t descriptors = 0;
-    assert_non_null(directory);
-    while (readdir(directory) != NULL) {
-        descriptors++;
-    }
-    closedir(directory);
-    return descriptors;
-}
-
-TEST(many_servers_leave_nothing_behind) {
-    size_t before = count_descriptors();
-    for (int i = 0; i < 500; i++) {
-        struct muster_store_server_settings settings = defaults;
-        settings.is_polled = i % 2;
-        muster_store_server_free(serve(&settings));
-    }
-    assert_int_equal(count_descriptors(), before);
 }

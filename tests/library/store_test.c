@@ -220,15 +220,3 @@ TEST(two_stores_in_one_process_see_each_other) {
     muster_store_free(second);
     tear_down(&fixture);
 }
-
-TEST(many_stores_leave_nothing_behind) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(muster_store_connect(fixture.store, NULL), MUSTER_OK);
-    size_t before = count_descriptors();
-    for (int i = 0; i < 10000; i++) {
-        muster_store_free(open_store(&fixture));
-    }
-    assert_int_equal(count_descriptors(), before);
-    tear_down(&fixture);
-}

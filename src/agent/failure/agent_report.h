@@ -20,15 +20,6 @@
 #include "core/workers/worker_command.h"
 #include "core/workers/worker_group.h"
 
-/* The last lines of a failed worker's log file, for the report and for who restarts. The file may
- * be on a dead disk, so another thread reads it, and nobody waits for it for longer than some
- * seconds. */
-
-/* What is at the end of `path`, see last_lines_append; the caller frees it. NULL where that cannot
- * be read in time, with a warning, and where `path` is NULL. Runs the loop of the workers, all of
- * whom are gone, until the log thread has written what they wrote. */
-char *last_words_read(struct agent_workers *workers, const char *path, const struct log *log);
-
 /* Tells, at a restart, what a failed worker wrote last, and where. Nobody waits for it. */
 struct last_words;
 

@@ -17,20 +17,34 @@
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 #include "wire/rendezvous/waiting_list.h"
 
+/* What the workers of a job have imported, as its nodes give it to each other: a text in the store,
+ * beside the record. A new node makes its standby workers ready with it before it joins. The text
+ * itself is core/standby's; here it is bytes. */
+
+struct agent_learned_list_settings {
+    const char *run_id; /* borrowed */
+    struct duration answer_timeout;
+    /* Answers a look; borrowed for the call. Empty: there is no list. Perhaps from inside. */
+    void (*answered)(void *context, struct slice text);
+    void *context;
+};
+
 struct agent_learned_list {
     struct rendezvous_backend *backend;
     struct agent_learned_list_settings settings;
     struct text key;
 };
 
-struct agent_learned_list *agent_learned_list_new(
+/* `backend` is borrowed. Never NULL. */
+static struct agent_learned_list *agent_learned_list_new(
     struct rendezvous_backend *backend, const struct agent_learned_list_settings *settings) {
     struct agent_learned_list initial = {.backend = backend, .settings = *settings};
     rendezvous_key_write_learned_list(settings->run_id, &initial.key);
     return memory_duplicate(&initial, sizeof initial);
 }
 
-void agent_learned_list_free(struct agent_learned_list *list) {
+/* Only after the backend has been freed, so that nothing is under way. NULL is fine. */
+static void agent_learned_list_free(struct agent_learned_list *list) {
     if (list != NULL) {
         text_clear(&list->key);
         free(list);
@@ -57,8 +71,10 @@ static void answer(struct agent_learned_list *list, struct slice text) {
     list->settings.answered(list->settings.context, text);
 }
 
-void agent_learned_list_publish(struct agent_learned_list *list, struct slice text) {
-    if (text.length <= AGENT_LEARNED_LIST_MAXIMUM) {
+/* Puts the text in the place of any other. It is lost without a connection: the next one follows.
+ * Longer texts than the largest are neither written nor believed. */
+static void agent_learned_list_publish(struct agent_learned_list *list, struct slice text) {
+    if (text.length <= LEARNED_LIST_SHARED_MAXIMUM) {
         (void)learned_list_ask(list,
             (struct store_request){.operation = STORE_SET, .key = own_key(list), .value = text},
             NULL);
@@ -69,7 +85,7 @@ void agent_learned_list_publish(struct agent_learned_list *list, struct slice te
 
 static void read_text(void *context, const struct store_client_result *result) {
     bool is_list =
-        result->code == FAILURE_NONE && result->reply->blob.length <= AGENT_LEARNED_LIST_MAXIMUM;
+        result->code == FAILURE_NONE && result->reply->blob.length <= LEARNED_LIST_SHARED_MAXIMUM;
     answer(context, is_list ? result->reply->blob : (struct slice){0});
 }
 
@@ -83,7 +99,8 @@ static void learned_list_checked(void *context, const struct store_client_result
     }
 }
 
-void agent_learned_list_look(struct agent_learned_list *list) {
+/* Looks whether there is one. Only one look at a time. */
+static void agent_learned_list_look(struct agent_learned_list *list) {
     struct slice keys[] = {own_key(list)};
     if (!learned_list_ask(list,
             (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
@@ -94,6 +111,20 @@ void agent_learned_list_look(struct agent_learned_list *list) {
 
 /* Root cause. */
 
+/* Which worker failed first in a round, over all nodes: the first account that reaches the store is
+ * the root cause, and every node reads the same one. */
+
+struct agent_root_cause_settings {
+    const char *run_id; /* borrowed */
+    const struct log *log;
+    struct duration answer_timeout;
+    /* Another node's failure came first; borrowed for the call. */
+    void (*learnt)(void *context, const struct failure_account *account);
+    /* The look asked for last is over: what there was has been learnt. Perhaps from inside. */
+    void (*looked)(void *context);
+    void *context;
+};
+
 struct agent_root_cause {
     struct rendezvous_backend *backend;
     struct agent_root_cause_settings settings;
@@ -102,13 +133,15 @@ struct agent_root_cause {
     int looks_under_way; /* the answers to all but the last are too late */
 };
 
-struct agent_root_cause *agent_root_cause_new(
+/* `backend` is borrowed. Never NULL. */
+static struct agent_root_cause *agent_root_cause_new(
     struct rendezvous_backend *backend, const struct agent_root_cause_settings *settings) {
     struct agent_root_cause initial = {.backend = backend, .settings = *settings};
     return memory_duplicate(&initial, sizeof initial);
 }
 
-void agent_root_cause_free(struct agent_root_cause *root_cause) {
+/* Only after the backend has been freed, so that nothing is under way. NULL is fine. */
+static void agent_root_cause_free(struct agent_root_cause *root_cause) {
     if (root_cause != NULL) {
         text_clear(&root_cause->written);
         text_clear(&root_cause->key);
@@ -152,7 +185,8 @@ static void published(void *context, const struct store_client_result *result) {
     }
 }
 
-void agent_root_cause_publish(
+/* Writes the account down unless another one is there, which is learnt then. */
+static void agent_root_cause_publish(
     struct agent_root_cause *root_cause, int64_t round, const struct failure_account *account) {
     struct text key = {0};
     text_clear(&root_cause->written);
@@ -207,7 +241,8 @@ static bool check(struct agent_root_cause *root_cause) {
         root_cause_checked);
 }
 
-void agent_root_cause_look(struct agent_root_cause *root_cause, int64_t round) {
+/* Looks whether the round has one; answered by looked. Takes the place of a look under way. */
+static void agent_root_cause_look(struct agent_root_cause *root_cause, int64_t round) {
     text_clear(&root_cause->key);
     rendezvous_key_write_root_cause(root_cause->settings.run_id, round, &root_cause->key);
     root_cause->looks_under_way++;
@@ -227,6 +262,20 @@ void agent_root_cause_look(struct agent_root_cause *root_cause, int64_t round) {
  * answers with the value that is there, or with this one. */
 #define NO_VALUE "?"
 
+/* The other jobs that wait for nodes at the same store: of two nodes with different names for one
+ * job, each would wait for the other. An agent that waits lists its job in the store, reads the
+ * records of those listed before, and says in the log which of them wait, too. It reads each record
+ * twice, as agents that live write a sign of life into theirs: of a job whose agents were all
+ * killed the record still says that it waits. Any store will do; a job of torchrun's nodes alone is
+ * not listed. Nothing follows from it. */
+
+struct agent_neighbours_settings {
+    const char *run_id; /* borrowed, as the log */
+    const struct log *log;
+    struct duration answer_timeout;
+    struct duration rest; /* between the two readings: longer than agents leave a record alone */
+};
+
 struct agent_neighbours {
     struct event_loop *loop;
     struct event_timer *timer; /* ends the rest between the two readings */
@@ -245,7 +294,8 @@ struct agent_neighbours {
 
 static void read_again(void *context);
 
-struct agent_neighbours *agent_neighbours_new(struct event_loop *loop,
+/* `backend` is borrowed. Never NULL. */
+static struct agent_neighbours *agent_neighbours_new(struct event_loop *loop,
     struct rendezvous_backend *backend, const struct agent_neighbours_settings *settings) {
     struct agent_neighbours *neighbours = memory_allocate(sizeof *neighbours);
     *neighbours =
@@ -255,7 +305,9 @@ struct agent_neighbours *agent_neighbours_new(struct event_loop *loop,
     return neighbours;
 }
 
-void agent_neighbours_free(struct agent_neighbours *neighbours) {
+/* This and the next two accept NULL. Only after the backend has been freed, so that nothing is
+ * under way. */
+static void agent_neighbours_free(struct agent_neighbours *neighbours) {
     if (neighbours != NULL) {
         event_timer_free(neighbours->timer);
         text_list_clear(&neighbours->run_ids);
@@ -417,14 +469,16 @@ static void list_read(void *context, const struct store_client_result *result) {
     go_on(neighbours);
 }
 
-void agent_neighbours_look(struct agent_neighbours *neighbours) {
+/* Does nothing while a look is under way, or without a connection. */
+static void agent_neighbours_look(struct agent_neighbours *neighbours) {
     if (neighbours != NULL && !neighbours->is_looking) {
         neighbours->is_over = false;
         neighbours->is_looking = read_key(neighbours, &neighbours->key, list_read);
     }
 }
 
-void agent_neighbours_stop(struct agent_neighbours *neighbours) {
+/* This job waits no longer: nothing more is said of the look that is under way. */
+static void agent_neighbours_stop(struct agent_neighbours *neighbours) {
     if (neighbours == NULL) {
         return;
     }
@@ -436,11 +490,11 @@ void agent_neighbours_stop(struct agent_neighbours *neighbours) {
     }
 }
 
-bool agent_neighbours_is_looking(const struct agent_neighbours *neighbours) {
-    return neighbours->is_looking;
-}
-
 /* Unready. */
+
+/* Which nodes are not ready for a round that has all its nodes, where the nodes exchange their
+ * roles: those that have not published theirs, perhaps because their old workers take long to end.
+ * Nothing follows from it but what a node that waits says. */
 
 struct agent_unready {
     struct rendezvous_backend *backend;
@@ -453,14 +507,16 @@ struct agent_unready {
     struct text_list names; /* of those that were not ready then */
 };
 
-struct agent_unready *agent_unready_new(
+/* `backend` and `run_id` are borrowed. Never NULL. */
+static struct agent_unready *agent_unready_new(
     struct rendezvous_backend *backend, const char *run_id, struct duration answer_timeout) {
     struct agent_unready initial = {
         .backend = backend, .run_id = run_id, .answer_timeout = answer_timeout};
     return memory_duplicate(&initial, sizeof initial);
 }
 
-void agent_unready_free(struct agent_unready *unready) {
+/* Only after the backend has been freed, so that nothing is under way. Accepts NULL. */
+static void agent_unready_free(struct agent_unready *unready) {
     if (unready != NULL) {
         text_list_clear(&unready->asked);
         text_list_clear(&unready->names);
@@ -492,6 +548,9 @@ static const char *address_of_rank(const struct rendezvous_state *record, int64_
     return "?";
 }
 
+/* Each node that waits asks for the keys of all nodes, so nobody asks in larger rounds. */
+#define AGENT_UNREADY_NODES_MAXIMUM ((size_t)64)
+
 /* What is not there is empty for an agent's store. */
 static bool unready_ask(struct agent_unready *unready, size_t count) {
     const struct round_key group = {
@@ -514,7 +573,11 @@ static bool unready_ask(struct agent_unready *unready, size_t count) {
     return is_asked;
 }
 
-bool agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record) {
+/* Asks the store about the round of this record, in which this node is. Returns false, and does
+ * nothing, while it is asked already, without a connection, at a store that is no agent's, where
+ * the host tells the ranks, and in rounds of too many nodes. */
+static bool agent_unready_look(
+    struct agent_unready *unready, const struct rendezvous_state *record) {
     size_t count = rendezvous_state_participants(record);
     if (unready->is_asked || count == 0 || count > AGENT_UNREADY_NODES_MAXIMUM ||
         rendezvous_state_is_ranked(record) || !rendezvous_backend_is_at_agent(unready->backend)) {
@@ -529,7 +592,9 @@ bool agent_unready_look(struct agent_unready *unready, const struct rendezvous_s
     return unready->is_asked;
 }
 
-void agent_unready_list(
+/* Adds the addresses of the nodes that were not ready at the last look, if that was at this round.
+ */
+static void agent_unready_list(
     const struct agent_unready *unready, int64_t round, struct text_list *out_names) {
     for (size_t i = 0; round == unready->round && i < unready->names.count; i++) {
         text_list_add(out_names, unready->names.items[i]);

@@ -12,19 +12,41 @@
 #include "host/store/store_client.h"
 #include "wire/round/round_exchange_store.h"
 
+/* The workers' own store (MASTER_ADDR, MASTER_PORT) of a dynamic rendezvous, on the node that
+ * serves it: a fresh one for every round, so that no worker meets what an earlier one left behind.
+ */
+
+/* `opened` is called with the port; `failed` with the reason. Perhaps from inside open. */
+struct agent_worker_store_observer {
+    void (*opened)(void *context, int port);
+    void (*failed)(void *context, const char *reason);
+    void *context;
+};
+
+/* What it points to outlives the object. */
+struct agent_worker_store_settings {
+    const struct launch_config *config;
+    const char *name; /* of this node, as workers get it in MASTER_ADDR */
+    const struct log *log;
+    struct store_admission *admission; /* of other machines; outlives it; NULL: all are served */
+    struct tally *operations; /* that the stores of all rounds carry out; NULL: nobody counts */
+    struct agent_worker_store_observer observer;
+};
+
 struct agent_worker_store {
     struct event_loop *loop;
     struct agent_worker_store_settings settings;
     struct store_thread *server; /* NULL until it is opened */
 };
 
-struct agent_worker_store *agent_worker_store_new(
+static struct agent_worker_store *agent_worker_store_new(
     struct event_loop *loop, const struct agent_worker_store_settings *settings) {
     struct agent_worker_store initial = {.loop = loop, .settings = *settings};
     return memory_duplicate(&initial, sizeof initial);
 }
 
-void agent_worker_store_free(struct agent_worker_store *store) {
+/* NULL is fine. */
+static void agent_worker_store_free(struct agent_worker_store *store) {
     if (store != NULL) {
         store_thread_stop(store->server);
         free(store);
@@ -58,7 +80,9 @@ static enum failure_code start_server(struct agent_worker_store *store, struct f
     return store_thread_start(store->loop, fd, &server, &store->server, failure);
 }
 
-void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh) {
+/* Fresh: a new server on a new port; the old one ends with all its connections. Otherwise the one
+ * there is keeps its port, and forgets everything. */
+static void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh) {
     struct failure failure = {0};
     if (store->server != NULL && !is_fresh) {
         store_thread_renew(store->server, NULL, tell_opened, store);
@@ -157,7 +181,8 @@ static void connection_lost(void *context, const struct failure *failure) {
     lose(context, failure->message);
 }
 
-void agent_fixed_nodes_connect(struct agent_fixed_nodes *nodes) {
+/* CONNECTED or CONNECTION_LOST follows. */
+static void agent_fixed_nodes_connect(struct agent_fixed_nodes *nodes) {
     const struct launch_config *config = nodes->settings->config;
     struct store_client_settings settings = {
         .host = config->master_host,

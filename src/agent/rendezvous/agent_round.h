@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/round/round_exchange.h"
@@ -16,38 +16,6 @@
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_admission.h"
 #include "host/store/store_thread.h"
-
-/* The workers' own store (MASTER_ADDR, MASTER_PORT) of a dynamic rendezvous, on the node that
- * serves it: a fresh one for every round, so that no worker meets what an earlier one left behind.
- */
-
-struct agent_worker_store;
-
-/* `opened` is called with the port; `failed` with the reason. Perhaps from inside open. */
-struct agent_worker_store_observer {
-    void (*opened)(void *context, int port);
-    void (*failed)(void *context, const char *reason);
-    void *context;
-};
-
-/* What it points to outlives the object. */
-struct agent_worker_store_settings {
-    const struct launch_config *config;
-    const char *name; /* of this node, as workers get it in MASTER_ADDR */
-    const struct log *log;
-    struct store_admission *admission; /* of other machines; outlives it; NULL: all are served */
-    struct tally *operations; /* that the stores of all rounds carry out; NULL: nobody counts */
-    struct agent_worker_store_observer observer;
-};
-
-struct agent_worker_store *agent_worker_store_new(
-    struct event_loop *loop, const struct agent_worker_store_settings *settings);
-/* NULL is fine. */
-void agent_worker_store_free(struct agent_worker_store *store);
-
-/* Fresh: a new server on a new port; the old one ends with all its connections. Otherwise the one
- * there is keeps its port, and forgets everything. */
-void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh);
 
 /* The two connections of a fixed node to the job's store. agent_round sends the requests of the
  * round over them, and reads the answers. What happens to the connections goes to the node's queue.
@@ -63,9 +31,6 @@ struct agent_fixed_nodes *agent_fixed_nodes_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct store_thread *store);
 /* Cancels the requests under way. NULL is fine. */
 void agent_fixed_nodes_free(struct agent_fixed_nodes *nodes);
-
-/* CONNECTED or CONNECTION_LOST follows. */
-void agent_fixed_nodes_connect(struct agent_fixed_nodes *nodes);
 /* Appends why the store is not reached, while it is tried (store_client_write_obstacle). */
 void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out);
 

@@ -175,6 +175,16 @@ void agent_hosted_store_tell(
     }
 }
 
+/* Whether this node is connected to the store that is served. */
+static bool agent_hosted_store_knows(
+    const struct agent_hosted_store *store, const struct node_identity *identity) {
+    struct text name = {0};
+    node_identity_write(identity, &name);
+    bool knows = presence_watch_knows(&store->presences, text_string(&name));
+    text_clear(&name);
+    return knows;
+}
+
 bool agent_hosted_store_name(
     struct agent_hosted_store *store, const struct node_identity *successor) {
     bool knows = agent_hosted_store_knows(store, successor);
@@ -210,15 +220,6 @@ static bool has_finished(const char *value) {
     return text_equals(value, RENDEZVOUS_PRESENCE_FINISHED) ||
            (delegation_wish_read(value, &wish) == FAILURE_NONE &&
                wish.finished_round != RENDEZVOUS_WISH_NO_ROUND);
-}
-
-bool agent_hosted_store_knows(
-    const struct agent_hosted_store *store, const struct node_identity *identity) {
-    struct text name = {0};
-    node_identity_write(identity, &name);
-    bool knows = presence_watch_knows(&store->presences, text_string(&name));
-    text_clear(&name);
-    return knows;
 }
 
 /* As people know the node. Anybody may have chosen the name. The caller frees the result. */

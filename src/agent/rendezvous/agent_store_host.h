@@ -109,10 +109,6 @@ void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_see
 /* Serves nobody: every connection ends, what the store held is freed, and who asks is told this. */
 void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *answer,
     void (*done)(void *context), void *context);
-
-/* Whether this node is connected to the store that is served. */
-bool agent_hosted_store_knows(
-    const struct agent_hosted_store *store, const struct node_identity *identity);
 /* The record is this, or is about to be: those of Muster's nodes in it that are not connected to
  * the store that is served are awaited from now on, and others no longer. */
 void agent_hosted_store_see(

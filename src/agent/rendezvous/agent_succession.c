@@ -15,12 +15,20 @@
 #include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-static bool agent_register_is_busy(const struct agent_register *reg);
-
 /* How long the register may take for one answer. */
 #define ANSWER_SECONDS 5
 /* What stays wrong is asked again several times a second, and said again after so long. */
 #define SAID_AGAIN_SECONDS 30
+
+/* The register of a job as an agent uses it: what core/succession/succession_machine wants to read,
+ * append and renew there, and the answers as its events. It keeps the entry known last, for what
+ * the machine does not know: where the host of that entry listens. */
+
+struct agent_register_settings {
+    const struct agent_rendezvous_settings *agent; /* borrowed */
+    void (*settled)(void *context);                /* no READ and no APPEND is under way any more */
+    void *context;
+};
 
 struct agent_register {
     struct event_loop *loop;
@@ -41,6 +49,11 @@ struct agent_register {
     bool is_stuck;                /* the last renewal of this node's term has failed, … */
     struct instant stuck_said_at; /* … which was logged then */
 };
+
+/* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
+static bool agent_register_is_busy(const struct agent_register *reg) {
+    return reg->appending != 0 || reg->reading != 0;
+}
 
 static void register_post(struct agent_register *reg, struct succession_event event) {
     agent_mailbox_post(&reg->settings.agent->mailbox,
@@ -255,7 +268,8 @@ static void told(void *context, const struct register_event *event) {
 
 /* What is asked. */
 
-bool agent_register_is_empty(const struct rendezvous_state *record) {
+/* Whether there is nothing to be kept of the record. */
+static bool agent_register_is_empty(const struct rendezvous_state *record) {
     return record->count == 0 && record->round == 0 && !record->is_complete && !record->is_closed;
 }
 
@@ -306,11 +320,6 @@ static void agent_register_perform(
     }
 }
 
-/* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
-static bool agent_register_is_busy(const struct agent_register *reg) {
-    return reg->appending != 0 || reg->reading != 0;
-}
-
 static int64_t agent_register_term(const struct agent_register *reg) {
     return reg->known.term;
 }
@@ -345,7 +354,24 @@ static enum failure_code open_register(struct agent_register *reg, struct failur
         &reg->job_register, failure);
 }
 
-enum failure_code agent_register_new(struct event_loop *loop,
+/* NULL is fine. An append under way may still take effect. */
+static void agent_register_free(struct agent_register *reg) {
+    if (reg == NULL) {
+        return;
+    }
+    register_free(reg->job_register);
+    register_entry_clear(&reg->known);
+    register_entry_clear(&reg->appended);
+    free(reg->sizes);
+    free(reg->place);
+    free(reg->name);
+    free(reg->said);
+    free(reg->trouble);
+    free(reg);
+}
+
+/* Failures as register_open. */
+static enum failure_code agent_register_new(struct event_loop *loop,
     const struct agent_register_settings *settings, struct agent_register **out_register,
     struct failure *failure) {
     struct agent_register initial = {.loop = loop, .settings = *settings};
@@ -364,27 +390,16 @@ enum failure_code agent_register_new(struct event_loop *loop,
     return FAILURE_NONE;
 }
 
-void agent_register_free(struct agent_register *reg) {
-    if (reg == NULL) {
-        return;
-    }
-    register_free(reg->job_register);
-    register_entry_clear(&reg->known);
-    register_entry_clear(&reg->appended);
-    free(reg->sizes);
-    free(reg->place);
-    free(reg->name);
-    free(reg->said);
-    free(reg->trouble);
-    free(reg);
-}
-
 /* Handover. */
 
 /* How long a host that has a successor waits until the others have left its store. */
 #define DISMISSAL_MILLISECONDS 250
 /* How long a host stays for a register that does not take the end of the job. */
 #define CLOSING_SECONDS 30
+
+/* How a host of the job's store leaves, as core/succession/succession_machine wants it: the
+ * successor is told, then the others; the store stays until they have left it; and nothing that is
+ * being appended to the register is left behind. */
 
 struct agent_handover {
     struct event_loop *loop;
@@ -452,7 +467,8 @@ static void go_on(void *context) {
     done(handover->context);
 }
 
-void agent_handover_go_on(struct agent_handover *handover) {
+/* Nothing is being appended any more. */
+static void agent_handover_go_on(struct agent_handover *handover) {
     go_on(handover);
 }
 
@@ -463,7 +479,10 @@ static void lingered(void *context) {
     event_timer_set(handover->timer, event_loop_now(handover->loop));
 }
 
-void agent_handover_begin(struct agent_handover *handover, struct duration patience,
+/* This node leaves the store that it serves. Calls `done`, perhaps at once, when nothing is being
+ * appended, and no other node is connected or `patience` is over. Without any patience the store is
+ * handed over: LEAVE is told to the machine, and DISMISS is awaited. */
+static void agent_handover_begin(struct agent_handover *handover, struct duration patience,
     void (*done)(void *context), void *context) {
     handover->done = done;
     handover->context = context;
@@ -475,7 +494,8 @@ void agent_handover_begin(struct agent_handover *handover, struct duration patie
     }
 }
 
-void agent_handover_note_gone(
+/* A node has left the store. */
+static void agent_handover_note_gone(
     struct agent_handover *handover, const struct node_identity *identity) {
     if (handover->is_begun) {
         handover_post_gone(handover, identity);
@@ -483,13 +503,14 @@ void agent_handover_note_gone(
 }
 
 /* A node that is gone already is no successor. */
-void agent_handover_name(struct agent_handover *handover, const struct node_identity *successor) {
+static void agent_handover_name(
+    struct agent_handover *handover, const struct node_identity *successor) {
     if (!agent_hosted_store_name(handover->store, successor)) {
         handover_post_gone(handover, successor);
     }
 }
 
-void agent_handover_dismiss(struct agent_handover *handover, bool has_successor) {
+static void agent_handover_dismiss(struct agent_handover *handover, bool has_successor) {
     handover->is_begun = false;
     if (has_successor && agent_hosted_store_is_serving(handover->store)) {
         agent_hosted_store_tell_moved(handover->store);
@@ -502,15 +523,17 @@ void agent_handover_dismiss(struct agent_handover *handover, bool has_successor)
 
 /* Life. */
 
-struct agent_handover *agent_handover_new(struct event_loop *loop, struct agent_mailbox mailbox,
-    struct agent_hosted_store *store, struct agent_register *reg) {
+/* The store and the register are borrowed. */
+static struct agent_handover *agent_handover_new(struct event_loop *loop,
+    struct agent_mailbox mailbox, struct agent_hosted_store *store, struct agent_register *reg) {
     struct agent_handover initial = {.loop = loop, .mailbox = mailbox, .store = store, .reg = reg};
     struct agent_handover *handover = memory_duplicate(&initial, sizeof initial);
     handover->timer = event_timer_new(loop, go_on, handover);
     return handover;
 }
 
-void agent_handover_free(struct agent_handover *handover) {
+/* NULL is fine. */
+static void agent_handover_free(struct agent_handover *handover) {
     if (handover != NULL) {
         event_timer_free(handover->timer);
         free(handover);

@@ -8,63 +8,13 @@
 
 #include <stdbool.h>
 
-#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/duration.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/loop/event_loop.h"
 #include "host/rendezvous/rendezvous_backend.h"
-
-/* The register of a job as an agent uses it: what core/succession/succession_machine wants to read,
- * append and renew there, and the answers as its events. It keeps the entry known last, for what
- * the machine does not know: where the host of that entry listens. */
-
-struct agent_register;
-
-struct agent_register_settings {
-    const struct agent_rendezvous_settings *agent; /* borrowed */
-    void (*settled)(void *context);                /* no READ and no APPEND is under way any more */
-    void *context;
-};
-
-/* Failures as register_open. */
-__attribute__((warn_unused_result)) enum failure_code agent_register_new(struct event_loop *loop,
-    const struct agent_register_settings *settings, struct agent_register **out_register,
-    struct failure *failure);
-/* NULL is fine. An append under way may still take effect. */
-void agent_register_free(struct agent_register *reg);
-
-/* Whether there is nothing to be kept of the record. */
-bool agent_register_is_empty(const struct rendezvous_state *record);
-
-/* How a host of the job's store leaves, as core/succession/succession_machine wants it: the
- * successor is told, then the others; the store stays until they have left it; and nothing that is
- * being appended to the register is left behind. */
-
-struct agent_handover;
 struct agent_hosted_store;
-struct agent_register;
-
-/* The store and the register are borrowed. */
-struct agent_handover *agent_handover_new(struct event_loop *loop, struct agent_mailbox mailbox,
-    struct agent_hosted_store *store, struct agent_register *reg);
-/* NULL is fine. */
-void agent_handover_free(struct agent_handover *handover);
-
-/* This node leaves the store that it serves. Calls `done`, perhaps at once, when nothing is being
- * appended, and no other node is connected or `patience` is over. Without any patience the store is
- * handed over: LEAVE is told to the machine, and DISMISS is awaited. */
-void agent_handover_begin(struct agent_handover *handover, struct duration patience,
-    void (*done)(void *context), void *context);
-/* A node has left the store. */
-void agent_handover_note_gone(
-    struct agent_handover *handover, const struct node_identity *identity);
-/* Nothing is being appended any more. */
-void agent_handover_go_on(struct agent_handover *handover);
-
-/* NAME and DISMISS. */
-void agent_handover_name(struct agent_handover *handover, const struct node_identity *successor);
-void agent_handover_dismiss(struct agent_handover *handover, bool has_successor);
 
 struct agent_succession;
 

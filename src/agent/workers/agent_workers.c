@@ -13,7 +13,18 @@
 #include "host/loop/blocking_pool.h"
 #include "host/standby/memory_file.h"
 
-void awaited_place_keep(struct awaited_place *place, const struct text_list *environment,
+/* What is kept for the place of a worker while it is not known yet whether its standby worker goes
+ * through its gate: the environment and the streams with which a process is started otherwise. */
+
+/* A zeroed struct is a place that is not awaited. */
+struct awaited_place {
+    bool is_awaited;
+    struct text_list environment;
+    int streams[ATTEMPT_STREAM_COUNT]; /* -1: the agent's own */
+};
+
+/* The place is awaited from now on. Copies the environment and the descriptors. */
+static void awaited_place_keep(struct awaited_place *place, const struct text_list *environment,
     const int streams[ATTEMPT_STREAM_COUNT]) {
     place->is_awaited = true;
     text_list_add_all(&place->environment, environment);
@@ -22,7 +33,8 @@ void awaited_place_keep(struct awaited_place *place, const struct text_list *env
     }
 }
 
-void awaited_place_clear(struct awaited_place *place) {
+/* It is no longer awaited. */
+static void awaited_place_clear(struct awaited_place *place) {
     for (int i = 0; place->is_awaited && i < ATTEMPT_STREAM_COUNT; i++) {
         if (place->streams[i] != -1) {
             close(place->streams[i]);
@@ -34,19 +46,30 @@ void awaited_place_clear(struct awaited_place *place) {
 
 /* Worker notes. */
 
-void worker_notes_clear(struct worker_notes *notes) {
+/* What was noted about a worker while it ran, for the account of its end: who of ours has signalled
+ * it, and what it was doing when it was decided to kill it. */
+
+/* A zeroed struct has no notes. */
+struct worker_notes {
+    int signal;         /* sent by somebody of ours while the worker was to run; 0: none … */
+    char *signalled_by; /* "by the watchdog: timer 'x' expired" */
+    char *hang;         /* "sleeping in read; see …", or NULL */
+};
+
+static void worker_notes_clear(struct worker_notes *notes) {
     free(notes->signalled_by);
     free(notes->hang);
     *notes = (struct worker_notes){0};
 }
 
-void worker_notes_set_signal(struct worker_notes *notes, int signal, const char *by_whom) {
+/* Each takes the place of an earlier one. The words are copied. */
+static void worker_notes_set_signal(struct worker_notes *notes, int signal, const char *by_whom) {
     notes->signal = signal;
     free(notes->signalled_by);
     notes->signalled_by = memory_duplicate_string(by_whom);
 }
 
-void worker_notes_set_hang(struct worker_notes *notes, const char *words) {
+static void worker_notes_set_hang(struct worker_notes *notes, const char *words) {
     free(notes->hang);
     notes->hang = memory_duplicate_string(words);
 }
@@ -64,7 +87,8 @@ static void add_signal(
     text_clear(&kernel);
 }
 
-void worker_notes_add(
+/* The worker has ended like this. Puts the notes around what the kernel has told so far. */
+static void worker_notes_add(
     const struct worker_notes *notes, const struct process_exit *how, struct text *evidence) {
     if (notes->signal != 0) {
         add_signal(notes, how, evidence);
@@ -77,7 +101,17 @@ void worker_notes_add(
 
 /* Worker value. */
 
-enum failure_code worker_value_open(
+/* What the function of a worker gives back: a file in memory that the worker writes before it ends,
+ * and the agent reads when it has ended well. Nobody waits for anybody, and a worker that is killed
+ * meanwhile has given nothing back. */
+
+/* A zeroed struct has no file. */
+struct worker_value {
+    int fd; /* 0: none, since standard input is open in the agent */
+};
+
+/* Makes the file; its descriptor stays the value's. */
+static enum failure_code worker_value_open(
     struct worker_value *value, int *out_fd, struct failure *failure) {
     enum failure_code code = memory_file_new("muster-return-value", false, &value->fd, failure);
     if (code == FAILURE_NONE) {
@@ -95,7 +129,8 @@ enum failure_code worker_value_write(int fd, struct slice bytes, struct failure 
     return memory_file_write(fd, bytes, failure);
 }
 
-void worker_value_read(const struct worker_value *value, struct bytes *out_bytes) {
+/* Appends what was written: nothing where there is no file, or more in it than there may be. */
+static void worker_value_read(const struct worker_value *value, struct bytes *out_bytes) {
     struct bytes bytes = {0};
     if (value->fd > 0) {
         memory_file_read(value->fd, 0, RUN_RETURN_VALUE_MAXIMUM + 1, &bytes);
@@ -106,7 +141,7 @@ void worker_value_read(const struct worker_value *value, struct bytes *out_bytes
     bytes_clear(&bytes);
 }
 
-void worker_value_clear(struct worker_value *value) {
+static void worker_value_clear(struct worker_value *value) {
     if (value->fd > 0) {
         close(value->fd);
     }
@@ -114,6 +149,9 @@ void worker_value_clear(struct worker_value *value) {
 }
 
 /* Finished logs. */
+
+/* Whether the log files of workers that have ended have all that these wrote. The log thread brings
+ * it there, and a dead disk may hold that thread up. */
 
 struct finished_logs {
     struct event_loop *loop;
@@ -125,7 +163,8 @@ struct finished_logs {
     bool is_let_go; /* and freed with the last answer of the thread */
 };
 
-struct finished_logs *finished_logs_new(struct event_loop *loop, struct log_thread *thread) {
+/* `thread` is borrowed; NULL: no stream passes through it. The caller frees the result. */
+static struct finished_logs *finished_logs_new(struct event_loop *loop, struct log_thread *thread) {
     const struct finished_logs initial = {.loop = loop, .thread = thread};
     return memory_duplicate(&initial, sizeof initial);
 }
@@ -158,7 +197,9 @@ static void finished_logs_notify(
     logs->context = context;
 }
 
-void finished_logs_free(struct finished_logs *logs) {
+/* The thread may still have to answer, and then the memory lives until it has: for good, where a
+ * disk never lets it. Accepts NULL. */
+static void finished_logs_free(struct finished_logs *logs) {
     if (logs == NULL) {
         return;
     }
@@ -169,7 +210,8 @@ void finished_logs_free(struct finished_logs *logs) {
     }
 }
 
-void finished_logs_ask(struct finished_logs *logs) {
+/* The workers of an attempt have ended: see log_thread_finish_attempt. */
+static void finished_logs_ask(struct finished_logs *logs) {
     if (logs->thread != NULL) {
         logs->unfinished_count++;
         log_thread_finish_attempt(logs->thread, attempt_finished, logs);
@@ -180,7 +222,9 @@ static void stop_loop(void *context) {
     event_loop_stop(context);
 }
 
-bool finished_logs_await(struct finished_logs *logs, struct duration patience) {
+/* Runs the loop until the files of all attempts that have ended are complete, for `patience` at
+ * most; whoever wants to wait no longer stops the loop. Returns whether they are complete. */
+static bool finished_logs_await(struct finished_logs *logs, struct duration patience) {
     if (logs->unfinished_count > 0) {
         struct event_timer *end = event_timer_new(logs->loop, stop_loop, logs->loop);
         event_timer_set(end, instant_after(event_loop_now(logs->loop), patience));
@@ -232,7 +276,11 @@ struct agent_workers {
 
 /* Worker start. */
 
-enum failure_code worker_start_environment(const struct agent_workers_settings *settings,
+/* The start of one process that runs the program of a worker: its environment, its command line,
+ * its CPUs and limits. What becomes of the process is agent_workers'. */
+
+/* The environment of a worker; the caller clears it. `error_file` and `timer_file` may be NULL. */
+static enum failure_code worker_start_environment(const struct agent_workers_settings *settings,
     const struct node_placement *placement, int local_rank, const char *error_file,
     const char *timer_file, struct text_list *out_environment, struct failure *failure) {
     enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
@@ -277,7 +325,8 @@ static void worker_start_request(const struct agent_workers_settings *settings, 
     out_request->guardian_fd = guardian_descriptor(settings->guardian);
 }
 
-enum failure_code worker_start_process(const struct agent_workers_settings *settings,
+/* Starts it. */
+static enum failure_code worker_start_process(const struct agent_workers_settings *settings,
     int local_rank, const struct text_list *environment, const int descriptors[4],
     struct process *out_process, struct failure *failure) {
     struct text_list arguments = {0};
@@ -422,7 +471,9 @@ static enum failure_code worker_batch_start(
 
 /* Workers account. */
 
-void agent_workers_learn_end(
+/* It is known how the worker ends: collects what else is known of that. What is learned when it has
+ * ended takes the place of what was learned before, but its error file is read once. */
+static void agent_workers_learn_end(
     struct agent_workers *workers, int local_rank, const struct process_exit *how) {
     struct agent_worker *worker = &workers->items[local_rank];
     text_clear(&worker->evidence);

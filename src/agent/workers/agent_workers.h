@@ -28,84 +28,9 @@
 #include "host/process/process_family.h"
 #include "host/process/process_spawn.h"
 
-/* What is kept for the place of a worker while it is not known yet whether its standby worker goes
- * through its gate: the environment and the streams with which a process is started otherwise. */
-
-/* A zeroed struct is a place that is not awaited. */
-struct awaited_place {
-    bool is_awaited;
-    struct text_list environment;
-    int streams[ATTEMPT_STREAM_COUNT]; /* -1: the agent's own */
-};
-
-/* The place is awaited from now on. Copies the environment and the descriptors. */
-void awaited_place_keep(struct awaited_place *place, const struct text_list *environment,
-    const int streams[ATTEMPT_STREAM_COUNT]);
-
-/* It is no longer awaited. */
-void awaited_place_clear(struct awaited_place *place);
-
-/* What was noted about a worker while it ran, for the account of its end: who of ours has signalled
- * it, and what it was doing when it was decided to kill it. */
-
-/* A zeroed struct has no notes. */
-struct worker_notes {
-    int signal;         /* sent by somebody of ours while the worker was to run; 0: none … */
-    char *signalled_by; /* "by the watchdog: timer 'x' expired" */
-    char *hang;         /* "sleeping in read; see …", or NULL */
-};
-
-void worker_notes_clear(struct worker_notes *notes);
-
-/* Each takes the place of an earlier one. The words are copied. */
-void worker_notes_set_signal(struct worker_notes *notes, int signal, const char *by_whom);
-void worker_notes_set_hang(struct worker_notes *notes, const char *words);
-
-/* The worker has ended like this. Puts the notes around what the kernel has told so far. */
-void worker_notes_add(
-    const struct worker_notes *notes, const struct process_exit *how, struct text *evidence);
-
-/* What the function of a worker gives back: a file in memory that the worker writes before it ends,
- * and the agent reads when it has ended well. Nobody waits for anybody, and a worker that is killed
- * meanwhile has given nothing back. */
-
-/* A zeroed struct has no file. */
-struct worker_value {
-    int fd; /* 0: none, since standard input is open in the agent */
-};
-
-/* Makes the file; its descriptor stays the value's. */
-__attribute__((warn_unused_result)) enum failure_code worker_value_open(
-    struct worker_value *value, int *out_fd, struct failure *failure);
-
 /* In the worker, once. FAILURE_LIMIT above RUN_RETURN_VALUE_MAXIMUM, FAILURE_SYSTEM. */
 __attribute__((warn_unused_result)) enum failure_code worker_value_write(
     int fd, struct slice bytes, struct failure *failure);
-
-/* Appends what was written: nothing where there is no file, or more in it than there may be. */
-void worker_value_read(const struct worker_value *value, struct bytes *out_bytes);
-
-void worker_value_clear(struct worker_value *value);
-
-/* Whether the log files of workers that have ended have all that these wrote. The log thread brings
- * it there, and a dead disk may hold that thread up. */
-
-struct finished_logs;
-
-/* `thread` is borrowed; NULL: no stream passes through it. The caller frees the result. */
-struct finished_logs *finished_logs_new(struct event_loop *loop, struct log_thread *thread);
-
-/* The thread may still have to answer, and then the memory lives until it has: for good, where a
- * disk never lets it. Accepts NULL. */
-void finished_logs_free(struct finished_logs *logs);
-
-/* The workers of an attempt have ended: see log_thread_finish_attempt. */
-void finished_logs_ask(struct finished_logs *logs);
-
-/* Runs the loop until the files of all attempts that have ended are complete, for `patience` at
- * most; whoever wants to wait no longer stops the loop. Returns whether they are complete. */
-__attribute__((warn_unused_result)) bool finished_logs_await(
-    struct finished_logs *logs, struct duration patience);
 
 /* Called on the agent's loop. One of started and start_failed answers a start, unless that is ended
  * before; after it come one exited per started worker and, once nothing of the attempt is left, one
@@ -224,29 +149,6 @@ const char *agent_workers_error_file(const struct agent_workers *workers, int lo
 /* What is known of its error file; NULL: it has not been read. Good until the loop runs on. */
 const struct worker_error *agent_workers_error(const struct agent_workers *workers, int local_rank);
 const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank);
-
-/* What is known of the workers of this node: shared by agent_workers.c, which starts and ends them,
- * and agent_workers_account.c, which tells of them. Nobody else looks inside. */
-
-/* It is known how the worker ends: collects what else is known of that. What is learned when it has
- * ended takes the place of what was learned before, but its error file is read once. */
-void agent_workers_learn_end(
-    struct agent_workers *workers, int local_rank, const struct process_exit *how);
-
-/* The start of one process that runs the program of a worker: its environment, its command line,
- * its CPUs and limits. What becomes of the process is agent_workers'. */
-
-/* The environment of a worker; the caller clears it. `error_file` and `timer_file` may be NULL. */
-__attribute__((warn_unused_result)) enum failure_code worker_start_environment(
-    const struct agent_workers_settings *settings, const struct node_placement *placement,
-    int local_rank, const char *error_file, const char *timer_file,
-    struct text_list *out_environment, struct failure *failure);
-
-/* Starts it. */
-__attribute__((warn_unused_result)) enum failure_code worker_start_process(
-    const struct agent_workers_settings *settings, int local_rank,
-    const struct text_list *environment, const int descriptors[4], struct process *out_process,
-    struct failure *failure);
 
 /* Workers that are started beside each other, as processes of their own. Each is made ready and
  * added; then all of them are started. A batch holds what they are started with until it is

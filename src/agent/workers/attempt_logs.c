@@ -17,7 +17,8 @@ static const struct {
     [ATTEMPT_STDERR] = {LOG_TREE_STDERR, LOG_TREE_FILTERED_STDERR},
 };
 
-struct attempt_files *attempt_files_new(int worker_count) {
+/* Nothing is wanted yet. */
+static struct attempt_files *attempt_files_new(int worker_count) {
     struct attempt_files *files = memory_allocate(sizeof *files);
     files->worker_count = worker_count;
     files->files = memory_allocate((size_t)worker_count * sizeof *files->files);

@@ -53,9 +53,6 @@ struct attempt_files {
     struct failure failure;
     int failed_local_rank; /* … and whose it was; 0 for a directory */
 };
-
-/* Nothing is wanted yet. */
-struct attempt_files *attempt_files_new(int worker_count);
 /* Makes what is wanted, until the first failure. On any thread. */
 void attempt_files_make(void *files);
 /* Closes what was made and not taken. */

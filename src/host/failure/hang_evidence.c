@@ -30,6 +30,8 @@
 #define TABLE_CEILING (16 * 1024 * 1024)
 #define HANG_EVIDENCE_FILES_PATH_SIZE 128
 
+/* Reports the open files of a process. Sockets are reported with their state and peer. */
+
 struct open_file {
     int fd;
     char *target;
@@ -37,6 +39,9 @@ struct open_file {
     uint64_t inode;
     char *words; /* description of a socket */
 };
+
+/* Further descriptors are counted, not described. */
+#define HANG_EVIDENCE_MAXIMUM_FILES 512
 
 struct open_files {
     pid_t pid;
@@ -114,7 +119,7 @@ static void append_file(struct text *text, const struct open_file *file) {
     text_clear(&line);
 }
 
-void hang_evidence_write_files(struct hang_report *report, pid_t pid) {
+static void hang_evidence_write_files(struct hang_report *report, pid_t pid) {
     static const char *const kinds[] = {"tcp", "tcp6", "unix", "udp", "udp6"};
     char path[NUMBER_PATH_SIZE];
     struct open_files *files = memory_allocate(sizeof *files);
@@ -269,7 +274,15 @@ static bool search_process(struct python_look *look, struct slice maps) {
     return false;
 }
 
-bool hang_evidence_write_python(
+/* Reads the Python stacks of another process from its memory while it runs on. The process is not
+ * stopped and does not have to cooperate. Supports builds of CPython 3.13 and 3.14 with a global
+ * lock. */
+
+/* Adds the stacks to the report. *out_place becomes the place of the process' first thread, such as
+ * "train.py:17 in step", or NULL when it is not known; the caller frees it. Returns false when no
+ * stack could be read. If the process is a Python at all, the report then says why, and what is
+ * done otherwise: `otherwise`, half a sentence. */
+static bool hang_evidence_write_python(
     struct hang_report *report, pid_t pid, const char *otherwise, char **out_place) {
     struct python_look look = {
         .report = report, .pid = pid, .otherwise = otherwise, .place = out_place};
@@ -525,7 +538,12 @@ static void append_status(struct text *text, pid_t pid) {
     free(status);
 }
 
-void hang_evidence_write_threads(
+/* Reports what the kernel shows of a process and of each of its threads: the state, the current
+ * system call, the kernel function in which it waits, and the kernel's stack where permissions
+ * allow it. */
+
+/* Adds the threads to the report, and the facts about the process' first thread to the summary. */
+static void hang_evidence_write_threads(
     struct hang_report *report, pid_t pid, struct hang_summary *out_summary) {
     struct threads threads = {report, out_summary, pid, 0};
     char path[NUMBER_PATH_SIZE];
@@ -646,7 +664,14 @@ static void ask(struct hang_report *report, const char *name, const char *const 
     hang_report_flush(report);
 }
 
-void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place) {
+/* Asks an installed debugger, py-spy or gdb, for the stacks of another process. The debugger stops
+ * the process meanwhile. Its output goes into the report; if it is not installed, the report says
+ * so. It is killed when the report's time is up. The debugger becomes a child of this process, so
+ * process_family, which waits for orphans, also waits for the debugger. */
+
+/* Reports the Python stacks of any Python version. If *out_place is NULL and the dump names the
+ * place of the main thread, *out_place is set; the caller frees it. */
+static void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place) {
     static const char *const words[] = {"dump", "--pid", NULL};
     struct text dump = {0};
     ask(report, "py-spy", words, pid, &dump);
@@ -657,7 +682,8 @@ void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **ou
     text_clear(&dump);
 }
 
-void hang_evidence_write_gdb(struct hang_report *report, pid_t pid) {
+/* Reports the native stacks of all threads. */
+static void hang_evidence_write_gdb(struct hang_report *report, pid_t pid) {
     static const char *const words[] = {"-batch", "-nx", "-iex", "set debuginfod enabled off",
         "-iex", "set pagination off", "-ex", "thread apply all backtrace 64", "-p", NULL};
     struct text output = {0};

@@ -23,6 +23,15 @@
 /* Lines are gathered until this many bytes wait, or until the turn ends. */
 #define GATHERED_SIZE ((size_t)64 * 1024)
 
+struct console_events {
+    /* A console that was stalled has accepted bytes, or is found closed. */
+    void (*moved)(void *context);
+    /* Called once. If `is_closed`, the console is closed and everything from now on is discarded.
+     * If not, a write failed and the bytes that waited are lost. */
+    void (*failed)(void *context, int system_error, bool is_closed);
+    void *context;
+};
+
 struct console {
     struct event_loop *loop;
     struct console_events events;
@@ -94,8 +103,10 @@ ssize_t console_outlet_write(const struct console_outlet *outlet, const void *da
 
 static void become_writable(void *context);
 
-enum failure_code console_new(struct event_loop *loop, int fd, const struct console_events *events,
-    struct console **out_console, struct failure *failure) {
+/* `fd` stays the caller's and must be open as long as the console exists. SIGPIPE must be ignored
+ * or blocked. */
+static enum failure_code console_new(struct event_loop *loop, int fd,
+    const struct console_events *events, struct console **out_console, struct failure *failure) {
     struct console *console = memory_allocate(sizeof *console);
     *console =
         (struct console){.loop = loop, .events = *events, .outlet = {.fd = fd, .private_fd = -1}};
@@ -117,7 +128,8 @@ enum failure_code console_new(struct event_loop *loop, int fd, const struct cons
     return FAILURE_NONE;
 }
 
-void console_free(struct console *console) {
+/* Discards the bytes that are still queued. Accepts NULL. */
+static void console_free(struct console *console) {
     if (console == NULL) {
         return;
     }
@@ -128,7 +140,8 @@ void console_free(struct console *console) {
     free(console);
 }
 
-bool console_is_same(const struct console *console, int fd) {
+/* Whether `fd` leads to the same place, so that both need one queue. */
+static bool console_is_same(const struct console *console, int fd) {
     struct stat mine;
     struct stat other;
     return console->outlet.fd == fd ||
@@ -136,19 +149,21 @@ bool console_is_same(const struct console *console, int fd) {
                mine.st_dev == other.st_dev && mine.st_ino == other.st_ino);
 }
 
-size_t console_queued(const struct console *console) {
+/* console_queued is the number of bytes in the queue. console_taken is the total of bytes written
+ * or discarded; it grows as long as the console makes progress. */
+static size_t console_queued(const struct console *console) {
     return console->queue.length - console->start;
 }
 
-uint64_t console_taken(const struct console *console) {
+static uint64_t console_taken(const struct console *console) {
     return console->taken;
 }
 
-bool console_is_stalled(const struct console *console) {
+static bool console_is_stalled(const struct console *console) {
     return console->is_stalled;
 }
 
-bool console_is_closed(const struct console *console) {
+static bool console_is_closed(const struct console *console) {
     return console->is_closed;
 }
 
@@ -214,7 +229,8 @@ static void forget_written(struct console *console) {
     }
 }
 
-void console_flush(struct console *console) {
+/* Writes as much as the descriptor accepts now. The rest follows when it accepts more. */
+static void console_flush(struct console *console) {
     while (!console->is_stalled && console_queued(console) > 0) {
         ssize_t written = console_outlet_write(
             &console->outlet, console->queue.data + console->start, next_chunk(console));
@@ -256,11 +272,18 @@ static bool add(struct console *console, struct slice first, struct slice second
            bytes_append(&console->queue, second.data, second.length) == FAILURE_NONE;
 }
 
-bool console_add_line(struct console *console, struct slice header, struct slice line) {
+/* The bytes of workers' lines that may wait; these can be read again from their file. */
+#define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
+
+/* Queues header and line as one. Returns false and takes nothing when the console is stalled and
+ * its queue is full. A closed console accepts and discards everything. */
+static bool console_add_line(struct console *console, struct slice header, struct slice line) {
     return add(console, header, line, CONSOLE_LINE_CEILING);
 }
 
-bool console_add_record(struct console *console, struct slice record) {
+/* As console_add_line, for a record of the agent, which cannot be read again, and so
+ * has more room. */
+static bool console_add_record(struct console *console, struct slice record) {
     return add(console, record, (struct slice){0}, CONSOLE_RECORD_CEILING);
 }
 

@@ -17,9 +17,6 @@
 #include "core/workers/line_splitter.h"
 #include "host/loop/event_loop.h"
 
-/* The bytes of workers' lines that may wait; these can be read again from their file. */
-#define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
-
 enum console_kind {
     CONSOLE_FILE,   /* a regular file or /dev/null: writing never blocks */
     CONSOLE_SOCKET, /* written to with MSG_DONTWAIT */
@@ -43,44 +40,6 @@ int console_outlet_watched(const struct console_outlet *outlet);
 ssize_t console_outlet_write(const struct console_outlet *outlet, const void *data, size_t length);
 
 struct console;
-
-struct console_events {
-    /* A console that was stalled has accepted bytes, or is found closed. */
-    void (*moved)(void *context);
-    /* Called once. If `is_closed`, the console is closed and everything from now on is discarded.
-     * If not, a write failed and the bytes that waited are lost. */
-    void (*failed)(void *context, int system_error, bool is_closed);
-    void *context;
-};
-
-/* `fd` stays the caller's and must be open as long as the console exists. SIGPIPE must be ignored
- * or blocked. */
-__attribute__((warn_unused_result)) enum failure_code console_new(struct event_loop *loop, int fd,
-    const struct console_events *events, struct console **out_console, struct failure *failure);
-/* Discards the bytes that are still queued. Accepts NULL. */
-void console_free(struct console *console);
-
-/* Whether `fd` leads to the same place, so that both need one queue. */
-bool console_is_same(const struct console *console, int fd);
-
-/* Queues header and line as one. Returns false and takes nothing when the console is stalled and
- * its queue is full. A closed console accepts and discards everything. */
-__attribute__((warn_unused_result)) bool console_add_line(
-    struct console *console, struct slice header, struct slice line);
-/* As console_add_line, for a record of the agent, which cannot be read again, and so
- * has more room. */
-__attribute__((warn_unused_result)) bool console_add_record(
-    struct console *console, struct slice record);
-
-/* Writes as much as the descriptor accepts now. The rest follows when it accepts more. */
-void console_flush(struct console *console);
-
-/* console_queued is the number of bytes in the queue. console_taken is the total of bytes written
- * or discarded; it grows as long as the console makes progress. */
-size_t console_queued(const struct console *console);
-uint64_t console_taken(const struct console *console);
-bool console_is_stalled(const struct console *console);
-bool console_is_closed(const struct console *console);
 
 /* Feeds a console with the lines of several streams and with records of the agent. As long as the
  * console keeps up, everything goes straight into its queue. A stream whose line finds no room has

@@ -104,7 +104,13 @@ static enum failure_code make_base(
     return code;
 }
 
-enum failure_code log_directory_open(const char *log_dir, const char *run_id,
+/* Returns whether it is gone. */
+static bool log_directory_remove_if_empty(const struct log_directory *directory) {
+    return directory->is_temporary && directory->base_path != NULL &&
+           empty_directory_remove(directory->base_path);
+}
+
+static enum failure_code log_directory_open(const char *log_dir, const char *run_id,
     struct log_directory *out_directory, struct failure *failure) {
     struct log_directory directory = {0};
     if (log_tree_is_discarded(log_dir)) {
@@ -210,11 +216,6 @@ enum failure_code log_directory_begin_attempt(const struct log_directory *direct
     }
     *out_path = path;
     return FAILURE_NONE;
-}
-
-bool log_directory_remove_if_empty(const struct log_directory *directory) {
-    return directory->is_temporary && directory->base_path != NULL &&
-           empty_directory_remove(directory->base_path);
 }
 
 /* By another thread. */

@@ -20,24 +20,35 @@ struct log_directory {
     struct directory_tree run; /* which directory run_path is */
 };
 
-/* These wait for the disk, which may be dead: call them from a thread that nothing depends on
- * (host/loop/blocking_pool), or use the two that are bounded. */
-
 /* Makes (parents too) or uses `log_dir`; NULL makes "torchelastic_<8 random>", mode 0700, in the
  * first usable of $TMPDIR, $TEMP, $TMP, /tmp, /var/tmp, /usr/tmp and the working directory, as
  * Python's tempfile does. Below it, makes the run's directory, mode 0700. Failures name the path:
  * FAILURE_INVALID when it is something else than a directory, FAILURE_LIMIT when it is too long,
  * FAILURE_SYSTEM otherwise (not writable, disk full, …); what was made before the failure is
- * removed again if it was temporary. The caller clears the result. */
-__attribute__((warn_unused_result)) enum failure_code log_directory_open(const char *log_dir,
+ * removed again if it was temporary. The disk may be dead, so another thread does it, and is left
+ * behind when the patience is over: then nothing is opened, and FAILURE_TIMEOUT says so
+ * (FAILURE_CANCELLED where the watch did not go on). The caller clears the result. */
+__attribute__((warn_unused_result)) enum failure_code log_directory_open_within(
+    struct duration patience, const struct blocking_watch *watch, const char *log_dir,
     const char *run_id, struct log_directory *out_directory, struct failure *failure);
+
+/* At the end of a job: when the base directory was made here (no --log-dir) and nobody wrote any
+ * file below it, removes it with all the empty directories in it, which PyTorch leaves behind;
+ * otherwise leaves everything. By another thread, too: what is there stays when the patience is
+ * over. */
+void log_directory_remove_if_empty_within(
+    struct duration patience, const struct log_directory *directory);
+
 /* The caller clears the copy. */
 void log_directory_copy(const struct log_directory *directory, struct log_directory *out_copy);
 void log_directory_clear(struct log_directory *directory);
 
+/* These wait for the disk: call them from a thread that nothing depends on
+ * (host/loop/blocking_pool). */
+
 /* Makes the directory anew at its old path, if it was removed meanwhile; `*out_is_renewed` tells.
- * Fails as log_directory_open does, and with FAILURE_INVALID when what is there now may be another
- * user's. */
+ * Fails as log_directory_open_within does, and with FAILURE_INVALID when what is there now may be
+ * another user's. */
 __attribute__((warn_unused_result)) enum failure_code log_directory_renew(
     const struct log_directory *directory, bool *out_is_renewed, struct failure *failure);
 
@@ -47,19 +58,5 @@ __attribute__((warn_unused_result)) enum failure_code log_directory_renew(
 __attribute__((warn_unused_result)) enum failure_code log_directory_begin_attempt(
     const struct log_directory *directory, const struct log_tree_attempt *attempt, int worker_count,
     char **out_path, struct failure *failure);
-
-/* At the end of a job: when the base directory was made here (no --log-dir) and nobody wrote any
- * file below it, removes it with all the empty directories in it, which PyTorch leaves behind;
- * otherwise leaves everything. Returns whether it is gone. */
-bool log_directory_remove_if_empty(const struct log_directory *directory);
-
-/* The same two, by another thread, which is left behind when the patience is over: then nothing is
- * opened, and FAILURE_TIMEOUT says so (FAILURE_CANCELLED where the watch did not go on); or what is
- * there stays. */
-__attribute__((warn_unused_result)) enum failure_code log_directory_open_within(
-    struct duration patience, const struct blocking_watch *watch, const char *log_dir,
-    const char *run_id, struct log_directory *out_directory, struct failure *failure);
-void log_directory_remove_if_empty_within(
-    struct duration patience, const struct log_directory *directory);
 
 #endif

@@ -19,7 +19,8 @@
 
 #define USUAL_WIDTH 80
 
-int status_line_width(int fd) {
+/* The number of columns of the terminal; 0: `fd` is none. */
+static int status_line_width(int fd) {
     struct winsize size = {0};
     if (isatty(fd) == 0) {
         return 0;
@@ -47,7 +48,20 @@ static int append_cut(struct text *out, const char *line, int width) {
     return columns;
 }
 
-void status_line_show(struct status_line *status, const char *line, int width, struct text *out) {
+/* One line on a terminal that is written over again and again: what stands there now, and the bytes
+ * that put another line in its place, or nothing. Uses carriage returns and blanks alone, which
+ * every terminal knows. Writes nothing itself. */
+
+/* A zeroed struct: nothing is shown. */
+struct status_line {
+    int columns; /* that are in use */
+};
+
+/* Appends what shows `line`, cut to fewer columns than `width`, in the place of what is shown. Of
+ * control characters see utf8_make_line_printable. NULL: what shows nothing, with the cursor at the
+ * beginning of the line. Nothing is appended where nothing is to be done. */
+static void status_line_show(
+    struct status_line *status, const char *line, int width, struct text *out) {
     int before = status->columns;
     status->columns = 0;
     if (line != NULL) {

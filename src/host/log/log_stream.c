@@ -16,7 +16,8 @@
 
 #define RETRY_MILLISECONDS 1000
 
-enum failure_code log_file_open(
+/* Creates or empties the file; its mode is 0666 less the umask. FAILURE_SYSTEM names the path. */
+static enum failure_code log_file_open(
     const char *path, struct log_file *out_file, struct failure *failure) {
     /* O_APPEND: if another program truncates the file to save space, no hole of zeros appears. */
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
@@ -33,7 +34,8 @@ static void note_failure(struct log_file *file, int system_error, struct instant
     file->retry_at = instant_after(now, duration_from_milliseconds(RETRY_MILLISECONDS));
 }
 
-void log_file_close(struct log_file *file) {
+/* Closes the file. A zeroed struct that was never opened is accepted when its fd is -1. */
+static void log_file_close(struct log_file *file) {
     if (file->fd >= 0) {
         close(file->fd);
     }
@@ -42,7 +44,8 @@ void log_file_close(struct log_file *file) {
     file->path = NULL;
 }
 
-void log_file_append(struct log_file *file, struct slice bytes, struct instant now) {
+/* Appends the bytes, or as many as the disk accepts. */
+static void log_file_append(struct log_file *file, struct slice bytes, struct instant now) {
     if (file->is_failing && instant_is_before(now, file->retry_at)) {
         file->lost += bytes.length;
         return;
@@ -97,7 +100,16 @@ static void gather(struct log_filter *filter, struct slice bytes) {
     }
 }
 
-void log_filter_offer(
+/* Writes what was gathered. */
+static void log_filter_flush(struct log_filter *filter, struct instant now) {
+    if (filter->gathered.length > 0) {
+        log_file_append(&filter->file, bytes_slice(&filter->gathered), now);
+        bytes_clear(&filter->gathered);
+    }
+}
+
+/* Gathers the line if it matches. */
+static void log_filter_offer(
     struct log_filter *filter, const char *header, struct slice line, struct instant now) {
     if (!line_matches(line, &filter->needles)) {
         return;
@@ -106,13 +118,6 @@ void log_filter_offer(
     gather(filter, line);
     if (filter->gathered.length > GATHERED_SIZE) {
         log_filter_flush(filter, now);
-    }
-}
-
-void log_filter_flush(struct log_filter *filter, struct instant now) {
-    if (filter->gathered.length > 0) {
-        log_file_append(&filter->file, bytes_slice(&filter->gathered), now);
-        bytes_clear(&filter->gathered);
     }
 }
 

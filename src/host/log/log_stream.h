@@ -30,15 +30,6 @@ struct log_file {
     struct instant retry_at;
 };
 
-/* Creates or empties the file; its mode is 0666 less the umask. FAILURE_SYSTEM names the path. */
-__attribute__((warn_unused_result)) enum failure_code log_file_open(
-    const char *path, struct log_file *out_file, struct failure *failure);
-/* Closes the file. A zeroed struct that was never opened is accepted when its fd is -1. */
-void log_file_close(struct log_file *file);
-
-/* Appends the bytes, or as many as the disk accepts. */
-void log_file_append(struct log_file *file, struct slice bytes, struct instant now);
-
 /* A file that collects the lines (with their headers) that contain one of several needles: the
  * filtered_stdout.log and filtered_stderr.log of an attempt. All ranks share one filter. */
 
@@ -53,12 +44,6 @@ __attribute__((warn_unused_result)) enum failure_code log_filter_open(const char
     const struct text_list *needles, struct log_filter **out_filter, struct failure *failure);
 /* Accepts NULL. Gathered lines must have been flushed. */
 void log_filter_free(struct log_filter *filter);
-
-/* Gathers the line if it matches. */
-void log_filter_offer(
-    struct log_filter *filter, const char *header, struct slice line, struct instant now);
-/* Writes what was gathered. */
-void log_filter_flush(struct log_filter *filter, struct instant now);
 
 struct log_stream {
     struct log_file file;

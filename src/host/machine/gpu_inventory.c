@@ -16,6 +16,23 @@
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"
 
+/* The physical GPUs that one vendor's driver shows, before any environment variable selects among
+ * them. */
+
+/* Both lists are indexed by the driver's device index and have the same length. A zeroed struct is
+ * an empty list. */
+struct gpu_list {
+    struct text_list pci_addresses; /* "0000:3b:00.0", or "" when unknown */
+    struct text_list uuids;         /* "GPU-…", or "" when unknown */
+    bool has_uuids;                 /* whether the driver was asked for UUIDs at all */
+};
+
+static void gpu_list_clear(struct gpu_list *list) {
+    text_list_clear(&list->pci_addresses);
+    text_list_clear(&list->uuids);
+    list->has_uuids = false;
+}
+
 #define PROPERTIES_CEILING ((size_t)65536)
 
 /* Frees the path. */
@@ -47,7 +64,12 @@ static void add_gpu(struct gpu_list *list, const struct kfd_properties *gpu) {
                                           : text_format("%s", ""));
 }
 
-struct gpu_list gpu_amd_list(const char *dev_root, const char *sys_root) {
+/* AMD's GPUs, as the kernel's compute driver (KFD) shows them: nodes with SIMD units whose render
+ * node exists under /dev. A container sees the render nodes that it was given. */
+
+/* The GPUs in the driver's order; empty when there is no driver or no device. UUIDs are spelled as
+ * AMD's runtime spells them, "GPU-" and 16 hexadecimal digits. The caller clears the result. */
+static struct gpu_list gpu_amd_list(const char *dev_root, const char *sys_root) {
     struct gpu_list list = {.has_uuids = true};
     if (!exists(text_format("%s/kfd", dev_root))) {
         return list;
@@ -128,7 +150,12 @@ static struct gpu_list without_integrated(struct gpu_list *list) {
     return rest;
 }
 
-struct gpu_list gpu_intel_list(const char *dev_root, const char *sys_root) {
+/* Intel's GPUs: render nodes of vendor 0x8086 whose kernel driver can compute (i915, xe). As in
+ * torch.xpu, the integrated graphics of a processor counts only when there is no other GPU. */
+
+/* The GPUs in the order of their render nodes' numbers, without UUIDs. The caller clears the
+ * result. */
+static struct gpu_list gpu_intel_list(const char *dev_root, const char *sys_root) {
     struct gpu_list list = {0};
     char *nodes_path = text_format("%s/dri", dev_root);
     struct number_list nodes = number_directory_list(nodes_path, "renderD");
@@ -177,11 +204,10 @@ struct nvml {
 #define LOAD(nvml, member, name)                                                                   \
     ((nvml)->member = (__typeof__((nvml)->member))dlsym((nvml)->handle, name))
 
-static enum failure_code nvml_load(
-    const char *library, struct nvml *nvml, struct failure *failure) {
+static bool nvml_load(const char *library, struct nvml *nvml) {
     nvml->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (nvml->handle == NULL) {
-        return failure_set(failure, FAILURE_MISSING, "%s", dlerror());
+        return false;
     }
     LOAD(nvml, init, "nvmlInit_v2");
     LOAD(nvml, shutdown, "nvmlShutdown");
@@ -192,9 +218,9 @@ static enum failure_code nvml_load(
     if (nvml->init == NULL || nvml->shutdown == NULL || nvml->device_count == NULL ||
         nvml->device_handle == NULL || nvml->device_uuid == NULL || nvml->device_pci_info == NULL) {
         (void)dlclose(nvml->handle);
-        return failure_set(failure, FAILURE_MISSING, "%s lacks functions of NVML", library);
+        return false;
     }
-    return FAILURE_NONE;
+    return true;
 }
 
 /* A device counts even when NVML does not tell its address or UUID; the field then stays empty. */
@@ -216,46 +242,40 @@ static void add_device(const struct nvml *nvml, unsigned int index, struct gpu_l
     text_list_add_taken(&list->pci_addresses, address != NULL ? address : text_format("%s", ""));
 }
 
-static enum failure_code list_devices(
-    const struct nvml *nvml, struct gpu_list *list, struct failure *failure) {
+static bool list_devices(const struct nvml *nvml, struct gpu_list *list) {
     unsigned int count = 0;
-    int status = nvml->device_count(&count);
-    if (status != NVML_SUCCESS) {
-        return failure_set(failure, FAILURE_SYSTEM, "NVML cannot count devices: error %d", status);
-    }
-    if (count > MACHINE_MAXIMUM_DEVICES) {
-        return failure_set(failure, FAILURE_SYSTEM, "NVML claims %u devices", count);
+    if (nvml->device_count(&count) != NVML_SUCCESS || count > MACHINE_MAXIMUM_DEVICES) {
+        return false;
     }
     for (unsigned int i = 0; i < count; i++) {
         add_device(nvml, i, list);
     }
     list->has_uuids = true;
-    return FAILURE_NONE;
+    return true;
 }
 
-enum failure_code gpu_nvidia_ask_nvml(
-    const char *library, struct gpu_list *out_list, struct failure *failure) {
+/* NVIDIA's GPUs, from NVML or from /dev. NVML is the driver's management library; it is loaded for
+ * this question and unloaded afterwards. No CUDA context is created. */
+
+/* NVML's devices, in PCI bus order. False when the library is missing, is not NVML, or does not
+ * work (no driver loaded, …). The caller clears the result. */
+static bool gpu_nvidia_ask_nvml(const char *library, struct gpu_list *out_list) {
     struct nvml nvml = {.handle = NULL};
-    enum failure_code code = nvml_load(library, &nvml, failure);
-    if (code != FAILURE_NONE) {
-        return code;
+    bool has_list = false;
+    if (!nvml_load(library, &nvml)) {
+        return false;
     }
-    int status = nvml.init();
-    if (status == NVML_SUCCESS) {
-        struct gpu_list list = {0};
-        code = list_devices(&nvml, &list, failure);
+    if (nvml.init() == NVML_SUCCESS) {
+        has_list = list_devices(&nvml, out_list);
         (void)nvml.shutdown(); /* the result does not matter */
-        if (code == FAILURE_NONE) {
-            *out_list = list;
-        }
-    } else {
-        code = failure_set(failure, FAILURE_SYSTEM, "NVML does not start: error %d", status);
     }
     (void)dlclose(nvml.handle);
-    return code;
+    return has_list;
 }
 
-struct gpu_list gpu_nvidia_count_files(const char *dev_root) {
+/* One device for each file <dev_root>/nvidia<number>; nothing else is known of it. The caller
+ * clears the result. */
+static struct gpu_list gpu_nvidia_count_files(const char *dev_root) {
     struct gpu_list list = {0};
     struct number_list entries = number_directory_list(dev_root, "nvidia");
     for (size_t i = 0; i < entries.count; i++) {
@@ -319,7 +339,7 @@ static enum failure_code keep_visible(
 
 static enum failure_code read_nvidia(
     const struct gpu_inventory_source *source, struct gpu_list *list, struct failure *failure) {
-    if (gpu_nvidia_ask_nvml(source->nvml_library, list, NULL) != FAILURE_NONE) {
+    if (!gpu_nvidia_ask_nvml(source->nvml_library, list)) {
         *list = gpu_nvidia_count_files(source->dev_root);
     }
     if (list->pci_addresses.count == 0) {

@@ -21,49 +21,6 @@
 #include "base/failure.h"
 #include "base/text.h"
 
-/* The physical GPUs that one vendor's driver shows, before any environment variable selects among
- * them. */
-
-/* Both lists are indexed by the driver's device index and have the same length. A zeroed struct is
- * an empty list. */
-struct gpu_list {
-    struct text_list pci_addresses; /* "0000:3b:00.0", or "" when unknown */
-    struct text_list uuids;         /* "GPU-…", or "" when unknown */
-    bool has_uuids;                 /* whether the driver was asked for UUIDs at all */
-};
-
-static inline void gpu_list_clear(struct gpu_list *list) {
-    text_list_clear(&list->pci_addresses);
-    text_list_clear(&list->uuids);
-    list->has_uuids = false;
-}
-
-/* AMD's GPUs, as the kernel's compute driver (KFD) shows them: nodes with SIMD units whose render
- * node exists under /dev. A container sees the render nodes that it was given. */
-
-/* The GPUs in the driver's order; empty when there is no driver or no device. UUIDs are spelled as
- * AMD's runtime spells them, "GPU-" and 16 hexadecimal digits. The caller clears the result. */
-struct gpu_list gpu_amd_list(const char *dev_root, const char *sys_root);
-
-/* Intel's GPUs: render nodes of vendor 0x8086 whose kernel driver can compute (i915, xe). As in
- * torch.xpu, the integrated graphics of a processor counts only when there is no other GPU. */
-
-/* The GPUs in the order of their render nodes' numbers, without UUIDs. The caller clears the
- * result. */
-struct gpu_list gpu_intel_list(const char *dev_root, const char *sys_root);
-
-/* NVIDIA's GPUs, from NVML or from /dev. NVML is the driver's management library; it is loaded for
- * this question and unloaded afterwards. No CUDA context is created. */
-
-/* NVML's devices, in PCI bus order. FAILURE_MISSING when the library is missing or is not NVML,
- * FAILURE_SYSTEM when it does not work (no driver loaded, …). The caller clears the result. */
-__attribute__((warn_unused_result)) enum failure_code gpu_nvidia_ask_nvml(
-    const char *library, struct gpu_list *out_list, struct failure *failure);
-
-/* One device for each file <dev_root>/nvidia<number>; nothing else is known of it. The caller
- * clears the result. */
-struct gpu_list gpu_nvidia_count_files(const char *dev_root);
-
 /* Where to look. Tests use directories and libraries of their own. Strings are borrowed. */
 struct gpu_inventory_source {
     const char *nvml_library; /* name or path for dlopen */

@@ -79,7 +79,21 @@ void guardian_fence_open(struct guardian_fence *fence, struct instant now) {
 
 /* Guardian remains. */
 
-void guardian_remains_add(
+struct guardian_remainder {
+    enum guardian_remains_kind kind;
+    char *path;                 /* absolute */
+    struct directory_tree tree; /* GUARDIAN_REMAINS_TREE */
+};
+
+/* A zeroed struct is a valid empty list. */
+struct guardian_remains {
+    struct guardian_remainder *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Copies the path. Looks at what is there when that is a tree. */
+static void guardian_remains_add(
     struct guardian_remains *remains, enum guardian_remains_kind kind, const char *path) {
     remains->items = memory_reserve(
         remains->items, &remains->capacity, remains->count + 1, sizeof *remains->items);
@@ -91,7 +105,7 @@ void guardian_remains_add(
     remains->items[remains->count++] = item;
 }
 
-void guardian_remains_clear(struct guardian_remains *remains) {
+static void guardian_remains_clear(struct guardian_remains *remains) {
     for (size_t i = 0; i < remains->count; i++) {
         free(remains->items[i].path);
     }
@@ -147,7 +161,8 @@ static void remove_socket(const char *path) {
     free(directory);
 }
 
-void guardian_remains_remove(const struct guardian_remains *remains) {
+/* Removes everything in the list. Changes the working directory. It waits for the disk. */
+static void guardian_remains_remove(const struct guardian_remains *remains) {
     for (size_t i = 0; i < remains->count; i++) {
         const struct guardian_remainder *item = &remains->items[i];
         switch (item->kind) {
@@ -176,6 +191,21 @@ void guardian_remains_remove(const struct guardian_remains *remains) {
  * middle of exec shows no environment. */
 #define CLEAN_LOOKS 8
 
+/* Ends what is left of a job whose agent is gone: the sessions in a list, and the processes with
+ * the job's fingerprint. The guardian process decides when. */
+
+struct guardian_session {
+    pid_t leader;
+    uint64_t start_time; /* 0: unknown */
+};
+
+/* A zeroed struct is a valid empty list. */
+struct guardian_sessions {
+    struct guardian_session *items;
+    size_t count;
+    size_t capacity;
+};
+
 struct sweep {
     struct guardian_sessions sessions; /* sessions whose number still belongs to the job */
     const struct text_list *fingerprint;
@@ -183,7 +213,17 @@ struct sweep {
     bool has_found;    /* a process was found in this look */
 };
 
-void guardian_sessions_add(struct guardian_sessions *sessions, pid_t leader, uint64_t start_time) {
+static void guardian_sessions_remove(struct guardian_sessions *sessions, pid_t leader) {
+    for (size_t i = 0; i < sessions->count; i++) {
+        if (sessions->items[i].leader == leader) {
+            sessions->items[i] = sessions->items[--sessions->count];
+            return;
+        }
+    }
+}
+
+static void guardian_sessions_add(
+    struct guardian_sessions *sessions, pid_t leader, uint64_t start_time) {
     if (leader <= 1) {
         return; /* kill(-1) and kill(0) would signal other processes than this session */
     }
@@ -193,21 +233,15 @@ void guardian_sessions_add(struct guardian_sessions *sessions, pid_t leader, uin
     sessions->items[sessions->count++] = (struct guardian_session){leader, start_time};
 }
 
-void guardian_sessions_remove(struct guardian_sessions *sessions, pid_t leader) {
-    for (size_t i = 0; i < sessions->count; i++) {
-        if (sessions->items[i].leader == leader) {
-            sessions->items[i] = sessions->items[--sessions->count];
-            return;
-        }
-    }
-}
-
-void guardian_sessions_clear(struct guardian_sessions *sessions) {
+static void guardian_sessions_clear(struct guardian_sessions *sessions) {
     free(sessions->items);
     *sessions = (struct guardian_sessions){0};
 }
 
-bool guardian_fingerprint_fits(
+/* Whether the environment (NAME=VALUE strings, each ended by NUL) matches the fingerprint: for one
+ * NAME=START of it there is a variable NAME whose value begins with START. An empty fingerprint
+ * matches nothing. */
+static bool guardian_fingerprint_fits(
     const struct text_list *fingerprint, const char *environment, size_t length) {
     for (size_t i = 0; i < fingerprint->count; i++) {
         size_t rest_length;
@@ -297,7 +331,11 @@ static bool end_all_found(struct sweep *sweep) {
     return sweep->has_found;
 }
 
-void guardian_sweep(const struct guardian_sessions *sessions, const struct text_list *fingerprint) {
+/* Sends SIGKILL until no process is left, for at most 0.8 s. A process that is still there then
+ * cannot die yet, but has the signal. The caller is never signalled, nor a session whose number now
+ * belongs to another process. */
+static void guardian_sweep(
+    const struct guardian_sessions *sessions, const struct text_list *fingerprint) {
     struct sweep sweep = {.fingerprint = fingerprint};
     for (size_t i = 0; i < sessions->count; i++) {
         guardian_sessions_add(
@@ -370,6 +408,23 @@ static void settle_descriptors(int notices_fd, bool keeps_stderr) {
 struct packet {
     struct guardian_notice notice;
     char path[GUARDIAN_PATH_MAXIMUM + 1];
+};
+
+/* In memory that the agent and its guardian share, so that a sign of life wakes nobody: the agent's
+ * last one, in nanoseconds of the monotonic clock. */
+struct guardian_sign {
+    _Atomic int64_t given;
+};
+
+/* What is ended and removed when the agent is gone. A guardian that takes another one's place
+ * begins with all of it. A zeroed struct is valid and empty. */
+struct guardian_charge {
+    struct guardian_sessions sessions;
+    struct guardian_remains remains;
+    struct text_list fingerprint; /* see guardian_start */
+    bool may_fence;               /* the same; else the guardian has no standard error */
+    int32_t agent;
+    const struct guardian_sign *sign;
 };
 
 struct guardian_state {
@@ -528,7 +583,11 @@ static void keep_watch(struct guardian_charge *charge) {
     }
 }
 
-_Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardian_charge *charge) {
+/* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the
+ * farewell or the end of the socket. It writes its pid (an int32_t) to `ready_fd` when it no longer
+ * depends on anything of the agent's. `charge` is where it begins; it is the process's own. */
+static _Noreturn void guardian_process_run(
+    int notices_fd, int ready_fd, struct guardian_charge *charge) {
     int32_t pid = getpid();
     setsid();
     settle_signals();

@@ -70,57 +70,6 @@ enum guardian_remains_kind {
     GUARDIAN_REMAINS_TREE,      /* removed with everything in it; it is there when it is added */
 };
 
-struct guardian_remainder {
-    enum guardian_remains_kind kind;
-    char *path;                 /* absolute */
-    struct directory_tree tree; /* GUARDIAN_REMAINS_TREE */
-};
-
-/* A zeroed struct is a valid empty list. */
-struct guardian_remains {
-    struct guardian_remainder *items;
-    size_t count;
-    size_t capacity;
-};
-
-/* Copies the path. Looks at what is there when that is a tree. */
-void guardian_remains_add(
-    struct guardian_remains *remains, enum guardian_remains_kind kind, const char *path);
-void guardian_remains_clear(struct guardian_remains *remains);
-
-/* Removes everything in the list. Changes the working directory. It waits for the disk. */
-void guardian_remains_remove(const struct guardian_remains *remains);
-
-/* Ends what is left of a job whose agent is gone: the sessions in a list, and the processes with
- * the job's fingerprint. The guardian process decides when. */
-
-struct guardian_session {
-    pid_t leader;
-    uint64_t start_time; /* 0: unknown */
-};
-
-/* A zeroed struct is a valid empty list. */
-struct guardian_sessions {
-    struct guardian_session *items;
-    size_t count;
-    size_t capacity;
-};
-
-void guardian_sessions_add(struct guardian_sessions *sessions, pid_t leader, uint64_t start_time);
-void guardian_sessions_remove(struct guardian_sessions *sessions, pid_t leader);
-void guardian_sessions_clear(struct guardian_sessions *sessions);
-
-/* Sends SIGKILL until no process is left, for at most 0.8 s. A process that is still there then
- * cannot die yet, but has the signal. The caller is never signalled, nor a session whose number now
- * belongs to another process. */
-void guardian_sweep(const struct guardian_sessions *sessions, const struct text_list *fingerprint);
-
-/* Whether the environment (NAME=VALUE strings, each ended by NUL) matches the fingerprint: for one
- * NAME=START of it there is a variable NAME whose value begins with START. An empty fingerprint
- * matches nothing. */
-bool guardian_fingerprint_fits(
-    const struct text_list *fingerprint, const char *environment, size_t length);
-
 /* The main function of the guardian process, and the messages it receives. guardian.c starts the
  * process; the two are connected only by a socket. */
 
@@ -144,28 +93,6 @@ struct guardian_notice {
     enum guardian_remains_kind remains; /* REMAINS */
     struct duration patience;           /* PATIENCE: see guardian_speak */
 };
-
-/* In memory that the agent and its guardian share, so that a sign of life wakes nobody: the agent's
- * last one, in nanoseconds of the monotonic clock. */
-struct guardian_sign {
-    _Atomic int64_t given;
-};
-
-/* What is ended and removed when the agent is gone. A guardian that takes another one's place
- * begins with all of it. A zeroed struct is valid and empty. */
-struct guardian_charge {
-    struct guardian_sessions sessions;
-    struct guardian_remains remains;
-    struct text_list fingerprint; /* see guardian_start */
-    bool may_fence;               /* the same; else the guardian has no standard error */
-    int32_t agent;
-    const struct guardian_sign *sign;
-};
-
-/* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the
- * farewell or the end of the socket. It writes its pid (an int32_t) to `ready_fd` when it no longer
- * depends on anything of the agent's. `charge` is where it begins; it is the process's own. */
-_Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardian_charge *charge);
 
 struct guardian;
 

@@ -28,6 +28,26 @@ struct watched {
     struct event_descriptor *descriptor; /* NULL when `pidfd` is -1 */
 };
 
+/* Reports the end of child processes without polling: the event loop watches each child's pidfd;
+ * where there is no pidfd, SIGCHLD is used. Only this module waits for children. So it also reaps
+ * children that are not watched (orphans that the agent adopted as a subreaper), but never takes a
+ * watched child's status away. It sends no signals; process_family, which the agent uses, does.
+ *
+ * The callbacks run from the event loop, never from within a call below. They may call
+ * process_watch_add, but not process_watch_free. */
+
+struct process_watch_events {
+    /* A watched process ended. It has been reaped, so its pid may be reused. With pidfds the calls
+     * come in the order in which the kernel reported the ends. */
+    void (*exited)(void *context, pid_t pid, const struct process_exit *how);
+    /* Called once per batch after children were reaped, watched or not, and after the `exited` and
+     * `unwatched_exited` calls. May be NULL. */
+    void (*reaped)(void *context);
+    /* Another child ended, and has been reaped. May be NULL. */
+    void (*unwatched_exited)(void *context, pid_t pid, const struct process_exit *how);
+    void *context;
+};
+
 struct process_watch {
     struct event_loop *loop;
     struct process_watch_events events;
@@ -197,7 +217,24 @@ static int watch_child_signal(struct process_watch *watch) {
     return 0;
 }
 
-enum failure_code process_watch_new(struct event_loop *loop,
+/* Stops watching; the children live on. Accepts NULL. */
+static void process_watch_free(struct process_watch *watch) {
+    if (watch == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < watch->count; i++) {
+        free_watched(watch->watched[i]);
+    }
+    if (watch->child_signal != NULL) {
+        uv_close((uv_handle_t *)watch->child_signal, free_handle);
+    }
+    event_wake_free(watch->recheck);
+    free(watch->watched);
+    free(watch);
+}
+
+/* `events` is copied. Handles SIGCHLD through the loop. */
+static enum failure_code process_watch_new(struct event_loop *loop,
     const struct process_watch_events *events, struct process_watch **out_watch,
     struct failure *failure) {
     struct process_watch *watch = memory_allocate(sizeof *watch);
@@ -218,21 +255,6 @@ enum failure_code process_watch_new(struct event_loop *loop,
     return FAILURE_NONE;
 }
 
-void process_watch_free(struct process_watch *watch) {
-    if (watch == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < watch->count; i++) {
-        free_watched(watch->watched[i]);
-    }
-    if (watch->child_signal != NULL) {
-        uv_close((uv_handle_t *)watch->child_signal, free_handle);
-    }
-    event_wake_free(watch->recheck);
-    free(watch->watched);
-    free(watch);
-}
-
 static void watch_pidfd(struct watched *watched) {
     struct process_watch *watch = watched->watch;
     if (watched->pidfd != -1 && event_descriptor_new(watch->loop, watched->pidfd, pidfd_readable,
@@ -246,7 +268,11 @@ static void watch_pidfd(struct watched *watched) {
     event_wake_send(watch->recheck);
 }
 
-void process_watch_add(struct process_watch *watch, const struct process *process) {
+/* Watches a child, which may already have ended. Call it before the loop runs again after the
+ * child's start; later, an early end would be taken for an orphan's. Takes over the child: its
+ * pidfd is closed and its status collected here. A child without a pidfd, or with one that the loop
+ * refuses, is watched by SIGCHLD. */
+static void process_watch_add(struct process_watch *watch, const struct process *process) {
     struct watched *watched = memory_allocate(sizeof *watched);
     *watched = (struct watched){.watch = watch, .pid = process->pid, .pidfd = process->pidfd};
     watch->watched =
@@ -255,7 +281,8 @@ void process_watch_add(struct process_watch *watch, const struct process *proces
     watch_pidfd(watched);
 }
 
-size_t process_watch_count(const struct process_watch *watch) {
+/* The number of watched processes whose end has not been reported. */
+static size_t process_watch_count(const struct process_watch *watch) {
     return watch->count;
 }
 
@@ -268,7 +295,8 @@ static bool process_watch_has(const struct process_watch *watch, pid_t pid) {
     return find(watch, pid) != NULL;
 }
 
-bool process_watch_has_children(const struct process_watch *watch) {
+/* Whether this process has any child at all, watched or not. This costs one system call. */
+static bool process_watch_has_children(const struct process_watch *watch) {
     (void)watch;
     return peek_ended() != -1;
 }

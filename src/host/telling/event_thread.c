@@ -25,7 +25,9 @@ struct event_file {
     size_t turn_at; /* 0: never */
 };
 
-enum failure_code event_file_open(
+/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
+ * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
+static enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
     struct failure reason;
     int fd =
@@ -40,7 +42,8 @@ enum failure_code event_file_open(
     return FAILURE_NONE;
 }
 
-void event_file_free(struct event_file *file) {
+/* Accepts NULL. */
+static void event_file_free(struct event_file *file) {
     if (file != NULL) {
         close(file->fd);
         free(file->path);
@@ -61,10 +64,6 @@ static int write_all(int fd, struct slice bytes, size_t *out_written) {
         *out_written += count > 0 ? (size_t)count : 0;
     }
     return 0;
-}
-
-void event_file_turn_at(struct event_file *file, size_t bytes) {
-    file->turn_at = bytes;
 }
 
 /* Others may turn the same file. What cannot be turned goes on growing. */
@@ -90,8 +89,9 @@ static void turn(struct event_file *file, size_t more) {
     free(second);
 }
 
-/* A full disk may accept a part of a record. The next record then begins with a newline. */
-enum failure_code event_file_append(
+/* FAILURE_SYSTEM says why the record, or a part of it, was lost. A full disk may accept a part of a
+ * record. The next record then begins with a newline. */
+static enum failure_code event_file_append(
     struct event_file *file, struct slice record, struct failure *failure) {
     size_t written;
     turn(file, record.length);
@@ -214,7 +214,7 @@ static struct event_file *open_file(struct event_queue *queue) {
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->mutex);
     if (file != NULL) {
-        event_file_turn_at(file, queue->turn_at);
+        file->turn_at = queue->turn_at;
     }
     return file;
 }

@@ -23,21 +23,6 @@
 
 struct event_file;
 
-/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
- * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
-__attribute__((warn_unused_result)) enum failure_code event_file_open(
-    const char *path, struct event_file **out_file, struct failure *failure);
-/* Accepts NULL. */
-void event_file_free(struct event_file *file);
-
-/* A file that would grow beyond so many bytes is renamed, to its name and ".1", and that before it
- * to ".2"; older ones go. 0: it grows. */
-void event_file_turn_at(struct event_file *file, size_t bytes);
-
-/* FAILURE_SYSTEM says why the record, or a part of it, was lost. */
-__attribute__((warn_unused_result)) enum failure_code event_file_append(
-    struct event_file *file, struct slice record, struct failure *failure);
-
 /* The maximum bytes of waiting records. */
 #define EVENT_THREAD_CEILING ((size_t)4 * 1024 * 1024)
 
@@ -50,7 +35,9 @@ struct event_thread_settings {
     struct duration patience; /* how long to wait for a disk that does not answer, at the beginning
                                  and at the end */
     bool is_opened_later;     /* the beginning waits for nothing, and no opening loses records, too */
-    size_t turn_at;           /* as event_file_turn_at */
+    /* A file that would grow beyond so many bytes is renamed, to its name and ".1", and that before
+     * it to ".2"; older ones go. 0: it grows. */
+    size_t turn_at;
     /* For tests: replaces event_file_append. NULL: no replacement. */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);

@@ -18,8 +18,7 @@ struct program_channel {
     uv_poll_t *poll;
     struct event_descriptor *death; /* NULL: not watched */
     struct text waiting;
-    size_t sent; /* of what waits */
-    size_t lost;
+    size_t sent;    /* of what waits */
     bool has_asked; /* for the end */
     bool is_gone;   /* the program, or its end of the socket */
 };
@@ -139,20 +138,12 @@ static bool is_full(const struct program_channel *channel, size_t length) {
 }
 
 void program_channel_tell(struct program_channel *channel, const char *line, bool may_be_lost) {
-    if (channel->is_gone) {
-        return;
-    }
-    if (may_be_lost && is_full(channel, strlen(line))) {
-        channel->lost++;
+    if (channel->is_gone || (may_be_lost && is_full(channel, strlen(line)))) {
         return;
     }
     text_append(&channel->waiting, line);
     send_waiting(channel);
     watch(channel);
-}
-
-size_t program_channel_lost(const struct program_channel *channel) {
-    return channel->lost;
 }
 
 /* The loop does not run any more. */

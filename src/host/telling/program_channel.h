@@ -33,9 +33,6 @@ __attribute__((warn_unused_result)) enum failure_code program_channel_new(struct
 /* Copies the line. One that `may_be_lost` is, where too much waits already. */
 void program_channel_tell(struct program_channel *channel, const char *line, bool may_be_lost);
 
-/* How many lines were lost. */
-size_t program_channel_lost(const struct program_channel *channel);
-
 /* Waits until the program has taken everything, or is gone. Before the loop is freed; accepts NULL.
  */
 void program_channel_free(struct program_channel *channel);

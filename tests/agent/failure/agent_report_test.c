@@ -56,17 +56,6 @@ TEST(earlier_error_file_is_the_root_cause) {
     workers_fixture_clear(&fixture);
 }
 
-TEST(unreadable_error_file_is_noted_and_no_more) {
-    struct workers_fixture fixture;
-    char *report;
-    workers_fixture_init(&fixture, 1, "printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 4");
-    assert_int_equal(report_on(&fixture, NULL, &report), 1);
-    assert_non_null(strstr(report, "exitcode  : 4 "));
-    assert_non_null(strstr(report, "unreadable error file"));
-    free(report);
-    workers_fixture_clear(&fixture);
-}
-
 static char *read_text(const char *path) {
     char content[512] = "";
     FILE *file = fopen(path, "re");
@@ -107,24 +96,6 @@ TEST(launcher_that_fails_itself_leaves_an_error_file) {
     free(content);
     free(parent);
     agent_fixture_clear(&fixture);
-}
-
-TEST(signal_to_the_launcher_gives_its_status_when_asked) {
-    struct launch_config config = {.exit_code = LAUNCH_EXIT_CODE_TORCHRUN};
-    assert_int_equal(agent_report_signal_status(&config, SIGTERM), 1);
-    config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    assert_int_equal(agent_report_signal_status(&config, SIGTERM), 128 + SIGTERM);
-}
-
-TEST(signal_is_told_and_gives_its_status) {
-    struct workers_fixture fixture;
-    char *report;
-    workers_fixture_init(&fixture, 1, "kill -KILL $$$$");
-    fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    assert_int_equal(report_on(&fixture, NULL, &report), 128 + SIGKILL);
-    assert_non_null(strstr(report, "(SIGKILL)"));
-    free(report);
-    workers_fixture_clear(&fixture);
 }
 
 static struct failure_account failure_elsewhere(void) {

@@ -155,10 +155,12 @@ TEST(one_connection_alone_is_none) {
                          &(struct store_server_settings){.limits = &limits}, &store, NULL),
         FAILURE_NONE);
     struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(site.loop, &node->settings, store);
-    agent_fixed_nodes_connect(nodes);
+    struct agent_round *round = agent_round_new(site.loop, &node->settings, NULL, nodes);
+    agent_round_perform(round, &(struct round_effect){.kind = ROUND_EFFECT_CONNECT});
     site_await(node, "connection_lost");
     site_expect(node, "connection_lost");
     agent_fixed_nodes_free(nodes);
+    agent_round_free(round);
     store_thread_stop(store);
     site_clear(&site);
 }
@@ -271,11 +273,13 @@ TEST(a_store_that_is_never_reached_is_a_lost_one) {
     struct site_node *node = site_make_fixed(&site, 1, 2);
     node->config.store_timeout = duration_from_milliseconds(1);
     struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(site.loop, &node->settings, NULL);
-    agent_fixed_nodes_connect(nodes);
+    struct agent_round *round = agent_round_new(site.loop, &node->settings, NULL, nodes);
+    agent_round_perform(round, &(struct round_effect){.kind = ROUND_EFFECT_CONNECT});
     site_await(node, "connection_lost");
     site_hear(&site);
     site_expect(node, "connection_lost");
     agent_fixed_nodes_free(nodes);
+    agent_round_free(round);
     site_clear(&site);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of a node's record: what goes wrong, who failed first, and the end. */
+/* Of a node's record: what goes wrong, and the end. */
 #include "unit.h"
 
 #include "record_fixture.h"
@@ -66,7 +66,7 @@ TEST(a_store_that_cannot_be_hosted_says_what_to_do) {
     site_clear(&site);
 }
 
-/* Who failed first. */
+/* The end. */
 
 static void publish(struct fixture *fixture, int index, const char *host) {
     char *copy = memory_duplicate_string(host);
@@ -74,44 +74,6 @@ static void publish(struct fixture *fixture, int index, const char *host) {
     agent_record_publish_root_cause(fixture->records[index], 7, &account);
     free(copy);
 }
-
-TEST(the_root_cause_is_learnt_before_the_look_is_over) {
-    struct fixture fixture;
-    set_up(&fixture);
-    publish(&fixture, 0, "host0");
-    fetch(&fixture, 0); /* asked and answered in order: it is written */
-    site_forget_told(fixture.nodes[1]);
-    agent_record_look_for_root_cause(fixture.records[1], 7);
-    site_await(fixture.nodes[1], "root_cause_looked");
-    assert_int_equal(fixture.nodes[1]->told_count, 2);
-    const struct node_event *event = site_await(fixture.nodes[1], "root_cause_learnt");
-    assert_string_equal(event->membership.account->host, "host0");
-    tear_down(&fixture);
-}
-
-TEST(without_a_connection_a_look_is_over_at_once) {
-    struct fixture fixture;
-    set_up(&fixture);
-    agent_record_disconnect(fixture.records[1]);
-    site_forget_told(fixture.nodes[1]);
-    publish(&fixture, 1, "host1");
-    agent_record_look_for_root_cause(fixture.records[1], 7);
-    site_expect(fixture.nodes[1], "root_cause_looked");
-    tear_down(&fixture);
-}
-
-/* Whoever waits for the answer must not wait for ever. */
-TEST(a_look_is_over_when_the_connection_is) {
-    struct fixture fixture;
-    set_up(&fixture);
-    site_forget_told(fixture.nodes[1]);
-    agent_record_look_for_root_cause(fixture.records[1], 7);
-    connect_record(fixture.records[1], &fixture.site); /* drops what was there */
-    site_expect(fixture.nodes[1], "root_cause_looked");
-    tear_down(&fixture);
-}
-
-/* The end. */
 
 TEST(the_host_stays_until_the_others_have_left) {
     struct fixture fixture;

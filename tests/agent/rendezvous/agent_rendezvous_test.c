@@ -4,68 +4,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "cluster_fixture.h"
-
-/* A node alone. */
-
-static int connect_to(int port) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-        .sin_port = htons((uint16_t)port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-/* How many keys the store holds after these requests. */
-static int count_keys(int fd, const void *requests, size_t size) {
-    uint8_t count[8];
-    assert_int_equal(send(fd, requests, size, 0), size);
-    assert_int_equal(recv(fd, count, 8, MSG_WAITALL), 8);
-    return count[0];
-}
-
-static bool the_first_has_joined_again(const struct cluster *cluster) {
-    return cluster->nodes[0].joined_count == 2;
-}
-
-TEST(node_alone_has_all_ranks) {
-    struct cluster cluster;
-    cluster_init(&cluster, MEMBERSHIP_ALONE, 1);
-    cluster_start_node(&cluster, 0);
-    const struct node_placement *placement = cluster_placement(&cluster, 0);
-    assert_int_equal(cluster.nodes[0].joined_count, 1);
-    assert_int_equal(placement->ranks.world_size, 1);
-    assert_int_equal(placement->group_world_size, 1);
-    close(connect_to(placement->master_port)); /* the workers' store is served there */
-    cluster_clear(&cluster);
-}
-
-TEST(next_attempt_finds_an_empty_store_on_the_same_port) {
-    struct cluster cluster;
-    cluster_init(&cluster, MEMBERSHIP_ALONE, 1);
-    cluster.max_restarts = 1;
-    cluster_start_node(&cluster, 0);
-    int port = cluster_placement(&cluster, 0)->master_port;
-    int worker = connect_to(port);
-    /* handshake, SET "/k" = "v", COUNT_KEYS */
-    static const uint8_t requests[] = "\x00\xce\xf7\x85\x3c"
-                                      "\x01\x02\0\0\0\0\0\0\0/k\x01\0\0\0\0\0\0\0v"
-                                      "\x07";
-    assert_int_equal(count_keys(worker, requests, sizeof requests - 1), 1);
-    cluster_exit(&cluster.nodes[0], 0, 1);
-    cluster_await(&cluster, the_first_has_joined_again);
-    assert_int_equal(cluster_placement(&cluster, 0)->attempt, 1);
-    assert_int_equal(cluster_placement(&cluster, 0)->master_port, port);
-    char nothing;
-    assert_int_equal(recv(worker, &nothing, 1, 0), 0); /* the old connection is closed */
-    close(worker);
-    worker = connect_to(port);
-    static const uint8_t only_count[] = "\x00\xce\xf7\x85\x3c\x07";
-    assert_int_equal(count_keys(worker, only_count, sizeof only_count - 1), 0);
-    close(worker);
-    cluster_clear(&cluster);
-}
+#include "site_fixture.h"
 
 TEST(taken_master_port_is_named) {
     struct site site;
@@ -169,48 +108,6 @@ TEST(the_memberships_timer_is_told_and_can_be_set_again) {
     event_loop_run_ready(site.loop);
     site_expect(node, "timer_fired");
     site_clear(&site);
-}
-
-/* What is recorded, as by torchrun's rendezvous; see core/rendezvous/rendezvous_transcript. */
-
-static void keep_event(void *context, const struct event_rendezvous *record) {
-    text_append_format(context, "%s;", event_node_state_name(record->state));
-}
-
-static bool one_has_joined(const struct cluster *cluster) {
-    return cluster->nodes[0].joined_count == 1;
-}
-
-static bool the_first_is_settled(const struct cluster *cluster) {
-    return cluster->nodes[0].settled_position > 0;
-}
-
-/* How many records a job of one node that ends well makes. */
-static int count_records(const char *backend, enum membership_kind kind) {
-    struct cluster cluster;
-    struct text records = {0};
-    int count = 0;
-    cluster_init(&cluster, kind, 1);
-    free(cluster.site.agent.config.rdzv_backend);
-    cluster.site.agent.config.rdzv_backend = memory_duplicate_string(backend);
-    cluster.recorded = keep_event;
-    cluster.recorded_context = &records;
-    cluster_start_node(&cluster, 0);
-    cluster_await(&cluster, one_has_joined);
-    cluster_finish_workers(&cluster.nodes[0]);
-    cluster_await(&cluster, the_first_is_settled);
-    for (const char *next = text_string(&records); *next != '\0'; next++) {
-        count += *next == ';' ? 1 : 0;
-    }
-    text_clear(&records);
-    cluster_clear(&cluster);
-    return count;
-}
-
-TEST(a_dynamic_rendezvous_is_recorded_and_a_static_one_is_not) {
-    assert_int_equal(count_records("static", MEMBERSHIP_ALONE), 0);
-    assert_true(count_records("c10d", MEMBERSHIP_ALONE) > 0);
-    assert_true(count_records("c10d", MEMBERSHIP_CHANGING) > 0);
 }
 
 /* Fixed nodes: what keeps the host is known by its connections alone. */

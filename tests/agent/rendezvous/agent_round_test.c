@@ -6,61 +6,11 @@
 
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
-#include "cluster_fixture.h"
+#include "site_fixture.h"
 #include "host/network/local_address.h"
 
 /* What a round's nodes tell each other is core/round_exchange's test; here, that it gets through.
  */
-
-static bool all_have_joined(const struct cluster *cluster) {
-    return cluster->nodes[0].joined_count == 1 && cluster->nodes[1].joined_count == 1;
-}
-
-static bool the_first_has_passed_the_barrier(const struct cluster *cluster) {
-    return cluster->nodes[0].barrier_passed_count == 1;
-}
-
-static bool the_first_was_called_back(const struct cluster *cluster) {
-    return cluster->nodes[0].round_over_count == 1;
-}
-
-static void set_up_cluster(struct cluster *cluster) {
-    cluster_init(cluster, MEMBERSHIP_CHANGING, 2);
-    cluster->max_restarts = 1;
-    cluster_start_node(cluster, 0);
-    cluster_start_node(cluster, 1);
-    cluster_await(cluster, all_have_joined);
-}
-
-TEST(ranks_count_the_workers_of_every_node) {
-    struct cluster cluster;
-    set_up_cluster(&cluster);
-    assert_int_equal(cluster_placement(&cluster, 0)->ranks.world_size, 3);
-    assert_int_equal(cluster_placement(&cluster, 1)->ranks.base_rank, 1);
-    assert_int_equal(cluster_placement(&cluster, 1)->local_world_size, 2);
-    cluster_clear(&cluster);
-}
-
-TEST(a_finished_node_is_held_until_the_last_has_finished) {
-    struct cluster cluster;
-    set_up_cluster(&cluster);
-    cluster_finish_workers(&cluster.nodes[0]);
-    event_loop_run_ready(cluster.site.loop);
-    assert_int_equal(cluster.nodes[0].barrier_passed_count, 0);
-    cluster_finish_workers(&cluster.nodes[1]);
-    cluster_await(&cluster, the_first_has_passed_the_barrier);
-    cluster_clear(&cluster);
-}
-
-TEST(a_finished_node_is_called_back_when_another_fails) {
-    struct cluster cluster;
-    set_up_cluster(&cluster);
-    cluster_finish_workers(&cluster.nodes[0]);
-    cluster_exit(&cluster.nodes[1], 0, 3);
-    cluster_await(&cluster, the_first_was_called_back);
-    assert_int_equal(cluster.nodes[0].barrier_failed_count, 0);
-    cluster_clear(&cluster);
-}
 
 /* Two nodes without machines, and round 3; node 0 hosts the store. */
 struct fixture {

@@ -2,28 +2,8 @@
 #include "unit.h"
 
 #include "agent/rendezvous/agent_store_host.h"
-#include "cluster_fixture.h"
 #include "host/store/store_client.h"
-
-static bool two_have_joined(const struct cluster *cluster) {
-    return cluster_placement(cluster, 0)->group_world_size == 2 &&
-           cluster_placement(cluster, 1)->group_world_size == 2;
-}
-
-static bool the_first_was_told_that_the_round_is_over(const struct cluster *cluster) {
-    return cluster->nodes[0].round_over_count == 1;
-}
-
-TEST(a_node_that_vanishes_is_missed_at_once) {
-    struct cluster cluster;
-    cluster_init(&cluster, MEMBERSHIP_CHANGING, 1);
-    cluster_start_node(&cluster, 0);
-    cluster_start_node(&cluster, 1);
-    cluster_await(&cluster, two_have_joined);
-    cluster_stop_node(&cluster.nodes[1]);
-    cluster_await(&cluster, the_first_was_told_that_the_round_is_over);
-    cluster_clear(&cluster);
-}
+#include "site_fixture.h"
 
 /* A store host without a rendezvous. */
 struct lone_host {

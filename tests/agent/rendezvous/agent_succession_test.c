@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_succession.h"
+#include "host/raw_client.h"
 #include "site_fixture.h"
 #include "temporary_tree.h"
 
@@ -125,4 +127,135 @@ TEST(a_directory_that_is_not_there_is_an_error) {
     }
     agent_succession_free(none);
     end(&fixture);
+}
+
+/* How a host leaves. */
+
+#define PRESENCE "/torch.rendezvous.job/muster/presence/"
+#define STANDING "/torch.rendezvous.job/muster/standing/"
+#define NODE7 "node7_1_1073741824"
+#define NODE8 "node8_1_1073741824"
+
+/* The record of a node that hosts the store and is about to leave it. */
+struct leaving {
+    struct site site;
+    struct temporary_tree tree;
+    struct site_node *node;
+    struct agent_record *record;
+    int port;
+};
+
+static void begin_leaving(struct leaving *leaving) {
+    struct rendezvous_state none = {0};
+    *leaving = (struct leaving){0};
+    temporary_tree_init(&leaving->tree);
+    site_init(&leaving->site);
+    leaving->node = site_make_registered(&leaving->site, 0, leaving->tree.root);
+    assert_int_equal(
+        agent_record_new(leaving->site.loop, &leaving->node->settings, &leaving->record, NULL),
+        FAILURE_NONE);
+    agent_record_perform_succession(
+        leaving->record, &(struct succession_effect){
+                             .kind = SUCCESSION_EFFECT_HOST, .host = {.term = 1, .record = &none}});
+    leaving->port = site_await(leaving->node, "hosting")->membership.port;
+    for (int turn = 0; turn < TURNS && site_count(leaving->node, "leave_store") == 0; turn++) {
+        site_forget_told(leaving->node); /* it is not served yet, and left at once */
+        event_loop_run_ready(leaving->site.loop);
+        (void)poll(NULL, 0, 1);
+        agent_record_linger(leaving->record, duration_from_seconds(0));
+    }
+    (void)site_await(leaving->node, "leave_store");
+}
+
+static void end_leaving(struct leaving *leaving) {
+    agent_record_free(leaving->record);
+    site_clear(&leaving->site);
+    temporary_tree_clear(&leaving->tree);
+}
+
+/* The connection of a node that the host knows. */
+static int join(struct leaving *leaving, const char *presence_key) {
+    int client = client_open(leaving->port);
+    client_set(client, presence_key, "running");
+    client_expect_ping(leaving->site.loop, client, 1);
+    site_hear(&leaving->site);
+    return client;
+}
+
+static void expect_word(struct leaving *leaving, int client, const char *key, const char *word) {
+    uint64_t length = strlen(word);
+    uint64_t item_count = 0;
+    client_ask(client,
+        &(struct store_request){.operation = STORE_QUEUE_POP, .key = slice_from_string(key)});
+    client_await(leaving->site.loop, client);
+    assert_int_equal(recv(client, &item_count, sizeof item_count, MSG_WAITALL), sizeof item_count);
+    client_expect(leaving->site.loop, client, &length, sizeof length);
+    client_expect(leaving->site.loop, client, word, length);
+}
+
+static void expect_word_count(
+    struct leaving *leaving, int client, const char *key, uint64_t count) {
+    client_ask(client,
+        &(struct store_request){.operation = STORE_QUEUE_LENGTH, .key = slice_from_string(key)});
+    client_expect(leaving->site.loop, client, &count, sizeof count);
+}
+
+static void name_node7(struct leaving *leaving) {
+    struct succession_effect name = {.kind = SUCCESSION_EFFECT_NAME};
+    assert_true(node_identity_parse(NODE7, &name.successor));
+    agent_record_perform_succession(leaving->record, &name);
+}
+
+static void dismiss(struct leaving *leaving, bool has_successor) {
+    agent_record_perform_succession(
+        leaving->record, &(struct succession_effect){
+                             .kind = SUCCESSION_EFFECT_DISMISS, .has_successor = has_successor});
+}
+
+TEST(the_successor_is_named_and_its_leaving_is_told) {
+    struct leaving leaving;
+    begin_leaving(&leaving);
+    int client = join(&leaving, PRESENCE NODE7);
+    name_node7(&leaving);
+    expect_word(&leaving, client, STANDING NODE7, "named");
+    close(client);
+    (void)site_await(leaving.node, "node_left " NODE7);
+    assert_int_equal(site_count(leaving.node, "left"), 0);
+    end_leaving(&leaving);
+}
+
+TEST(who_is_not_connected_is_told_to_have_left) {
+    struct leaving leaving;
+    begin_leaving(&leaving);
+    name_node7(&leaving);
+    (void)site_await(leaving.node, "node_left " NODE7);
+    end_leaving(&leaving);
+}
+
+TEST(all_are_told_and_the_store_stays_until_they_have_left) {
+    struct leaving leaving;
+    begin_leaving(&leaving);
+    int one = join(&leaving, PRESENCE NODE7);
+    int other = join(&leaving, PRESENCE NODE8);
+    dismiss(&leaving, true);
+    expect_word(&leaving, one, STANDING NODE7, "moved");
+    expect_word(&leaving, other, STANDING NODE8, "moved");
+    close(one);
+    close(other);
+    (void)site_await(leaving.node, "left");
+    end_leaving(&leaving);
+}
+
+/* One who does not leave is not waited for long, and nobody is where nobody follows. */
+TEST(a_host_goes_though_others_stay) {
+    for (int has_successor = 0; has_successor < 2; has_successor++) {
+        struct leaving leaving;
+        begin_leaving(&leaving);
+        int client = join(&leaving, PRESENCE NODE7);
+        dismiss(&leaving, has_successor);
+        (void)site_await(leaving.node, "left");
+        expect_word_count(&leaving, client, STANDING NODE7, has_successor == 0 ? 0 : 1);
+        close(client);
+        end_leaving(&leaving);
+    }
 }

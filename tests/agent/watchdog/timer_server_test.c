@@ -107,16 +107,6 @@ static void tear_down(struct fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
-TEST(an_expired_timer_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    ask(&fixture, getpid(), "later", 9e9);
-    ask(&fixture, getpid(), "past", 1);
-    event_loop_run(fixture.loop);
-    assert_string_equal(text_string(&fixture.expired), "past ");
-    tear_down(&fixture);
-}
-
 TEST(a_release_that_is_not_read_yet_counts) {
     struct fixture fixture;
     set_up(&fixture);
@@ -124,17 +114,6 @@ TEST(a_release_that_is_not_read_yet_counts) {
     ask(&fixture, getpid(), "past", 1);
     event_loop_run(fixture.loop);
     assert_string_equal(text_string(&fixture.expired), "next ");
-    tear_down(&fixture);
-}
-
-TEST(who_cannot_be_ended_is_told_again) {
-    struct fixture fixture;
-    set_up(&fixture);
-    failures = 1;
-    ask(&fixture, getpid(), "past", 1);
-    event_loop_run(fixture.loop);
-    assert_string_equal(text_string(&fixture.expired), "past ");
-    assert_true(remembered_log_has(&fixture.log, "whose timers expired: 'past'; trying again"));
     tear_down(&fixture);
 }
 
@@ -165,18 +144,6 @@ TEST(who_cannot_be_ended_stops_all_progress) {
     tear_down(&fixture);
 }
 
-TEST(who_is_not_admitted_gets_no_timer) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.is_admitted = false;
-    ask(&fixture, getpid(), "past", 1);
-    while (!remembered_log_has(&fixture.log, "it is not wanted")) {
-        event_loop_run_ready(fixture.loop);
-    }
-    assert_int_equal(fixture.expired.length, 0);
-    tear_down(&fixture);
-}
-
 TEST(what_was_asked_before_the_beginning_is_forgotten) {
     struct fixture fixture;
     set_up(&fixture);
@@ -188,35 +155,6 @@ TEST(what_was_asked_before_the_beginning_is_forgotten) {
     ask(&fixture, getpid(), "past", 1);
     event_loop_run(fixture.loop);
     assert_string_equal(text_string(&fixture.expired), "past ");
-    tear_down(&fixture);
-}
-
-static void append_line(void *context, struct slice line) {
-    text_append_bytes(context, (const char *)line.data, line.length);
-}
-
-TEST(timers_are_shown_to_whoever_asks) {
-    struct fixture fixture;
-    int status;
-    set_up(&fixture);
-    ask(&fixture, getpid(), "mine", 5e9);
-    event_loop_run_ready(fixture.loop);
-    pid_t child = fork();
-    if (child == 0) {
-        struct text text = {0};
-        struct failure failure;
-        char *path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, fixture.path);
-        enum failure_code code = snapshot_socket_read(path, NULL, append_line, &text, &failure);
-        bool is_shown = code == FAILURE_NONE &&
-                        strstr(text_string(&text), "\"scope_id\": \"mine\", \"expiration_time\": "
-                                                   "5000000000.000000, \"signal\": 9}") != NULL;
-        _exit(is_shown ? 0 : 1);
-    }
-    while (waitpid(child, &status, WNOHANG) == 0) {
-        event_loop_run_ready(fixture.loop);
-    }
-    assert_int_equal(status, 0);
-    timer_server_forget(fixture.server, getpid());
     tear_down(&fixture);
 }
 

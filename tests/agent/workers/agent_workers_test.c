@@ -27,6 +27,25 @@ TEST(signal_reaches_every_worker) {
     workers_fixture_clear(&fixture);
 }
 
+/* Who of ours has signalled it comes first, and what it was doing last. */
+TEST(what_is_known_of_an_end_is_said_once) {
+    struct workers_fixture fixture;
+    workers_fixture_init(&fixture, 2, "exec sleep 1000");
+    workers_fixture_start(&fixture);
+    assert_null(agent_workers_evidence(fixture.workers, 0));
+    agent_workers_note_signal(fixture.workers, 0, SIGTERM, "by nobody");
+    agent_workers_note_signal(fixture.workers, 0, SIGKILL, "by the watchdog");
+    agent_workers_note_hang(fixture.workers, 0, "sleeping");
+    agent_workers_note_hang(fixture.workers, 0, "reading");
+    agent_workers_note_signal(fixture.workers, 1, SIGTERM, "by us");
+    agent_workers_signal(fixture.workers, SIGKILL);
+    event_loop_run(fixture.loop);
+    assert_string_equal(agent_workers_evidence(fixture.workers, 0),
+        "killed by the watchdog; before that it was reading");
+    assert_string_equal(agent_workers_evidence(fixture.workers, 1), "had been signalled by us");
+    workers_fixture_clear(&fixture);
+}
+
 static void note_process(void *context, pid_t pid, int local_rank) {
     assert_true(pid > 0);
     text_append_format(context, "%d ", local_rank);

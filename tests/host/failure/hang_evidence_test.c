@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/memory.h"
 #include "hang_fixture.h"
 #include "host/failure/hang_evidence.h"
 #include "host/loop/clock.h"
@@ -11,18 +20,29 @@ static void learn(void *context, const struct hang_summary *summary) {
     hang_summary_copy(summary, context);
 }
 
-static void collect(
-    struct hang_fixture *fixture, const char *output, struct hang_summary *summary) {
-    struct duration a_minute = {60000000000};
-    struct hang_evidence_request request = {
-        .pid = fixture->process.pid,
+static struct hang_evidence_request request_about(
+    const struct hang_fixture *fixture, pid_t pid, struct hang_summary *summary) {
+    return (struct hang_evidence_request){
+        .pid = pid,
         .reason = "the test wants it",
         .path = fixture->path,
-        .outputs = {output},
-        .end = instant_after(clock_now(), a_minute),
+        .end = fixture->report.end,
         .learnt = learn,
         .context = summary,
     };
+}
+
+static void collect(
+    struct hang_fixture *fixture, const char *output, struct hang_summary *summary) {
+    struct hang_evidence_request request = request_about(fixture, fixture->process.pid, summary);
+    request.outputs[0] = output;
+    *summary = (struct hang_summary){0};
+    hang_evidence_collect(&request);
+}
+
+/* The fixture's shell inherits no sockets and has one thread. */
+static void collect_of_this_process(struct hang_fixture *fixture, struct hang_summary *summary) {
+    struct hang_evidence_request request = request_about(fixture, getpid(), summary);
     *summary = (struct hang_summary){0};
     hang_evidence_collect(&request);
 }
@@ -111,4 +131,207 @@ TEST(a_python_is_told_of_by_its_line) {
     hang_fixture_clear(&fixture);
     close(request.dump.fd);
     free(script);
+}
+
+/* Open files. */
+
+TEST(sockets_are_told_with_their_peer) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int pair[2];
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    hang_fixture_init(&fixture, "echo; kill -STOP $$");
+    collect_of_this_process(&fixture, &summary);
+    char *peer = text_format("-> 127.0.0.1:%d ESTABLISHED", ntohs(address.sin_port));
+    hang_fixture_expect(&fixture, peer);
+    hang_fixture_expect(&fixture, "LISTEN, 1 waiting to be accepted");
+    hang_fixture_expect(&fixture, "] unix unnamed CONNECTED");
+    free(peer);
+    close(listener);
+    close(client);
+    close(pair[0]);
+    close(pair[1]);
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+TEST(more_files_than_are_told_are_counted) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    int fds[512];
+    for (int i = 0; i < 512; i++) {
+        fds[i] = dup(0);
+        assert_true(fds[i] >= 0);
+    }
+    hang_fixture_init(&fixture, "echo; kill -STOP $$");
+    collect_of_this_process(&fixture, &summary);
+    hang_fixture_expect(&fixture, "  and ");
+    for (int i = 0; i < 512; i++) {
+        close(fds[i]);
+    }
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+/* Threads. */
+
+/* The process waits a moment after it has printed the line that announces it, so the look is
+ * repeated. */
+static void collect_until(
+    struct hang_fixture *fixture, struct hang_summary *summary, char state, const char *call) {
+    *summary = (struct hang_summary){0};
+    do {
+        hang_summary_clear(summary);
+        collect(fixture, NULL, summary);
+    } while (summary->state != state ||
+             (call != NULL && (summary->call == NULL || !text_equals(summary->call, call))));
+}
+
+TEST(a_reader_of_a_pipe_is_seen_in_its_call) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    hang_fixture_init(&fixture, "mkfifo $$.fifo; exec 3<>$$.fifo; rm $$.fifo; echo; read line <&3");
+    collect_until(&fixture, &summary, 'S', "read");
+    assert_int_equal(summary.thread_count, 1);
+    hang_fixture_expect(&fixture, "sleeping in read");
+    hang_fixture_expect(&fixture, "State:\tS (sleeping)");
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+TEST(a_stopped_process_is_seen_as_that) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    hang_fixture_init(&fixture, "echo; kill -STOP $$");
+    collect_until(&fixture, &summary, 'T', NULL);
+    hang_fixture_expect(&fixture, "stopped");
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+static void *wait_for_ever(void *context) {
+    sem_wait(context);
+    return NULL;
+}
+
+/* Threads are found by their names, because a sanitizer may have threads of its own. */
+TEST(every_thread_is_told) {
+    enum { COUNT = 20 };
+    pthread_t threads[COUNT];
+    sem_t never;
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    hang_fixture_init(&fixture, "echo; kill -STOP $$");
+    sem_init(&never, 0, 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_ever, &never), 0);
+        assert_int_equal(pthread_setname_np(threads[i], "one_of_twenty"), 0);
+    }
+    collect_of_this_process(&fixture, &summary);
+    int told = 0;
+    for (const char *at = hang_fixture_read(&fixture); (at = strstr(at, "(one_of_twenty)")) != NULL;
+         at++) {
+        told++;
+    }
+    assert_int_equal(told, COUNT);
+    assert_true(summary.thread_count >= COUNT + 1);
+    for (int i = 0; i < COUNT; i++) {
+        sem_post(&never);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    sem_destroy(&never);
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+/* Debuggers: shell scripts of the test, in the only directory of the PATH that has any. */
+
+static void install(struct hang_fixture *fixture, const char *name, const char *script) {
+    char *path = temporary_tree_path(&fixture->tree, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+    free(path);
+}
+
+/* Returns how the debugger that was asked has ended, for which nobody else waits here. */
+static int collect_full(
+    struct hang_fixture *fixture, const atomic_bool *is_abandoned, struct hang_summary *summary) {
+    struct hang_evidence_request request = request_about(fixture, fixture->process.pid, summary);
+    char *path = memory_duplicate_string(getenv("PATH"));
+    int status;
+    setenv("PATH", fixture->tree.root, 1);
+    request.is_full = true;
+    request.is_abandoned = is_abandoned;
+    *summary = (struct hang_summary){0};
+    hang_evidence_collect(&request);
+    setenv("PATH", path, 1);
+    assert_true(waitpid(-1, &status, 0) > 0);
+    free(path);
+    return status;
+}
+
+TEST(what_debuggers_say_is_in_the_report) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    install(&fixture, "py-spy",
+        "echo asked with $*; echo 'Thread 1 (idle): \"MainThread\"'; echo '    step (a.py:3)'");
+    (void)collect_full(&fixture, NULL, &summary);
+    char *words = text_format("asked with dump --pid %d\n", (int)fixture.process.pid);
+    hang_fixture_expect(&fixture, words);
+    free(words);
+    assert_string_equal(summary.place, "a.py:3 in step");
+    hang_fixture_expect(&fixture, ": it is not installed\n"); /* gdb */
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+}
+
+struct abandoning {
+    char *fifo; /* the debugger writes to it */
+    atomic_bool is_abandoned;
+};
+
+static void *abandon_when_asked(void *context) {
+    struct abandoning *abandoning = context;
+    char byte;
+    int fd = open(abandoning->fifo, O_RDONLY | O_CLOEXEC);
+    if (read(fd, &byte, 1) != 1) {
+        abort();
+    }
+    close(fd);
+    atomic_store(&abandoning->is_abandoned, true);
+    return NULL;
+}
+
+TEST(a_debugger_that_takes_too_long_is_killed) {
+    struct hang_fixture fixture;
+    struct hang_summary summary;
+    pthread_t thread;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    struct abandoning abandoning = {.fifo = temporary_tree_path(&fixture.tree, "fifo")};
+    assert_int_equal(mkfifo(abandoning.fifo, 0600), 0);
+    install(&fixture, "py-spy", "echo asked >${0%/*}/fifo; exec /bin/sleep 1000");
+    assert_int_equal(pthread_create(&thread, NULL, abandon_when_asked, &abandoning), 0);
+    int status = collect_full(&fixture, &abandoning.is_abandoned, &summary);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    assert_null(summary.place);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    free(abandoning.fifo);
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log_fixture.h"
 
+#include <sys/socket.h>
+#include <sys/wait.h>
+
 #include "host/log/console.h"
 
 /* A feed on a pipe, and one stream's log file. */
@@ -14,6 +17,7 @@ struct scene {
     uint64_t length; /* length of the file */
     struct text expected;
     int failures;
+    int last_error;
 };
 
 static void ignore_move(void *context) {
@@ -22,17 +26,17 @@ static void ignore_move(void *context) {
 
 static void count_failure(void *context, int system_error, bool is_closed) {
     struct scene *scene = context;
-    (void)system_error;
     (void)is_closed;
     scene->failures++;
+    scene->last_error = system_error;
 }
 
-static struct scene *open_scene(void) {
+static struct scene *open_scene_on(struct fake_console console) {
     struct scene *scene = calloc(1, sizeof *scene);
     assert_non_null(scene);
     struct failure failure;
     const struct console_feed_events events = {ignore_move, count_failure, scene};
-    scene->pipe = open_fake_console();
+    scene->pipe = console;
     assert_int_equal(event_loop_new(&scene->loop, &failure), FAILURE_NONE);
     assert_int_equal(
         console_feed_new(scene->loop, scene->pipe.write_fd, &events, &scene->feed, &failure),
@@ -41,6 +45,10 @@ static struct scene *open_scene(void) {
     assert_true(scene->file >= 0);
     scene->source = (struct console_feed_source){.path = scene->path, .header = "[0]:"};
     return scene;
+}
+
+static struct scene *open_scene(void) {
+    return open_scene_on(open_fake_console());
 }
 
 static void close_scene(struct scene *scene) {
@@ -218,5 +226,81 @@ WITH_DIRECTORY(what_waits_for_a_stuck_console_is_bounded) {
     assert_true(loss.records > CONSOLE_FEED_ITEM_CEILING);
     assert_true(loss.bytes > 0);
     let_console_move(scene);
+    close_scene(scene);
+}
+
+/* The place of the console. */
+
+WITH_DIRECTORY(the_flags_of_the_descriptor_stay) {
+    struct scene *scene = open_scene();
+    int before = fcntl(scene->pipe.write_fd, F_GETFL);
+    fall_behind(scene);
+    event_loop_run_ready(scene->loop);
+    assert_int_equal(fcntl(scene->pipe.write_fd, F_GETFL), before);
+    assert_int_equal(before & O_NONBLOCK, 0);
+    close_scene(scene);
+}
+
+WITH_DIRECTORY(a_full_disk_loses_what_waits_and_goes_on) {
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    struct scene *scene = open_scene_on((struct fake_console){.read_fd = -1, .write_fd = fd});
+    for (int i = 0; i < 3; i++) {
+        give(scene, "line\n");
+        console_feed_flush(scene->feed);
+        assert_true(console_feed_is_drained(scene->feed));
+    }
+    assert_int_equal(scene->failures, 1);
+    assert_int_equal(scene->last_error, ENOSPC);
+    close_scene(scene);
+}
+
+WITH_DIRECTORY(a_socket_never_makes_us_wait) {
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    struct scene *scene =
+        open_scene_on((struct fake_console){.read_fd = ends[0], .write_fd = ends[1]});
+    fall_behind(scene);
+    let_console_move(scene);
+    assert_string_equal(look_at(&scene->pipe), text_string(&scene->expected));
+    close_scene(scene);
+}
+
+/* Another process writes to the same pipe. A line that fits into one write must stay in one
+ * piece. */
+WITH_DIRECTORY(lines_of_others_do_not_come_between) {
+    struct scene *scene = open_scene();
+    char line[1024];
+    size_t length = sizeof line - 1;
+    scene->source.header = "";
+    memset(line, 'a', length - 1);
+    memcpy(line + length - 1, "\n", 2);
+    pid_t other = fork();
+    if (other == 0) {
+        memset(line, 'b', length - 1);
+        for (int i = 0; i < 500; i++) {
+            if (write(scene->pipe.write_fd, line, length) != (ssize_t)length) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < 500; i++) {
+        give(scene, line);
+        console_feed_flush(scene->feed);
+        look_at(&scene->pipe);
+        event_loop_run_ready(scene->loop);
+    }
+    while (scene->pipe.seen.length < 1000 * length) {
+        look_at(&scene->pipe);
+        event_loop_run_ready(scene->loop);
+    }
+    const char *rest = text_string(&scene->pipe.seen);
+    while (*rest != '\0') {
+        assert_int_equal(strspn(rest, (char[]){*rest, '\0'}), length - 1);
+        rest += length;
+    }
+    assert_int_equal(waitpid(other, NULL, 0), other);
     close_scene(scene);
 }

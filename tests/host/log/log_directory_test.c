@@ -7,10 +7,13 @@
 #include "host/log/log_directory.h"
 #include "temporary_tree.h"
 
+static const struct duration long_patience = {INT64_C(60000000000)};
+
 static struct log_directory opened(const char *log_dir, const char *run_id) {
     struct log_directory directory;
     struct failure failure = {0};
-    if (log_directory_open(log_dir, run_id, &directory, &failure) != FAILURE_NONE) {
+    if (log_directory_open_within(long_patience, NULL, log_dir, run_id, &directory, &failure) !=
+        FAILURE_NONE) {
         fail_msg("%s", failure.message);
     }
     return directory;
@@ -139,7 +142,7 @@ TEST(dev_null_makes_nothing) {
     struct log_directory directory = opened("/dev/null", "job");
     assert_null(directory.base_path);
     assert_null(begun(&directory, 0, 4));
-    assert_false(log_directory_remove_if_empty(&directory));
+    log_directory_remove_if_empty_within(long_patience, &directory);
     log_directory_clear(&directory);
 }
 
@@ -179,7 +182,7 @@ TEST(empty_default_directory_disappears) {
     struct log_directory directory = opened(NULL, "job");
     free(begun(&directory, 0, 3));
     free(begun(&directory, 0, 3));
-    assert_true(log_directory_remove_if_empty(&directory));
+    log_directory_remove_if_empty_within(long_patience, &directory);
     assert_int_equal(access(directory.base_path, F_OK), -1);
     assert_int_equal(errno, ENOENT);
     log_directory_clear(&directory);
@@ -194,7 +197,7 @@ TEST(one_file_keeps_the_whole_default_directory) {
     char *attempt = begun(&directory, 0, 2);
     char *error_file = log_tree_file_path(attempt, 1, LOG_TREE_ERROR);
     assert_int_equal(symlink("nowhere", error_file), 0);
-    assert_false(log_directory_remove_if_empty(&directory));
+    log_directory_remove_if_empty_within(long_patience, &directory);
     assert_int_equal(access(attempt, F_OK), 0);
     char *other_rank = text_format("%s/0", attempt);
     assert_int_equal(access(other_rank, F_OK), 0);
@@ -209,7 +212,7 @@ TEST(given_directory_stays_when_empty) {
     struct temporary_tree tree;
     temporary_tree_init(&tree);
     struct log_directory directory = opened(tree.root, "job");
-    assert_false(log_directory_remove_if_empty(&directory));
+    log_directory_remove_if_empty_within(long_patience, &directory);
     assert_int_equal(mode_of(directory.run_path), 0700);
     log_directory_clear(&directory);
     temporary_tree_clear(&tree);
@@ -219,7 +222,8 @@ static void assert_refused(
     const char *log_dir, enum failure_code code, const char *path_in_message) {
     struct log_directory directory = {.is_temporary = true};
     struct failure failure;
-    assert_int_equal(log_directory_open(log_dir, "job", &directory, &failure), code);
+    assert_int_equal(
+        log_directory_open_within(long_patience, NULL, log_dir, "job", &directory, &failure), code);
     assert_non_null(strstr(failure.message, path_in_message));
     assert_true(directory.is_temporary); /* untouched */
 }
@@ -314,28 +318,5 @@ TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {
     log_directory_clear(&directory);
     free(other);
     free(given);
-    temporary_tree_clear(&tree);
-}
-
-/* The same by another thread. */
-TEST(a_bounded_wait_gives_what_an_unbounded_one_does) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    struct duration patience = duration_from_seconds(60);
-    struct log_directory directory;
-    struct failure failure = {0};
-    setenv("TMPDIR", tree.root, 1);
-    assert_int_equal(
-        log_directory_open_within(patience, NULL, NULL, "job", &directory, &failure), FAILURE_NONE);
-    assert_true(text_starts_with(directory.run_path, tree.root));
-    assert_int_equal(mode_of(directory.run_path), 0700);
-    log_directory_remove_if_empty_within(patience, &directory);
-    assert_int_equal(access(directory.base_path, F_OK), -1);
-    log_directory_clear(&directory);
-    unsetenv("TMPDIR");
-    assert_int_equal(
-        log_directory_open_within(patience, NULL, "/proc/self/x", "job", &directory, &failure),
-        FAILURE_SYSTEM);
-    assert_non_null(strstr(failure.message, "/proc/self/x"));
     temporary_tree_clear(&tree);
 }

@@ -185,3 +185,50 @@ WITH_DIRECTORY(lines_that_the_disk_lacks_are_not_looked_for) {
     assert_int_equal(console_feed_take_loss(stuck.feed).lines, 2);
     close_stuck(&stuck);
 }
+
+/* What the disk does to the file. */
+
+static void put(struct opened *opened, const char *text, struct instant now) {
+    uint8_t buffer[64];
+    write_all(opened->worker_fd, text);
+    assert_true(log_stream_read(opened->stream, buffer, sizeof buffer, now));
+}
+
+WITH_DIRECTORY(an_old_file_is_emptied_and_a_shortened_one_goes_on_at_its_new_end) {
+    char path[128];
+    int old = open(path_in(path, "stdout.log"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    write_all(old, "old");
+    close(old);
+    struct opened opened = open_stream();
+    put(&opened, "0123\r\n\xff", start);
+    assert_file(path, "0123\r\n\xff");
+    assert_int_equal(truncate(path, 0), 0);
+    put(&opened, "abc", start);
+    assert_file(path, "abc");
+    close(opened.worker_fd);
+    log_stream_free(opened.stream);
+}
+
+/* A file size limit acts as a disk that is full at first and not later. */
+WITH_DIRECTORY(a_full_file_is_tried_again_after_a_second) {
+    struct opened opened = open_stream();
+    const struct log_file *file = &opened.stream->file;
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 4, .rlim_max = before.rlim_max});
+    put(&opened, "abcdef", start);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(file->system_error, EFBIG);
+    assert_int_equal(file->length, 4);
+    assert_int_equal(file->lost, 2);
+    put(&opened, "gh", instant_after(start, duration_from_milliseconds(999)));
+    assert_int_equal(file->lost, 4);
+    put(&opened, "ij", instant_after(start, duration_from_milliseconds(1000)));
+    assert_false(file->is_failing);
+    assert_int_equal(file->lost, 4);
+    assert_file(opened.path, "abcdij");
+    close(opened.worker_fd);
+    log_stream_free(opened.stream);
+}

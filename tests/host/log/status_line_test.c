@@ -8,35 +8,6 @@
 
 #include "host/log/log_sink.h"
 
-static void check(struct status_line *status, const char *line, int width, const char *expected) {
-    struct text out = {0};
-    status_line_show(status, line, width, &out);
-    assert_string_equal(text_string(&out), expected);
-    text_clear(&out);
-}
-
-TEST(line_takes_the_place_of_the_one_before) {
-    struct status_line status = {0};
-    check(&status, NULL, 80, "");
-    check(&status, "abc", 80, "\rabc");
-    check(&status, "x", 80, "\rx  ");
-    check(&status, "yz", 80, "\ryz");
-    check(&status, NULL, 0, "\r  \r");
-    check(&status, NULL, 80, "");
-}
-
-TEST(line_never_wraps) {
-    struct status_line status = {0};
-    check(&status, "abcdef", 5, "\rabcd");
-    check(&status, "b\303\266\303\266\303\266m", 4, "\rb\303\266\303\266 ");
-    check(&status, "a", 1, "\r   ");
-}
-
-TEST(line_is_one_line) {
-    struct status_line status = {0};
-    check(&status, "a\nb\x1b[2Jc\200", 80, "\ra?b?[2Jc?");
-}
-
 /* What was written to the terminal so far. */
 static void assert_terminal(int terminal, const char *expected) {
     struct text text = {0};
@@ -50,37 +21,72 @@ static void assert_terminal(int terminal, const char *expected) {
     text_clear(&text);
 }
 
-TEST(other_text_takes_the_line_away_first) {
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (terminal < 0) {
+/* A terminal of nine columns, of which the last is never used. */
+struct terminal {
+    int master;
+    int fd;
+    struct log_sink *sink;
+};
+
+static void open_terminal(struct terminal *terminal) {
+    terminal->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal->master < 0) {
         SKIP_BECAUSE("no pseudo-terminal can be made here (mount devpts at /dev/pts)");
     }
-    assert_int_equal(grantpt(terminal) | unlockpt(terminal), 0);
-    int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(fd >= 0);
+    assert_int_equal(grantpt(terminal->master) | unlockpt(terminal->master), 0);
+    terminal->fd = open(ptsname(terminal->master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(terminal->fd >= 0);
     const struct winsize size = {.ws_row = 24, .ws_col = 9};
-    assert_int_equal(ioctl(fd, TIOCSWINSZ, &size), 0);
-    assert_int_equal(status_line_width(fd), 9);
-    struct log_sink *sink = log_sink_new(NULL, fd);
-    assert_true(log_sink_show_status(sink, "waiting for others"));
-    assert_terminal(terminal, "\rwaiting ");
-    log_sink_write_text(sink, "report\n");
-    assert_terminal(terminal, "\r        \rreport\r\n");
-    assert_true(log_sink_show_status(sink, "12"));
-    assert_false(log_sink_show_status(sink, NULL));
-    assert_terminal(terminal, "\r12\r  \r");
-    log_sink_free(sink);
-    sink = log_sink_new("ERROR", fd);
-    assert_false(log_sink_show_status(sink, "12"));
-    log_sink_free(sink);
-    close(fd);
-    close(terminal);
+    assert_int_equal(ioctl(terminal->fd, TIOCSWINSZ, &size), 0);
+    terminal->sink = log_sink_new(NULL, terminal->fd);
+}
+
+static void close_terminal(struct terminal *terminal) {
+    log_sink_free(terminal->sink);
+    close(terminal->fd);
+    close(terminal->master);
+}
+
+TEST(line_takes_the_place_of_the_one_before_and_never_wraps) {
+    static const struct {
+        const char *line;
+        const char *expected;
+    } cases[] = {
+        {"abc", "\rabc"},
+        {"x", "\rx  "},
+        {"yz", "\ryz"},
+        {NULL, "\r  \r"},
+        {"waiting for others", "\rwaiting "},
+        {"\303\266\303\266\303\266\303\266\303\266\303\266\303\266mno",
+            "\r\303\266\303\266\303\266\303\266\303\266\303\266\303\266m"},
+        {"a\nb\x1b[2Jc\200", "\ra?b?[2Jc"},
+        {"", "\r        "},
+    };
+    struct terminal terminal;
+    open_terminal(&terminal);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(log_sink_show_status(terminal.sink, cases[i].line), cases[i].line != NULL);
+        assert_terminal(terminal.master, cases[i].expected);
+    }
+    close_terminal(&terminal);
+}
+
+TEST(other_text_takes_the_line_away_first) {
+    struct terminal terminal;
+    open_terminal(&terminal);
+    assert_true(log_sink_show_status(terminal.sink, "waiting for others"));
+    assert_terminal(terminal.master, "\rwaiting ");
+    log_sink_write_text(terminal.sink, "report\n");
+    assert_terminal(terminal.master, "\r        \rreport\r\n");
+    log_sink_free(terminal.sink);
+    terminal.sink = log_sink_new("ERROR", terminal.fd);
+    assert_false(log_sink_show_status(terminal.sink, "12"));
+    close_terminal(&terminal);
 }
 
 TEST(no_terminal_gets_no_line) {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    assert_int_equal(status_line_width(ends[1]), 0);
     struct log_sink *sink = log_sink_new(NULL, ends[1]);
     assert_false(log_sink_show_status(sink, "12"));
     char byte;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <unistd.h>
+
 #include "host/machine/gpu_inventory.h"
 #include "temporary_tree.h"
 
@@ -115,6 +117,44 @@ TEST(device_files_serve_where_nvml_does_not) {
     sample_clear(&sample);
 }
 
+TEST(other_files_of_the_driver_are_no_devices) {
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "dev/nvidia7", "");
+    temporary_tree_write(&sample.tree, "dev/nvidiactl", "");
+    temporary_tree_write(&sample.tree, "dev/nvidia-caps/nvidia-cap1", "");
+    assert_devices(&sample, "-");
+    sample_clear(&sample);
+}
+
+/* What NVML cannot tell of a device is left open; what does not work at all is not asked. */
+TEST(an_nvml_that_is_broken_costs_what_it_does_not_tell) {
+    static const struct {
+        const char *broken;
+        const char *count;
+        const char *expected;
+    } cases[] = {
+        {"handle", "1", "-"},
+        {"uuid", "1", "0000:10:00.0"},
+        {"pci", "1", "-"},
+        {"init", "1", "- -"},
+        {"count", "1", "- -"},
+        {"", "1000000", "- -"},
+    };
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "dev/nvidia0", "");
+    temporary_tree_write(&sample.tree, "dev/nvidia1", "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sample_use_nvml(&sample, cases[i].count);
+        assert_int_equal(setenv("FAKE_NVML_BROKEN", cases[i].broken, 1), 0);
+        assert_devices(&sample, cases[i].expected);
+    }
+    sample.source.nvml_library = "libc.so.6"; /* a library without NVML's functions */
+    assert_devices(&sample, "- -");
+    sample_clear(&sample);
+}
+
 TEST(uuids_without_nvml_are_refused_with_advice) {
     struct sample sample;
     sample_init(&sample);
@@ -146,6 +186,25 @@ TEST(amds_variables_select_one_after_the_other) {
     sample_clear(&sample);
 }
 
+/* A node of the processor; and render nodes that a container was not given. */
+TEST(nodes_that_do_not_compute_are_no_gpus) {
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "sys/class/kfd/kfd/topology/nodes/0/properties",
+        "cpu_cores_count 64\nsimd_count 0\n");
+    temporary_tree_write(&sample.tree, "sys/class/kfd/kfd/topology/nodes/9/properties",
+        "simd_count 440\nlocation_id 50193\ndomain 1\ndrm_render_minor 137\n");
+    temporary_tree_write(&sample.tree, "dev/dri/renderD137", "");
+    assert_devices(&sample, ""); /* there is no dev/kfd */
+    sample_add_amd(&sample, 1, 0x20);
+    assert_devices(&sample, "0000:20:00.0 0001:c4:02.1");
+    char *withheld = temporary_tree_path(&sample.tree, "dev/dri/renderD129");
+    assert_int_equal(unlink(withheld), 0);
+    free(withheld);
+    assert_devices(&sample, "0001:c4:02.1");
+    sample_clear(&sample);
+}
+
 TEST(nvidias_devices_come_before_amds) {
     struct sample sample;
     sample_init(&sample);
@@ -157,20 +216,52 @@ TEST(nvidias_devices_come_before_amds) {
     sample_clear(&sample);
 }
 
+static void link_taken(const struct sample *sample, char *name_taken, char *target_taken) {
+    temporary_tree_link(&sample->tree, name_taken, target_taken);
+    free(name_taken);
+    free(target_taken);
+}
+
+static void add_render_node(const struct sample *sample, int minor, const char *address,
+    const char *vendor, const char *driver) {
+    char *names[] = {text_format("sys/devices/%s/vendor", address),
+        text_format("sys/drivers/%s/bind", driver), text_format("dev/dri/renderD%d", minor)};
+    for (int i = 0; i < 3; i++) {
+        temporary_tree_write(&sample->tree, names[i], i == 0 ? vendor : "");
+        free(names[i]);
+    }
+    link_taken(sample, text_format("sys/devices/%s/driver", address),
+        text_format("%s/drivers/%s", sample->sys_root, driver));
+    link_taken(sample, text_format("sys/class/drm/renderD%d/device", minor),
+        text_format("%s/devices/%s", sample->sys_root, address));
+}
+
+static void assert_xpus(const struct sample *sample, const char *expected) {
+    struct gpu_inventory inventory;
+    struct text text = {0};
+    assert_int_equal(gpu_inventory_read_xpu(&sample->source, &inventory, NULL), FAILURE_NONE);
+    for (size_t i = 0; i < inventory.pci_addresses.count; i++) {
+        text_append_format(&text, "%s ", inventory.pci_addresses.items[i]);
+    }
+    assert_string_equal(text_string(&text), expected);
+    text_clear(&text);
+    gpu_inventory_clear(&inventory);
+}
+
 TEST(intels_devices_count_only_when_asked_for) {
     struct sample sample;
     sample_init(&sample);
-    temporary_tree_write(&sample.tree, "dev/dri/renderD128", "");
-    temporary_tree_write(&sample.tree, "sys/class/drm/renderD128/device/vendor", "0x8086");
-    temporary_tree_write(&sample.tree, "sys/drivers/xe/bind", "");
-    temporary_tree_link(
-        &sample.tree, "sys/class/drm/renderD128/device/driver", "../../../../drivers/xe");
+    assert_xpus(&sample, "");
+    add_render_node(&sample, 128, "0000:00:02.0", "0x8086\n", "i915");
     assert_devices(&sample, "");
+    assert_xpus(&sample, "0000:00:02.0 "); /* that of a processor, which counts only alone */
+    add_render_node(&sample, 129, "0000:18:00.0", "0x8086\n", "xe");
+    add_render_node(&sample, 130, "0000:2a:00.0", "0x8086\n", "i915");
+    add_render_node(&sample, 131, "0000:3b:00.0", "0x1002\n", "amdgpu");
+    add_render_node(&sample, 132, "0000:4c:00.0", "0x8086\n", "vfio-pci");
+    assert_xpus(&sample, "0000:18:00.0 0000:2a:00.0 ");
     struct gpu_inventory inventory;
     struct failure failure;
-    assert_int_equal(gpu_inventory_read_xpu(&sample.source, &inventory, &failure), FAILURE_NONE);
-    assert_int_equal(inventory.pci_addresses.count, 1);
-    gpu_inventory_clear(&inventory);
     sample.source.ze_affinity_mask = "0.1";
     assert_int_equal(
         gpu_inventory_read_xpu(&sample.source, &inventory, &failure), FAILURE_UNSUPPORTED);

@@ -2,8 +2,11 @@
 #include "unit.h"
 
 #include <signal.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include "host/guardian_play.h"
 #include "host/loop/event_loop.h"
@@ -98,6 +101,7 @@ static void play_farewell(int output) {
         "sleep 1000 & echo $!; exit 0", output, guardian_descriptor(guardian));
     waitpid(process.pid, NULL, 0);
     say_number(output, guardian_pid(guardian));
+    (void)send(guardian_descriptor(guardian), "x", 1, 0); /* no notice: it is passed over */
     guardian_free(guardian);
     _exit(0);
 }
@@ -107,7 +111,53 @@ TEST(farewell_spares_everybody) {
     pid_t survivor = read_number(&agent);
     pid_t guardian = read_number(&agent);
     wait_for_stranger(guardian);
-    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    end_living(survivor);
+    assert_nothing_is_left(&agent);
+}
+
+/* A stranger's session has the number of one that was announced; and neither the name nor the value
+ * of a variable has only a part of the fingerprint. */
+static void play_strangers(int output) {
+    char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
+    struct guardian *guardian = start_guardian(fingerprint);
+    char *script = text_format("MARK=/job/other/ setsid sh -c 'echo $$; exec sleep 1000' & "
+                               "XMARK=/job/%d/0 setsid sh -c 'echo $$; exec sleep 1000' & "
+                               "setsid sh -c 'echo $$; exec sleep 1000' & wait",
+        (int)getpid());
+    int own[2];
+    processes_make_pipe(own);
+    processes_start_shell(script, own[1], guardian_descriptor(guardian));
+    for (int i = 0; i < 3; i++) {
+        char line[16];
+        struct kernel_process_stat stat;
+        processes_read_line(own[0], line, sizeof line);
+        struct guardian_notice notice = {.kind = GUARDIAN_SESSION_BEGINS, .leader = atoi(line)};
+        if (!process_table_read(notice.leader, &stat)) {
+            _exit(1);
+        }
+        notice.start_time = stat.start_time - 1;
+        if (i == 2 && send(guardian_descriptor(guardian), &notice, sizeof notice, 0) < 0) {
+            _exit(1);
+        }
+        say_number(output, notice.leader);
+    }
+    free(script);
+    free(fingerprint);
+    say_number(output, guardian_pid(guardian));
+}
+
+TEST(who_only_resembles_the_job_is_spared) {
+    struct agent agent = start_agent(play_strangers);
+    pid_t strangers[3];
+    for (int i = 0; i < 3; i++) {
+        strangers[i] = read_number(&agent);
+    }
+    pid_t guardian = read_number(&agent);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    wait_for_stranger(guardian);
+    for (int i = 0; i < 3; i++) {
+        end_living(strangers[i]);
+    }
     assert_nothing_is_left(&agent);
 }
 
@@ -126,7 +176,7 @@ TEST(ended_session_is_not_guarded_any_more) {
     pid_t guardian = read_number(&agent);
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
     wait_for_stranger(guardian);
-    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    end_living(survivor);
     assert_nothing_is_left(&agent);
 }
 
@@ -277,29 +327,104 @@ TEST(replaced_guardian_is_nobodys_child_either) {
     prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
-static void play_remains(int output) {
-    struct guardian *guardian = start_guardian(NULL);
-    char path[] = "/tmp/guardian_test_XXXXXX";
-    if (mkdtemp(path) == NULL) {
-        _exit(1);
-    }
-    guardian_remove_at_end(guardian, GUARDIAN_REMAINS_DIRECTORY, path);
-    if (write(output, path, strlen(path)) < 0 || write(output, "\n", 1) < 0) {
-        _exit(1);
-    }
+/* What an agent leaves in the file system. */
+
+static char remains[] = "/tmp/guardian_test_XXXXXX";
+
+static const struct {
+    const char *name;
+    enum guardian_remains_kind kind;
+    bool stays;
+} things[] = {
+    {"fifo", GUARDIAN_REMAINS_FIFO, false},
+    {"fifo_that_is_read", GUARDIAN_REMAINS_FIFO, true},
+    {"file_in_its_place", GUARDIAN_REMAINS_FIFO, true},
+    {"socket", GUARDIAN_REMAINS_SOCKET, false},
+    {"socket_that_listens", GUARDIAN_REMAINS_SOCKET, true},
+    {"directory", GUARDIAN_REMAINS_DIRECTORY, false},
+    {"directory_with_a_file", GUARDIAN_REMAINS_DIRECTORY, true},
+    {"tree", GUARDIAN_REMAINS_TREE, false},
+    {"later_tree", GUARDIAN_REMAINS_TREE, true}, /* not there when it was added */
+    {"nothing", GUARDIAN_REMAINS_TREE, false},
+};
+
+static char *path_in_remains(const char *name) {
+    return text_format("%s/%s", remains, name);
 }
 
-TEST(killed_agent_leaves_no_empty_directory) {
-    char path[64];
+static void make_in_remains(const char *name, mode_t mode) {
+    char *path = path_in_remains(name);
+    assert_int_equal(
+        (mode & S_IFMT) == S_IFDIR ? mkdir(path, 0700) : mknod(path, mode | 0600, 0), 0);
+    free(path);
+}
+
+static int bind_in_remains(const char *name) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", remains, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void play_remains(int output) {
+    char byte;
+    int ends[2];
+    struct guardian *guardian = start_guardian(NULL);
+    for (size_t i = 0; i < sizeof things / sizeof *things; i++) {
+        char *path = path_in_remains(things[i].name);
+        guardian_remove_at_end(guardian, things[i].kind, path);
+        free(path);
+    }
+    /* It has heard of all when it lets go of a connection that came after them. */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        _exit(1);
+    }
+    guardian_hold_connection(guardian, ends[0]);
+    close(ends[0]);
+    guardian_hold_connection(guardian, -1);
+    if (read(ends[1], &byte, 1) != 0) {
+        _exit(1);
+    }
+    say_number(output, guardian_pid(guardian));
+}
+
+TEST(killed_agent_leaves_nothing_that_nobody_uses) {
+    assert_non_null(mkdtemp(remains));
+    make_in_remains("fifo", S_IFIFO);
+    make_in_remains("fifo_that_is_read", S_IFIFO);
+    make_in_remains("file_in_its_place", S_IFREG);
+    close(bind_in_remains("socket"));
+    int listener = bind_in_remains("socket_that_listens");
+    make_in_remains("directory", S_IFDIR);
+    make_in_remains("directory/below", S_IFDIR);
+    make_in_remains("directory_with_a_file", S_IFDIR);
+    make_in_remains("directory_with_a_file/file", S_IFREG);
+    make_in_remains("tree", S_IFDIR);
+    make_in_remains("tree/file", S_IFREG);
+    char *path = path_in_remains("fifo_that_is_read");
+    int reader = open(path, O_RDWR | O_CLOEXEC);
+    free(path);
     struct agent agent = start_agent(play_remains);
-    processes_read_line(agent.output, path, sizeof path);
-    assert_int_equal(access(path, F_OK), 0);
+    pid_t guardian = read_number(&agent);
+    make_in_remains("later_tree", S_IFDIR);
     assert_int_equal(kill(agent.pid, SIGKILL), 0);
     assert_nothing_is_left(&agent);
-    for (int i = 0; i < 10000 && access(path, F_OK) == 0; i++) {
-        usleep(1000); /* the guardian has no descriptor that tells its end */
+    wait_for_stranger(guardian);
+    for (size_t i = 0; i < sizeof things / sizeof *things; i++) {
+        struct stat status;
+        path = path_in_remains(things[i].name);
+        if ((lstat(path, &status) == 0) != things[i].stays) {
+            fail_msg("%s", path);
+        }
+        free(path);
     }
-    assert_int_equal(access(path, F_OK), -1);
+    close(reader);
+    close(listener);
+    char *command = text_format("rm -r '%s'", remains);
+    assert_int_equal(system(command), 0);
+    free(command);
 }
 
 /* What a family tells the guardian. A worker leaves a child behind, which is then killed. Only

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "host/loop/event_loop.h"
+#include "host/process/pidfd.h"
 #include "host/process/process_family.h"
 #include "host/process/process_kin.h"
 #include "host/process/process_table.h"
@@ -21,22 +22,34 @@ struct fixture {
     int gone_count;
     int spare_exit_count;
     pid_t last_spare;
-    int last_value;     /* of the last exit */
+    int last_value; /* of the last exit */
+    struct process_exit last_exit;
+    bool lacks_pidfds;  /* as on a kernel without them */
+    struct text pids;   /* of those that have ended, each with a blank */
     bool stops_at_exit; /* the loop stops when a worker ends; otherwise when the family is empty */
     const char *next;   /* a worker to start when another one ends, as in a restart */
     int signal_when_exited; /* sent when a worker ends; 0: no signal */
     struct text orphans;    /* of what is told: "rank command\n" */
 };
 
+static void add(struct fixture *fixture, struct process process) {
+    if (fixture->lacks_pidfds && process.pidfd != -1) {
+        close(process.pidfd);
+        process.pidfd = -1;
+    }
+    process_family_add(fixture->family, &process, 0);
+}
+
 static void start(struct fixture *fixture, const char *script) {
     struct process process = processes_start_shell(script, fixture->output[1], -1);
-    process_family_add(fixture->family, &process, 0);
+    add(fixture, process);
 }
 
 static void note_exit(void *context, pid_t pid, const struct process_exit *how) {
     struct fixture *fixture = context;
-    (void)pid;
+    text_append_format(&fixture->pids, "%d ", (int)pid);
     fixture->exit_count++;
+    fixture->last_exit = *how;
     fixture->last_value = how->value;
     assert_int_equal(fixture->gone_count, 0);
     assert_false(process_family_is_gone(fixture->family));
@@ -92,6 +105,7 @@ static void set_up(struct fixture *fixture) {
 
 static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->orphans);
+    text_clear(&fixture->pids);
     process_family_free(fixture->family);
     assert_true(event_loop_free(fixture->loop));
     close(fixture->output[0]);
@@ -127,6 +141,91 @@ TEST(gone_comes_after_the_last_exit) {
     event_loop_run(fixture.loop);
     assert_int_equal(fixture.exit_count, 2);
     assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void wait_for_end(pid_t pid) {
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+/* With pidfds and without, those that have ended before they are added and those that end later. */
+TEST(each_exit_is_told_as_it_was) {
+    static const struct {
+        const char *script;
+        bool is_signal;
+        int value;
+    } cases[] = {{"exit 0", false, 0}, {"exit 77", false, 77}, {"kill -TERM $$", true, SIGTERM}};
+    for (int i = 0; i < 12; i++) {
+        struct fixture fixture;
+        set_up(&fixture);
+        fixture.lacks_pidfds = i % 2 == 1;
+        struct process process = processes_start_shell(cases[i / 4].script, -1, -1);
+        if (i / 2 % 2 == 1) {
+            wait_for_end(process.pid);
+        }
+        add(&fixture, process);
+        assert_int_equal(fixture.exit_count, 0); /* never from within the call */
+        event_loop_run(fixture.loop);
+        assert_int_equal(fixture.exit_count, 1);
+        assert_int_equal(fixture.last_exit.is_signal, cases[i / 4].is_signal);
+        assert_int_equal(fixture.last_value, cases[i / 4].value);
+        tear_down(&fixture);
+    }
+}
+
+TEST(exits_come_in_the_order_of_the_deaths) {
+    int own_pidfd = pidfd_open_process(getpid());
+    if (own_pidfd == -1) {
+        SKIP_BECAUSE("there are no pidfds here"); /* without pidfds no order is promised */
+    }
+    close(own_pidfd);
+    static const size_t order[] = {2, 0, 3, 1};
+    struct fixture fixture;
+    struct process processes[4];
+    struct text expected = {0};
+    set_up(&fixture);
+    for (size_t i = 0; i < 4; i++) {
+        processes[i] = processes_start_shell("exec sleep 1000", -1, -1);
+        add(&fixture, processes[i]);
+    }
+    event_loop_run_ready(fixture.loop); /* all pidfds are registered with the kernel */
+    for (size_t i = 0; i < 4; i++) {
+        kill(processes[order[i]].pid, SIGKILL);
+        wait_for_end(processes[order[i]].pid);
+        text_append_format(&expected, "%d ", (int)processes[order[i]].pid);
+    }
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.pids), text_string(&expected));
+    text_clear(&expected);
+    tear_down(&fixture);
+}
+
+TEST(children_of_both_kinds_are_all_told) {
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < 32; i++) {
+        fixture.lacks_pidfds = i % 2 == 1;
+        start(&fixture, "exit 1");
+    }
+    assert_int_equal(process_family_worker_count(fixture.family), 32);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 32);
+    tear_down(&fixture);
+}
+
+/* Whether a core is written depends on limits of the machine. The same death is first waited for
+ * directly, and the family must report what the kernel reported then. */
+TEST(core_dump_is_told) {
+    struct process by_hand = processes_start_shell("kill -SEGV $$", -1, -1);
+    int status = processes_wait(&by_hand);
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "kill -SEGV $$");
+    event_loop_run(fixture.loop);
+    assert_true(fixture.last_exit.is_signal);
+    assert_int_equal(fixture.last_value, SIGSEGV);
+    assert_int_equal(fixture.last_exit.has_dumped_core, WCOREDUMP(status) != 0);
     tear_down(&fixture);
 }
 

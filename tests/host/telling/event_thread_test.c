@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/loop/whole_file.h"
@@ -35,15 +38,17 @@ static void change_disk(bool is_released) {
 
 static enum failure_code hang(
     struct event_file *file, struct slice record, struct failure *failure) {
+    (void)file;
+    (void)record;
+    (void)failure;
     pthread_mutex_lock(&disk);
     while (!is_disk_released) {
         pthread_cond_wait(&disk_changed, &disk);
     }
-    enum failure_code code = event_file_append(file, record, failure);
     taken_by_disk++;
     pthread_cond_broadcast(&disk_changed);
     pthread_mutex_unlock(&disk);
-    return code;
+    return FAILURE_NONE;
 }
 
 static enum failure_code refuse(
@@ -114,6 +119,64 @@ TEST(a_path_that_cannot_be_is_named) {
     assert_int_equal(event_thread_new(&settings, &thread, &failure), FAILURE_SYSTEM);
     assert_null(thread);
     assert_non_null(strstr(failure.message, "/nowhere/events"));
+    tear_down(&fixture);
+}
+
+TEST(records_of_several_are_appended_to_what_is_there) {
+    struct fixture fixture;
+    struct bytes content = {0};
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct event_thread *thread = start(&fixture, LONG, NULL);
+        struct event_thread *other = start(&fixture, LONG, NULL);
+        event_thread_append(thread, "one\n");
+        event_thread_free(thread);
+        event_thread_append(other, "two\n");
+        event_thread_free(other);
+    }
+    assert_int_equal(whole_file_read(fixture.path, false, 100, &content, NULL), FAILURE_NONE);
+    assert_int_equal(content.length, 16);
+    assert_memory_equal(content.data, "one\ntwo\none\ntwo\n", 16);
+    bytes_clear(&content);
+    tear_down(&fixture);
+}
+
+TEST(a_fifo_that_nobody_reads_holds_up_nobody) {
+    struct fixture fixture;
+    struct event_thread *none = NULL;
+    set_up(&fixture);
+    unlink(fixture.path);
+    assert_int_equal(mkfifo(fixture.path, 0600), 0);
+    struct event_thread_settings settings = {
+        .loop = fixture.loop, .log = &fixture.log.log, .path = fixture.path, .patience = LONG};
+    assert_int_equal(event_thread_new(&settings, &none, NULL), FAILURE_SYSTEM);
+    int reader = open(fixture.path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct event_thread *thread = start(&fixture, LONG, NULL);
+    for (int i = 0; i < 20000; i++) { /* more than a pipe holds */
+        event_thread_append(thread, "a record\n");
+    }
+    event_thread_free(thread);
+    assert_true(remembered_log_has(&fixture.log, "events were not written to '/tmp/"));
+    close(reader);
+    tear_down(&fixture);
+}
+
+/* As a disk that takes a part of a record. */
+TEST(a_part_of_a_record_is_a_lost_one) {
+    struct fixture fixture;
+    struct rlimit before;
+    set_up(&fixture);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct event_thread *thread = start(&fixture, LONG, NULL);
+    const struct rlimit small = {6, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    event_thread_append(thread, "a record\n");
+    event_thread_free(thread);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_true(remembered_log_has(&fixture.log, "1 events were not written to '/tmp/"));
+    assert_true(remembered_log_has(&fixture.log, "write: File too large"));
     tear_down(&fixture);
 }
 
