@@ -51,6 +51,20 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
     TEST_AGAIN(name, name, set_up, tear_down, NULL)                                                \
     static void name(__attribute__((unused)) void **state)
 
+/* A test that is given a `struct fixture`, which the file's functions set_up and tear_down make and
+ * end. The second one has another call in the place of set_up(&fixture). */
+#define FIXTURE_TEST(name) FIXTURE_TEST_AFTER(name, set_up(&fixture))
+
+#define FIXTURE_TEST_AFTER(name, beginning)                                                        \
+    static void name##_within(struct fixture *fixture);                                            \
+    TEST(name) {                                                                                   \
+        struct fixture fixture;                                                                    \
+        beginning;                                                                                 \
+        name##_within(&fixture);                                                                   \
+        tear_down(&fixture);                                                                       \
+    }                                                                                              \
+    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+
 /* Plays a function as one more test, with a state that it begins with. */
 #define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \
     __attribute__((constructor)) static void unit_test_add_##name(void) {                          \

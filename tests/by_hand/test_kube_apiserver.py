@@ -18,25 +18,18 @@ GOPATH with that source as src/k8s.io/kubernetes, and there with GO111MODULE=off
 docs/succession.md says what was seen.
 """
 
-import os
-import pathlib
-import re
 import signal
-import subprocess
 import time
 
 import pytest
 
-from support.binary import ROOT
 from support.kube_apiserver import ROLE, KubeApiserver, require_kube_apiserver
 from support.nodes import Job, start_nodes, wait_until
+from support.registers import RACE, Suite
 
-CONFORMANCE = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests/register_conformance"
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 240
 ABSENCE = 20  # seconds
-RACE = "each_number_has_one_winner_though_replies_are_lost"
-FIRST = "first_read_says_why_it_fails"
 PLACE = "ml/train"
 
 
@@ -62,45 +55,36 @@ def make_kubernetes_job(muster, kubernetes):
     return make
 
 
-def begin(kubernetes, pattern="*", conf=None, place=PLACE):
-    command = [CONFORMANCE, "k8s", place, pattern, *(conf or kubernetes.conf)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def suite_of(kubernetes, place=PLACE):
+    return Suite("k8s", place, kubernetes.conf)
 
 
-def finish(running):
-    output, _ = running.communicate(timeout=800)
-    assert running.returncode == 0, output
-    return output
-
-
-def refusal(kubernetes, **how):
+def refusal(kubernetes, conf=None, place=PLACE):
     """What the first read is answered with; it stays so."""
-    output = finish(begin(kubernetes, FIRST, **how))
-    assert re.search("^final: ", output, re.M), output
-    return output
+    return suite_of(kubernetes, place).refusal(conf)
 
 
 def test_the_server_keeps_a_register(kubernetes):
-    finish(begin(kubernetes))
+    suite_of(kubernetes).conform()
     assert list(kubernetes.find("configmap", "ml", "train")["metadata"]["labels"].values()) == ["muster"]
     assert kubernetes.find("lease", "ml", "train")["spec"]["holderIdentity"] == "node"
 
 
 def test_the_server_may_go_and_come_during_a_race(kubernetes):
-    race = begin(kubernetes, RACE)
+    race = suite_of(kubernetes).begin(RACE)
     for _ in range(3):
         time.sleep(0.5)
         kubernetes.kill()
         kubernetes.start()
-    finish(race)
+    suite_of(kubernetes).finish(race)
 
 
 def test_others_that_change_the_config_map_do_not_matter(kubernetes):
-    race = begin(kubernetes, RACE)
+    race = suite_of(kubernetes).begin(RACE)
     count = 0
     while race.poll() is None:
         count += kubernetes.try_kubectl("annotate", "-n", "ml", "configmap", "train", f"count={count}", "--overwrite").returncode == 0
-    finish(race)
+    suite_of(kubernetes).finish(race)
     found = kubernetes.find("configmap", "ml", "train")["metadata"]
     assert count > 0 and found["annotations"]["count"] == str(count - 1), found
 

@@ -1,42 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The register of a job at a server that keeps to Kubernetes' rules: the whole conformance suite, faults of the server, and
-clients that are not let in."""
+"""The register of a job at a server that keeps to Kubernetes' rules: the cases of all registers, faults of the server, and clients
+that are not let in."""
 
 import json
 import os
-import pathlib
-import re
 import shutil
-import subprocess
-import threading
 
 import pytest
 
-from support.binary import ROOT
 from support.etcd import make_certificates
 from support.kubernetes import Kubernetes
+from support.registers import RACE, READ, RegisterCases, Suite
 
-CONFORMANCE = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests/register_conformance"
 # On a machine that does much else, a race may take its time.
 pytestmark = pytest.mark.timeout(900)
 
-RACE = "each_number_has_one_winner_though_replies_are_lost"
-READ = "reader_sees_a_chain_that_only_grows"
-WATCH = "a_watch_tells_of_the_entry_after_the_one_known"
-FIRST = "first_read_says_why_it_fails"
 PLACE = "ml/train"
-
-
-def require(is_there, obstacle):
-    if not is_there and os.environ.get("CI") == "true":
-        pytest.fail(f"{obstacle} (not skipped: CI=true)")
-    if not is_there:
-        pytest.skip(obstacle)
 
 
 @pytest.fixture
 def make_kubernetes(tmp_path):
-    require(CONFORMANCE.exists(), f"{CONFORMANCE} was not built (Debian: apt install libcmocka-dev)")
     started = []
 
     def make(**how):
@@ -52,38 +35,67 @@ def make_kubernetes(tmp_path):
 
 @pytest.fixture
 def trust(tmp_path):
-    require(shutil.which("openssl"), "openssl not found (Debian: apt install openssl)")
+    if shutil.which("openssl") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("openssl not found (Debian: apt install openssl)")
     make_certificates(tmp_path)
     return tmp_path
 
 
-def begin(kubernetes, pattern="*", conf=None):
-    command = [CONFORMANCE, "k8s", PLACE, pattern, *(conf or kubernetes.conf)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def suite_of(kubernetes):
+    return Suite("k8s", PLACE, kubernetes.conf)
 
 
-def finish(running):
-    output, _ = running.communicate(timeout=400)
-    return running.returncode, output
-
-
-def conform(kubernetes, pattern="*", conf=None):
-    status, output = finish(begin(kubernetes, pattern, conf))
-    assert status == 0, output
+def conform(kubernetes, pattern):
+    suite_of(kubernetes).conform(pattern)
 
 
 def refusal(kubernetes, conf=None):
-    """What the first read is answered with; it stays so."""
-    status, output = finish(begin(kubernetes, FIRST, conf))
-    assert status == 0, output
-    assert re.search("^final: ", output, re.M), output
+    output = suite_of(kubernetes).refusal(conf)
     assert "first-token" not in output, output
     return output
 
 
-def test_kubernetes_keeps_a_register(make_kubernetes):
+class Served:
+    def __init__(self, kubernetes):
+        self.kubernetes, self.suite, self.name = kubernetes, suite_of(kubernetes), f"Kubernetes ({kubernetes.url}): "
+        self.start, self.go_on = kubernetes.start, kubernetes.speak
+        kubernetes.sends_bookmarks = True  # others are told how far they are
+
+    def stop(self):
+        """Once it was asked, if it is."""
+        self.kubernetes.heard.wait(5)
+        self.kubernetes.stop()
+
+    def stand_still(self):
+        self.kubernetes.fall_silent()
+
+    def forget(self):
+        self.kubernetes.forget_changes()
+        self.kubernetes.heard.wait(1)
+        self.kubernetes.heard.clear()
+        return self.kubernetes.watches > 6
+
+    def forbid_writes(self):
+        self.kubernetes.forbidden = {("create", "configmaps"), ("update", "configmaps")}
+        return ['cannot create resource "configmaps" in API group "" in the namespace "ml" (HTTP status 403)',
+                "apply the Role and RoleBinding of examples/kubernetes/role.yaml"]  # fmt: skip
+
+    def fill(self):
+        labels = {"app.kubernetes.io/managed-by": "muster"}
+        self.kubernetes.put("configmaps", "ml", "train", metadata={"labels": labels}, data={"a": "x" * ((1 << 20) - 10)})
+        return ["(HTTP status 422); a ConfigMap holds 1 MiB: remove the entries of jobs that are over"]
+
+
+class TestKubernetesAsAnyRegister(RegisterCases):
+    @pytest.fixture
+    def served(self, make_kubernetes):
+        return Served(make_kubernetes())
+
+
+def test_objects_say_whose_they_are(make_kubernetes):
     kubernetes = make_kubernetes()
-    conform(kubernetes)
+    conform(kubernetes, READ)
+    conform(kubernetes, "renewal_changes_each_time_and_only_then")
     config_map, lease = (kubernetes.find(kind, "ml", "train") for kind in ("configmaps", "leases"))
     assert config_map["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "muster"}
     assert all(name.startswith("entry.conformance_20") for name in config_map["data"]), config_map["data"].keys()
@@ -97,30 +109,6 @@ def test_replies_of_the_server_may_be_lost(make_kubernetes):
     conform(kubernetes, RACE)
     conform(kubernetes, "old_number_is_never_won_again")
     assert any(code is None for _, _, code in kubernetes.requests)
-
-
-def test_the_server_may_go_and_come_during_a_race(make_kubernetes):
-    kubernetes = make_kubernetes()
-    race = begin(kubernetes, RACE)
-    for _ in range(3):
-        before = len(kubernetes.requests)
-        while len(kubernetes.requests) < before + 20 and race.poll() is None:
-            kubernetes.heard.wait(60)
-            kubernetes.heard.clear()
-        kubernetes.stop()
-        kubernetes.start()
-    status, output = finish(race)
-    assert status == 0, output
-
-
-def test_a_server_that_falls_silent_is_asked_again(make_kubernetes):
-    kubernetes = make_kubernetes()
-    kubernetes.fall_silent()
-    reading = begin(kubernetes, READ)
-    kubernetes.asked.wait(60)
-    threading.Timer(2, kubernetes.speak).start()
-    status, output = finish(reading)
-    assert status == 0, output
 
 
 @pytest.mark.parametrize("refusals", [
@@ -141,33 +129,19 @@ def test_a_server_that_has_just_started_may_know_no_token_and_no_role_yet(make_k
     assert not kubernetes.refusals
 
 
-def test_a_watch_outlives_what_the_server_keeps_of_changes(make_kubernetes):
-    """One that begins before that is told so (410); others are told how far they are (bookmarks)."""
-    kubernetes = make_kubernetes()
-    kubernetes.sends_bookmarks = True
-    watch = begin(kubernetes, WATCH)
-    while watch.poll() is None:
-        kubernetes.forget_changes()
-        kubernetes.heard.wait(1)
-        kubernetes.heard.clear()
-    status, output = finish(watch)
-    assert status == 0 and kubernetes.watches > 6, output
-
-
 def test_others_that_change_the_config_map_do_not_matter(make_kubernetes):
     """What they have put there stays. After some changes they rest: on a slow machine each of them would meet an append."""
     kubernetes = make_kubernetes()
     labels = {"app.kubernetes.io/managed-by": "muster", "team": "vision"}
     kubernetes.put("configmaps", "ml", "train", metadata={"labels": labels, "ownerReferences": [{"uid": "x"}]}, data={"a": "é"})
-    race = begin(kubernetes, RACE)
+    race = suite_of(kubernetes).begin(RACE)
     count = 0
     while race.poll() is None and count < 100:
         kubernetes.heard.wait(60)
         kubernetes.heard.clear()
         count += 1
         kubernetes.annotate("configmaps", "ml", "train", str(count))
-    status, output = finish(race)
-    assert status == 0, output
+    suite_of(kubernetes).finish(race)
     found = kubernetes.find("configmaps", "ml", "train")
     assert found["metadata"]["labels"] == labels and found["metadata"]["ownerReferences"] == [{"uid": "x"}]
     assert found["data"]["a"] == "é" and found["metadata"]["annotations"] == {"count": str(count)}

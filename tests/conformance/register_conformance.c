@@ -349,20 +349,72 @@ static void a_watch_that_is_given_up_tells_nothing(void **state) {
     free(run_id);
 }
 
+/* A directory that is missing stays so until the user makes it; a server may come. */
+static void gone_engine_is_told_and_an_append_may_be_unknown(void **state) {
+    struct register_under_test *under_test = register_under_test_gone();
+    struct racer *racers = racers_new(under_test, "job", 1, NULL);
+    struct register_entry entry = make_entry(&racers[0], 1);
+    bool is_final = text_equals(under_test->engine->name, "dir");
+    (void)state;
+    racers[0].deadline_milliseconds = is_final ? 0 : 60;
+    struct answer answer = read_last(under_test, &racers[0]);
+    assert_int_equal(answer.kind, REGISTER_FAILED);
+    assert_int_equal(answer.is_final, is_final);
+    assert_true(answer.failure.message[0] != '\0');
+    answer_clear(&answer);
+    answer = append(under_test, &racers[0], &entry);
+    assert_int_equal(answer.kind, is_final ? REGISTER_FAILED : REGISTER_UNKNOWN);
+    answer_clear(&answer);
+    answer = renew(under_test, &racers[0], 1);
+    assert_int_equal(answer.kind, REGISTER_FAILED);
+    answer_clear(&answer);
+    register_entry_clear(&entry);
+    racers_free(racers, 1);
+    text_list_clear(&under_test->conf);
+}
+
+static void gone_engine_may_be_closed_with_requests_under_way(void **state) {
+    struct register_under_test *under_test = register_under_test_gone();
+    struct racer *racers = racers_new(under_test, "job", 1, NULL);
+    struct register_entry entry = make_entry(&racers[0], 1);
+    (void)state;
+    register_renew(racers[0].job_register, 1, far(under_test));
+    register_append(racers[0].job_register, &entry, far(under_test));
+    register_cancel(racers[0].job_register, register_read(racers[0].job_register, far(under_test)));
+    event_loop_run_ready(under_test->loop);
+    register_entry_clear(&entry);
+    racers_free(racers, 1);
+    text_list_clear(&under_test->conf);
+}
+
 /* For who asks a register that cannot be used; with a usable one there is nothing to say. */
-static void first_read_says_why_it_fails(void **state) {
-    struct register_under_test *under_test = *state;
+static void say_why(struct register_under_test *under_test, bool appends) {
     char *run_id = unused_run_id();
     struct racer *racers = racers_new(under_test, run_id, 1, NULL);
+    struct register_entry entry = make_entry(&racers[0], 1);
     racers[0].deadline_milliseconds = 20000;
-    struct answer answer = read_last(under_test, &racers[0]);
-    if (answer.kind == REGISTER_FAILED) {
-        print_message("%s: %s\n", answer.is_final ? "final" : "failed", answer.failure.message);
+    struct answer answer =
+        appends ? append(under_test, &racers[0], &entry) : read_last(under_test, &racers[0]);
+    if (answer.kind == REGISTER_FAILED || answer.kind == REGISTER_UNKNOWN) {
+        print_message("%s: %s\n",
+            answer.kind == REGISTER_UNKNOWN ? "unknown"
+            : answer.is_final               ? "final"
+                                            : "failed",
+            answer.failure.message);
         assert_true(answer.failure.message[0] != '\0');
     }
     answer_clear(&answer);
+    register_entry_clear(&entry);
     racers_free(racers, 1);
     free(run_id);
+}
+
+static void first_read_says_why_it_fails(void **state) {
+    say_why(*state, false);
+}
+
+static void first_append_says_why_it_fails(void **state) {
+    say_why(*state, true);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -379,7 +431,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_watch_tells_of_the_entry_after_the_one_known),
     cmocka_unit_test(a_watch_of_what_does_not_come_ends_at_its_deadline),
     cmocka_unit_test(a_watch_that_is_given_up_tells_nothing),
+    cmocka_unit_test(gone_engine_is_told_and_an_append_may_be_unknown),
+    cmocka_unit_test(gone_engine_may_be_closed_with_requests_under_way),
     cmocka_unit_test(first_read_says_why_it_fails),
+    cmocka_unit_test(first_append_says_why_it_fails),
 };
 
 int main(int argument_count, char **arguments) {

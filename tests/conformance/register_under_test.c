@@ -44,6 +44,20 @@ int register_under_test_tear_down(void **state) {
     return event_loop_free(chosen.loop) ? 0 : 1;
 }
 
+struct register_under_test *register_under_test_gone(void) {
+    static char directory[] = "/nowhere/at/all";
+    static char members[] = "127.0.0.1:1,[::1]:1";
+    static char place[] = "ml/train";
+    static struct register_under_test gone;
+    gone = (struct register_under_test){.loop = chosen.loop,
+        .engine = chosen.engine,
+        .endpoint = text_equals(chosen.engine->name, "dir")    ? directory
+                    : text_equals(chosen.engine->name, "etcd") ? members
+                                                               : place};
+    text_list_add(&gone.conf, "k8s_server=http://127.0.0.1:1");
+    return &gone;
+}
+
 char *unused_run_id(void) {
     char name[17];
     random_seed_name(name, sizeof name - 1);
@@ -55,7 +69,7 @@ struct instant far(const struct register_under_test *under_test) {
 }
 
 /* An engine around the engine knows which racer a request is of. The answers of the inner engine
- * pass through here, because the linker has register_request_answer wrapped. */
+ * pass through here, because each request has another `answer` while the inner engine has it. */
 
 #define MOST_REQUESTS 8
 
@@ -69,11 +83,6 @@ struct faulty {
 
 static struct racer *racer_of_open;
 static struct faulty *all_faulty;
-
-void __real_register_request_answer(
-    struct register_request *request, const struct register_result *result);
-void __wrap_register_request_answer(
-    struct register_request *request, const struct register_result *result);
 
 static bool replace(struct register_request **requests, const struct register_request *old,
     struct register_request *new) {
@@ -91,21 +100,24 @@ static bool loses_reply(struct faulty *faulty, const struct register_request *re
            random_below(&faulty->racer->random, 10) < faulty->racer->faults.lost_replies_in_ten;
 }
 
-void __wrap_register_request_answer(
-    struct register_request *request, const struct register_result *result) {
+static void (*answer_of_register)(
+    struct register_request *request, const struct register_result *result);
+
+static void faulty_answer(struct register_request *request, const struct register_result *result) {
     struct failure failure;
     struct faulty *faulty = all_faulty;
     while (!replace(faulty->requests, request, NULL)) {
         faulty = faulty->next;
     }
+    request->answer = answer_of_register;
     if (faulty->racer->faults.is_silent) {
         assert_true(replace(faulty->swallowed, NULL, request));
     } else if (loses_reply(faulty, request)) {
         failure_set(&failure, FAILURE_DISCONNECTED, "the reply is lost");
-        __real_register_request_answer(request,
+        request->answer(request,
             &(struct register_result){.outcome = REGISTER_OUTCOME_UNKNOWN, .failure = &failure});
     } else {
-        __real_register_request_answer(request, result);
+        request->answer(request, result);
     }
 }
 
@@ -134,6 +146,8 @@ static void faulty_close(void *state) {
 static void faulty_begin(void *state, struct register_request *request) {
     struct faulty *faulty = state;
     assert_true(replace(faulty->requests, NULL, request));
+    answer_of_register = request->answer;
+    request->answer = faulty_answer;
     chosen.engine->begin(faulty->inner, request);
 }
 

@@ -54,6 +54,9 @@ void register_under_test_choose(int argument_count, char **arguments);
 int register_under_test_set_up(void **state);
 int register_under_test_tear_down(void **state);
 
+/* The same engine where nothing answers: no directory, or nobody at the port. */
+struct register_under_test *register_under_test_gone(void);
+
 /* The caller frees it. */
 char *unused_run_id(void);
 struct instant far(const struct register_under_test *under_test);

@@ -26,6 +26,8 @@ struct node {
     int64_t finished_count;
     int rolls_answered;
     bool goes_when_it_has_written;
+    int answers[2]; /* to requests of the test's own: good ones, and failures */
+    enum failure_code last_answer;
     char *trouble;
     bool is_silent;
     bool is_inside; /* a call of the backend is under way */
@@ -143,8 +145,10 @@ static inline void gone(void *context, const char *name, const char *value) {
     report(fixture);
 }
 
-static inline struct rendezvous_backend *make_backend(struct node *node, int maximum_nodes) {
+static inline struct rendezvous_backend *make_backend_of(
+    struct node *node, int maximum_nodes, bool delegates) {
     struct rendezvous_backend_settings settings = {
+        .delegates = delegates,
         .run_id = "a job/with a name",
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
@@ -153,6 +157,10 @@ static inline struct rendezvous_backend *make_backend(struct node *node, int max
         .observer = {.told = told, .context = node},
     };
     return rendezvous_backend_new(node->fixture->loop, &settings);
+}
+
+static inline struct rendezvous_backend *make_backend(struct node *node, int maximum_nodes) {
+    return make_backend_of(node, maximum_nodes, false);
 }
 
 static inline void begin_to_connect(struct node *node, int port) {

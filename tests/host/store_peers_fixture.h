@@ -13,6 +13,8 @@ struct fixture {
     struct store_peers *peers;
     struct remembered_log log;
     struct text news; /* the calls of the observer */
+    size_t count;     /* of connections, as the observer was told last */
+    bool tells_count; /* in the news, too */
 };
 
 static inline void remember_beat(void *context, const char *name, const char *value) {
@@ -32,7 +34,10 @@ static inline void remember_silent(void *context, const char *name) {
 
 static inline void remember_connections(void *context, size_t count) {
     struct fixture *fixture = context;
-    text_append_format(&fixture->news, "%zu connections\n", count);
+    fixture->count = count;
+    if (fixture->tells_count) {
+        text_append_format(&fixture->news, "%zu connections\n", count);
+    }
 }
 
 static inline void set_up(struct fixture *fixture, const struct store_limits *limits) {
@@ -40,25 +45,26 @@ static inline void set_up(struct fixture *fixture, const struct store_limits *li
     remembered_log_init(&fixture->log);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     fixture->peers = store_peers_new(
-        fixture->loop, &(struct store_server_settings){.limits = limits, .log = &fixture->log.log});
+        fixture->loop, &(struct store_server_settings){.limits = limits,
+                           .log = &fixture->log.log,
+                           .observer = {.connections = remember_connections, .context = fixture}});
 }
 
 /* Presence keys are below "/p/". */
 static inline void set_up_presence(struct fixture *fixture, bool counts_connections) {
-    *fixture = (struct fixture){0};
+    *fixture = (struct fixture){.tells_count = counts_connections};
     remembered_log_init(&fixture->log);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     char prefix[] = "/p/";
-    fixture->peers = store_peers_new(
-        fixture->loop, &(struct store_server_settings){
-                           .log = &fixture->log.log,
-                           .presence_prefix = prefix,
-                           .observer = {.beat = remember_beat,
-                               .gone = remember_gone,
-                               .silent = remember_silent,
-                               .connections = counts_connections ? remember_connections : NULL,
-                               .context = fixture},
-                       });
+    fixture->peers = store_peers_new(fixture->loop, &(struct store_server_settings){
+                                                        .log = &fixture->log.log,
+                                                        .presence_prefix = prefix,
+                                                        .observer = {.beat = remember_beat,
+                                                            .gone = remember_gone,
+                                                            .silent = remember_silent,
+                                                            .connections = remember_connections,
+                                                            .context = fixture},
+                                                    });
     prefix[1] = 'x'; /* it was copied */
 }
 

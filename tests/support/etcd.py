@@ -80,10 +80,10 @@ def fields_of(message):
 
 
 class Etcd:
-    def __init__(self, place, members=1, trust=None, program="etcd", hosts=()):
+    def __init__(self, place, members=1, trust=None, program="etcd", hosts=(), options=()):
         """`trust`: a folder of make_certificates; then members speak TLS and want a client's certificate. `hosts`
         of a network, one for each member; else all are here."""
-        self.place, self.trust, self.program, self.hosts = place, trust, program, hosts
+        self.place, self.trust, self.program, self.hosts, self.options = place, trust, program, hosts, options
         scheme = "https" if trust else "http"
         addresses = [host.address for host in hosts] or ["127.0.0.1"] * members
         self.clients = [f"{address}:{free_port()}" for address in addresses]
@@ -106,7 +106,7 @@ class Etcd:
         command = [self.program, "--name", f"m{member}", "--data-dir", f"{self.place}/m{member}",
                    "--listen-client-urls", self.urls[member], "--advertise-client-urls", self.urls[member],
                    "--listen-peer-urls", self.peers[member], "--initial-advertise-peer-urls", self.peers[member],
-                   "--initial-cluster", ",".join(f"m{i}={url}" for i, url in enumerate(self.peers))]  # fmt: skip
+                   "--initial-cluster", ",".join(f"m{i}={url}" for i, url in enumerate(self.peers)), *self.options]  # fmt: skip
         if self.trust:
             command += ["--cert-file", f"{self.trust}/server.pem", "--key-file", f"{self.trust}/server.key",
                         "--trusted-ca-file", f"{self.trust}/ca.pem", "--client-cert-auth"]  # fmt: skip

@@ -73,6 +73,7 @@ struct agent_kept_record {
 
 struct agent_rendezvous_settings {
     const struct launch_config *config; /* borrowed, as all of this */
+    const struct text_list *environment;
     const struct agent_preparation *preparation;
     const struct node_settings *node;
     const char *name_leads_to; /* the addresses of this node's own name, each with a blank */

@@ -2,6 +2,7 @@
 #include "host/network/health_endpoint.h"
 
 #include <dlfcn.h>
+#include <microhttpd.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -10,6 +11,26 @@
 #include "base/memory.h"
 #include "host/network/tcp_listener.h"
 #include "wire/telling/http_host.h"
+
+/* Loads libmicrohttpd when it is needed. Linking it would load a TLS library at every start, which
+ * would take longer than the rest of the start, and most launchers serve no HTTP. */
+
+struct http_library {
+    void *handle;
+    __typeof__(MHD_start_daemon) *start_daemon;
+    __typeof__(MHD_stop_daemon) *stop_daemon;
+    __typeof__(MHD_get_daemon_info) *get_daemon_info;
+    __typeof__(MHD_get_connection_info) *get_connection_info;
+    __typeof__(MHD_lookup_connection_value) *lookup_connection_value;
+    __typeof__(MHD_run) *run;
+    __typeof__(MHD_get_timeout) *get_timeout;
+    __typeof__(MHD_create_response_from_buffer) *create_response_from_buffer;
+    __typeof__(MHD_add_response_header) *add_response_header;
+    __typeof__(MHD_queue_response) *queue_response;
+    __typeof__(MHD_destroy_response) *destroy_response;
+};
+
+#define HTTP_LIBRARY_NAME "libmicrohttpd.so.12"
 
 #define LOAD(library, name)                                                                        \
     (((library)->name = (__typeof__((library)->name))dlsym((library)->handle, "MHD_" #name)) !=    \
@@ -24,7 +45,7 @@ static bool load_functions(struct http_library *library) {
            LOAD(library, destroy_response);
 }
 
-enum failure_code http_library_load(
+static enum failure_code http_library_load(
     const char *library, struct http_library *out_library, struct failure *failure) {
     struct http_library loaded = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (loaded.handle == NULL) {
@@ -40,7 +61,7 @@ enum failure_code http_library_load(
     return FAILURE_NONE;
 }
 
-void http_library_unload(struct http_library *library) {
+static void http_library_unload(struct http_library *library) {
     if (library->handle != NULL) {
         (void)dlclose(library->handle);
         library->handle = NULL;

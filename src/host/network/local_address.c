@@ -73,7 +73,8 @@ struct address_list address_list_of_name(const char *name, char **out_canonical_
     return look_up(name, out_canonical_name != NULL ? AI_CANONNAME : 0, out_canonical_name);
 }
 
-struct address_list address_list_of_address(const char *text) {
+/* An address as text; empty when the text is a name. The resolver is not asked. */
+static struct address_list address_list_of_address(const char *text) {
     return look_up(text, AI_NUMERICHOST, NULL);
 }
 
@@ -133,7 +134,9 @@ static void move_to_front(struct address_list *list, const struct network_addres
     }
 }
 
-void address_list_put_outgoing_first(struct address_list *list) {
+/* Puts those in front from which this machine's packets go to far networks: other machines reach
+ * them more likely than those of a bridge for containers, or of a network for storage. */
+static void address_list_put_outgoing_first(struct address_list *list) {
     const struct sockaddr_in ipv4 = {
         .sin_family = AF_INET, .sin_port = htons(ANY_PORT), .sin_addr = {htonl(FAR_IPV4)}};
     const struct sockaddr_in6 ipv6 = {

@@ -32,18 +32,11 @@ void address_list_clear(struct address_list *list);
  * NULL if it is not wanted. */
 struct address_list address_list_of_name(const char *name, char **out_canonical_name);
 
-/* An address as text; empty when the text is a name. The resolver is not asked. */
-struct address_list address_list_of_address(const char *text);
-
 /* The addresses of all interfaces that are up, in the kernel's order. */
 struct address_list address_list_of_interfaces(void);
 
 /* Whether the host is one of these, or any loopback address. */
 bool address_list_is_of_interface(const union tcp_address *address);
-
-/* Puts those in front from which this machine's packets go to far networks: other machines reach
- * them more likely than those of a bridge for containers, or of a network for storage. */
-void address_list_put_outgoing_first(struct address_list *list);
 
 /* gethostname(). The caller frees the result. */
 __attribute__((warn_unused_result)) enum failure_code local_address_host_name(

@@ -253,3 +253,24 @@ void name_lookup_names(const unsigned char *address, bool is_ipv6, struct text_l
         ask_libc_for_names(address, is_ipv6, out_names);
     }
 }
+
+enum failure_code name_lookup_resolve(const char *host, int port, union tcp_address *out_addresses,
+    size_t most, size_t *out_count, struct failure *failure) {
+    struct name_addresses found = {0};
+    int status = name_lookup_addresses(host, 0, &found);
+    if (status == EAI_SYSTEM) {
+        return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
+    }
+    if (status != 0) {
+        return failure_set(failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host,
+            name_lookup_words(status));
+    }
+    size_t count = found.count < most ? found.count : most;
+    for (size_t i = 0; i < count; i++) {
+        out_addresses[i] = found.items[i];
+        tcp_address_set_port(&out_addresses[i], port);
+    }
+    name_addresses_clear(&found);
+    *out_count = count;
+    return FAILURE_NONE;
+}

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/failure.h"
 #include "base/text.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 /* From now on this process asks getent, where there is one. Before any thread is started. */
@@ -38,5 +40,12 @@ const char *name_lookup_words(int status);
 /* As gethostbyaddr of 4 or 16 bytes: the name, then its aliases. An address without a name gives an
  * empty list. */
 void name_lookup_names(const unsigned char *address, bool is_ipv6, struct text_list *out_names);
+
+/* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
+ * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).
+ * This blocks: the resolver is called on this thread, so that no other thread is started. */
+__attribute__((warn_unused_result)) enum failure_code name_lookup_resolve(const char *host,
+    int port, union tcp_address *out_addresses, size_t most, size_t *out_count,
+    struct failure *failure);
 
 #endif

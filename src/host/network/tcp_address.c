@@ -3,14 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "host/network/name_lookup.h"
 
 int tcp_address_port(const union tcp_address *address) {
     switch (address->any.sa_family) {
@@ -130,25 +127,4 @@ void tcp_address_describe(
     bool has_colons = strchr(host, ':') != NULL;
     snprintf(out_text, TCP_ADDRESS_TEXT_SIZE, "%s%s%s:%d", has_colons ? "[" : "", host,
         has_colons ? "]" : "", tcp_address_port(address));
-}
-
-enum failure_code tcp_address_resolve(const char *host, int port, union tcp_address *out_addresses,
-    size_t most, size_t *out_count, struct failure *failure) {
-    struct name_addresses found = {0};
-    int status = name_lookup_addresses(host, 0, &found);
-    if (status == EAI_SYSTEM) {
-        return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
-    }
-    if (status != 0) {
-        return failure_set(failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host,
-            name_lookup_words(status));
-    }
-    size_t count = found.count < most ? found.count : most;
-    for (size_t i = 0; i < count; i++) {
-        out_addresses[i] = found.items[i];
-        tcp_address_set_port(&out_addresses[i], port);
-    }
-    name_addresses_clear(&found);
-    *out_count = count;
-    return FAILURE_NONE;
 }

@@ -5,10 +5,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include "base/failure.h"
 
 #define TCP_ADDRESS_TEXT_SIZE 64
 
@@ -62,12 +59,5 @@ bool tcp_address_write_numeric(
 /* The same of this end of a connection. False also where the other end is of this machine, or there
  * is no connection. */
 bool tcp_address_write_own(int fd, char out_text[static INET6_ADDRSTRLEN]);
-
-/* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
- * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).
- * This blocks: the resolver is called on this thread, so that no other thread is started. */
-__attribute__((warn_unused_result)) enum failure_code tcp_address_resolve(const char *host,
-    int port, union tcp_address *out_addresses, size_t most, size_t *out_count,
-    struct failure *failure);
 
 #endif

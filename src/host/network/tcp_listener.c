@@ -432,6 +432,13 @@ static enum failure_code open_one(struct local_listener *listener,
     return code;
 }
 
+static void local_listener_close(struct local_listener *listener) {
+    for (size_t i = 0; i < listener->count; i++) {
+        close(listener->fds[i]);
+    }
+    listener->count = 0;
+}
+
 /* A machine without IPv6 (or without IPv4) listens on what it has. */
 static enum failure_code open_all(const struct places *places, int port,
     struct local_listener *listener, struct failure *failure) {
@@ -474,11 +481,4 @@ enum failure_code local_listener_open(
         *failure = trouble;
     }
     return code;
-}
-
-void local_listener_close(struct local_listener *listener) {
-    for (size_t i = 0; i < listener->count; i++) {
-        close(listener->fds[i]);
-    }
-    listener->count = 0;
 }

@@ -75,6 +75,4 @@ struct local_listener {
 __attribute__((warn_unused_result)) enum failure_code local_listener_open(
     const char *name, int port, struct local_listener *out_listener, struct failure *failure);
 
-void local_listener_close(struct local_listener *listener);
-
 #endif

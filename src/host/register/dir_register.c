@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/register/dir_register.h"
-
+/* The engine `dir` of a job's register: a directory that all nodes share. Each request is a
+ * blocking call (host/loop/blocking_pool.h): a file server that hangs holds up a thread, and the
+ * request ends at its deadline. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/failure.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "core/register/register_entry.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"
+#include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
+
+/* What can be said to a user about a directory that nodes share: why it cannot be used, and whether
+ * other machines can see it at all. */
 
 struct explanation {
     int error;
@@ -49,7 +60,9 @@ static const struct explanation explanations[] = {
     {ENOTCONN, false, "its mount has lost its server: mount it again"},
 };
 
-enum failure_code directory_kind_fail(
+/* Explains the errno of a system call in that directory. `*is_final` becomes true when it will be
+ * the same until the user has done something. */
+static enum failure_code directory_kind_fail(
     const char *path, int error, const char *what, bool *is_final, struct failure *failure) {
     for (size_t i = 0; i < sizeof explanations / sizeof *explanations; i++) {
         if (explanations[i].error == error) {
@@ -64,7 +77,9 @@ enum failure_code directory_kind_fail(
         failure, error, "the directory of --rdzv-endpoint, %s: %s", path, what);
 }
 
-void directory_kind_describe(int fd, const char *path, struct text *out) {
+/* Appends one sentence for a user who waits for other nodes in a directory in which only this
+ * machine has written. `fd` is open inside it. */
+static void directory_kind_describe(int fd, const char *path, struct text *out) {
     struct statfs status;
     const char *local =
         fstatfs(fd, &status) == 0 ? file_system_local_name((long)status.f_type) : NULL;
@@ -82,6 +97,24 @@ void directory_kind_describe(int fd, const char *path, struct text *out) {
 }
 
 /* Directory visit. */
+
+/* A visit to a job's own directory inside a directory that nodes share: it is made for this user
+ * alone when it is missing, and opened anew for each visit. What others have put in its place is
+ * refused. Blocking calls. */
+
+/* Room for the names that are made up here. */
+#define DIRECTORY_NAME_SIZE 32
+/* What is being written has such a name. */
+#define DIRECTORY_NEW_PREFIX "new."
+
+struct directory_visit {
+    const char *path;    /* the user's directory */
+    const char *job;     /* the name of the job's inside */
+    bool *is_final;      /* of a failure: it stays until the user has done something */
+    struct failure *why; /* where all functions below leave their failures */
+    int fd;              /* -1 before */
+    uid_t owner;         /* who this process is for the server of the files; known after `make` */
+};
 
 #define PRIVATE_DIRECTORY 0700
 #define PRIVATE_FILE 0600
@@ -119,7 +152,7 @@ static enum failure_code open_job(struct directory_visit *visit, int root) {
     return directory_visit_fail(visit, errno, "cannot open the job's directory in it");
 }
 
-enum failure_code directory_visit_enter(struct directory_visit *visit) {
+static enum failure_code directory_visit_enter(struct directory_visit *visit) {
     int root = open(visit->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) {
         return directory_visit_fail(visit, errno, "cannot open it");
@@ -129,7 +162,7 @@ enum failure_code directory_visit_enter(struct directory_visit *visit) {
     return code;
 }
 
-void directory_visit_leave(struct directory_visit *visit) {
+static void directory_visit_leave(struct directory_visit *visit) {
     if (visit->fd >= 0) {
         (void)close(visit->fd); /* what was written has been synced */
     }
@@ -182,7 +215,7 @@ static enum failure_code write_all(
 
 /* Makes a whole file of a new name. It is removed again on failure. Making it also has a network
  * file system look at the directory afresh. */
-enum failure_code directory_visit_make(struct directory_visit *visit, struct slice text,
+static enum failure_code directory_visit_make(struct directory_visit *visit, struct slice text,
     bool is_synced, char name[DIRECTORY_NAME_SIZE]) {
     int fd = create_new(visit, name);
     if (fd < 0) {
@@ -204,7 +237,7 @@ enum failure_code directory_visit_make(struct directory_visit *visit, struct sli
 /* Looking. */
 
 /* Calls `found` for each name. */
-enum failure_code directory_visit_list(
+static enum failure_code directory_visit_list(
     struct directory_visit *visit, void (*found)(void *context, const char *name), void *context) {
     int fd = openat(visit->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *names = fd < 0 ? NULL : fdopendir(fd);
@@ -262,7 +295,7 @@ static enum failure_code read_file(struct directory_visit *visit, int fd, const 
 }
 
 /* FAILURE_MISSING, without a message, when there is none. */
-enum failure_code directory_visit_read(
+static enum failure_code directory_visit_read(
     struct directory_visit *visit, const char *name, size_t ceiling, struct bytes *out_bytes) {
     int fd = openat(visit->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bytes_clear(out_bytes);
@@ -278,6 +311,52 @@ enum failure_code directory_visit_read(
 }
 
 /* Directory. */
+
+/* One job's register in a directory that the nodes share, as blocking calls: each opens the
+ * directory anew and may hang with its disk, so they are made on threads of their own.
+ * docs/succession.md says what is asked of the file system.
+ *
+ *     DIRECTORY/muster-RUN_ID/     mode 0700
+ *         entry.000000000001       one entry each, put here whole by link(2); old ones are emptied,
+ *                                  but their names stay: a number can be won only once
+ *         renewal.1                of a term, replaced by rename(2)
+ *         machine.NAME             each machine that has looked here
+ *         new.RANDOM               what is being written */
+
+/* How many of the last entries keep what they hold. */
+#define REGISTER_DIRECTORY_KEPT_ENTRIES 8
+
+struct register_directory {
+    char *path;   /* the user's directory */
+    char *job;    /* the job's directory inside */
+    char *marker; /* machine.NAME */
+};
+
+/* What a call has found or done. A zeroed struct is empty. */
+struct register_finding {
+    struct bytes text;  /* the last entry's; empty: there is none; or a renewal */
+    struct text place;  /* the path of that entry */
+    struct text note;   /* may be empty */
+    bool has_won;       /* append: its entry has the number. Otherwise see `text` */
+    bool is_unknown;    /* append: it failed, but may take effect all the same */
+    bool is_final;      /* a failure that stays until the user has done something */
+    struct failure why; /* of a call that failed */
+};
+
+static void register_finding_clear(struct register_finding *finding) {
+    bytes_clear(&finding->text);
+    text_clear(&finding->place);
+    text_clear(&finding->note);
+    *finding = (struct register_finding){0};
+}
+
+static void register_directory_clear(struct register_directory *directory) {
+    free(directory->path);
+    free(directory->job);
+    free(directory->marker);
+    *directory = (struct register_directory){0};
+}
+
 #define ENTRY_PREFIX "entry."
 #define ENTRY_DIGITS 12
 #define RENEWAL_PREFIX "renewal."
@@ -402,7 +481,8 @@ static enum failure_code read_inside(struct call *call) {
     return code;
 }
 
-enum failure_code register_directory_read(
+/* Makes the job's directory when it is missing. Finds the last entry. */
+static enum failure_code register_directory_read(
     const struct register_directory *directory, struct register_finding *finding) {
     struct call call = make_call(directory, finding);
     enum failure_code code = directory_visit_enter(&call.visit);
@@ -485,7 +565,8 @@ static enum failure_code append_inside(struct call *call, int64_t number, struct
     return code;
 }
 
-enum failure_code register_directory_append(const struct register_directory *directory,
+/* A number above 1 needs the entry before it: when that is missing, somebody has removed it. */
+static enum failure_code register_directory_append(const struct register_directory *directory,
     int64_t number, struct slice text, struct register_finding *finding) {
     struct call call = make_call(directory, finding);
     enum failure_code code = directory_visit_enter(&call.visit);
@@ -513,8 +594,8 @@ static enum failure_code renew_inside(struct call *call, int64_t term, const cha
     return code;
 }
 
-enum failure_code register_directory_renew(const struct register_directory *directory, int64_t term,
-    const char *renewal, struct register_finding *finding) {
+static enum failure_code register_directory_renew(const struct register_directory *directory,
+    int64_t term, const char *renewal, struct register_finding *finding) {
     struct call call = make_call(directory, finding);
     enum failure_code code = directory_visit_enter(&call.visit);
     code = code == FAILURE_NONE ? renew_inside(&call, term, renewal) : code;
@@ -522,7 +603,7 @@ enum failure_code register_directory_renew(const struct register_directory *dire
     return code;
 }
 
-enum failure_code register_directory_renewal(
+static enum failure_code register_directory_renewal(
     const struct register_directory *directory, int64_t term, struct register_finding *finding) {
     struct call call = make_call(directory, finding);
     char name[DIRECTORY_NAME_SIZE];
@@ -577,7 +658,9 @@ static void remove_old(void *context, const char *name) {
     }
 }
 
-void register_directory_tidy(
+/* After an entry was won: empties old entries, removes renewals of old terms, and files that were
+ * left half-written a day ago. Failures do not matter: the next one does it again. */
+static void register_directory_tidy(
     const struct register_directory *directory, int64_t number, int64_t term) {
     struct register_finding finding = {0};
     struct call call = make_call(directory, &finding);
@@ -607,8 +690,10 @@ static char *name_of(const char *prefix, const char *name) {
     return text_take(&text);
 }
 
-enum failure_code register_directory_init(struct register_directory *directory, const char *path,
-    const char *run_id, const char *node_name, struct failure *failure) {
+/* FAILURE_INVALID, with a message for the user, when the path is not absolute, or the run id too
+ * long for a name. */
+static enum failure_code register_directory_init(struct register_directory *directory,
+    const char *path, const char *run_id, const char *node_name, struct failure *failure) {
     if (*path != '/') {
         return failure_set(failure, FAILURE_INVALID,
             "invalid --rdzv-endpoint '%s': --rdzv-backend dir needs the absolute path of a "
@@ -638,20 +723,6 @@ static void register_directory_copy(
         memory_duplicate_string(directory->job),
         memory_duplicate_string(directory->marker),
     };
-}
-
-void register_directory_clear(struct register_directory *directory) {
-    free(directory->path);
-    free(directory->job);
-    free(directory->marker);
-    *directory = (struct register_directory){0};
-}
-
-void register_finding_clear(struct register_finding *finding) {
-    bytes_clear(&finding->text);
-    text_clear(&finding->place);
-    text_clear(&finding->note);
-    *finding = (struct register_finding){0};
 }
 
 /* Dir register. */
@@ -792,7 +863,7 @@ static void work_done(void *context, void *subject) {
     if (finding->has_won && work->code == FAILURE_NONE) {
         send_tidying(work->state, request);
     }
-    register_request_answer(request, &result);
+    request->answer(request, &result);
 }
 
 static void dir_begin(void *context, struct register_request *request) {
@@ -811,7 +882,7 @@ static void dir_begin(void *context, struct register_request *request) {
             &(struct blocking_answer){work_done, request}, &call, &failure);
     request->work = call;
     if (code != FAILURE_NONE) {
-        register_request_answer(request,
+        request->answer(request,
             &(struct register_result){
                 .outcome = REGISTER_OUTCOME_FAILED, .failure = &failure, .is_final = true});
     }

@@ -1,27 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/register/etcd_register.h"
-
+/* The engine `etcd` (and `etcd-v3`) of a job's register: keys in etcd, asked over gRPC.
+ *
+ *     muster/RUN_ID/entry/000000000001      one entry each; the last few are kept
+ *     muster/RUN_ID/renewal/000000000001    of a term
+ *
+ * An append is one transaction: it puts an entry if there is none of that number and the one before
+ * it is there. So a number whose entry was removed as old cannot be won again. A member that does
+ * not answer is left for the next one at once. There is no lease: a term ends by an append, and not
+ * by a time that passes. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/failure.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "core/register/register_entry.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/whole_file.h"
+#include "host/register/grpc_client.h"
+#include "host/register/http_client.h"
+#include "host/register/register_engine.h"
 #include "options/launch/endpoint.h"
 #include "wire/register/etcd_message.h"
+
+/* What a refusal of an etcd member, or its silence, means for who asks: whether asking on is of
+ * use, and what the user can do about it. */
+
+/* Where a job's etcd is and how it is asked: from --rdzv-endpoint and --rdzv-conf, whose keys are
+ * torchrun's (etcd_rendezvous.py and etcd_rendezvous_backend.py in torch/distributed/elastic):
+ * protocol, ca_cert or cacert, ssl_cert or cert, ssl_cert_key or key, user, password; and
+ * password_file, because a password on a command line is seen by all users of a machine. */
+
+struct etcd_settings {
+    struct text_list endpoints; /* HOST:PORT */
+    struct http_trust trust;    /* its strings are owned here */
+    char *user;                 /* NULL: none */
+    char *password;
+};
 
 static bool is_out_of_space(const struct grpc_result *result) {
     return result->status == GRPC_RESOURCE_EXHAUSTED &&
            strstr(result->why->message, "database space exceeded") != NULL;
 }
 
-bool etcd_failure_is_final(const struct grpc_result *result) {
+/* Whether it will be the same at every member, until the user has done something. */
+static bool etcd_failure_is_final(const struct grpc_result *result) {
     if (!result->is_answered) {
         return result->is_trust_failure;
     }
@@ -31,7 +60,9 @@ bool etcd_failure_is_final(const struct grpc_result *result) {
            is_out_of_space(result);
 }
 
-const char *etcd_failure_advice(const struct grpc_result *result) {
+/* What the user can do about the member's words, to be appended to them; or "". etcd has one status
+ * for several mistakes. */
+static const char *etcd_failure_advice(const struct grpc_result *result) {
     static const struct {
         const char *words;
         const char *advice;
@@ -56,6 +87,20 @@ const char *etcd_failure_advice(const struct grpc_result *result) {
 /* Etcd settings. */
 
 #define PASSWORD_MAXIMUM ((size_t)4096)
+
+static void free_text(const char *text) {
+    free((void *)(uintptr_t)text);
+}
+
+static void etcd_settings_clear(struct etcd_settings *settings) {
+    text_list_clear(&settings->endpoints);
+    free_text(settings->trust.ca);
+    free_text(settings->trust.certificate);
+    free_text(settings->trust.key);
+    free(settings->user);
+    free(settings->password);
+    *settings = (struct etcd_settings){0};
+}
 
 static const char *conf_value(const struct text_list *conf, const char *key, const char *other) {
     const char *value = conf == NULL ? NULL : text_list_variable(conf, key);
@@ -176,7 +221,9 @@ static enum failure_code read_user(
     return file == NULL ? FAILURE_NONE : read_password_file(file, settings, failure);
 }
 
-enum failure_code etcd_settings_read(const char *endpoint, const struct text_list *conf,
+/* `conf` may be NULL. FAILURE_INVALID with a message for the user; FAILURE_SYSTEM and
+ * FAILURE_MISSING for a file that cannot be read. */
+static enum failure_code etcd_settings_read(const char *endpoint, const struct text_list *conf,
     struct etcd_settings *out_settings, struct failure *failure) {
     struct etcd_settings settings = {0};
     enum failure_code code = read_endpoints(endpoint, &settings, failure);
@@ -192,20 +239,6 @@ enum failure_code etcd_settings_read(const char *endpoint, const struct text_lis
         etcd_settings_clear(&settings);
     }
     return code;
-}
-
-static void free_text(const char *text) {
-    free((void *)(uintptr_t)text);
-}
-
-void etcd_settings_clear(struct etcd_settings *settings) {
-    text_list_clear(&settings->endpoints);
-    free_text(settings->trust.ca);
-    free_text(settings->trust.certificate);
-    free_text(settings->trust.key);
-    free(settings->user);
-    free(settings->password);
-    *settings = (struct etcd_settings){0};
 }
 
 /* Etcd register. */
@@ -367,7 +400,7 @@ static void work_free(struct work *work) {
 }
 
 static void answer(struct work *work, const struct register_result *result) {
-    register_request_answer(work->request, result);
+    work->request->answer(work->request, result);
     work_free(work);
 }
 

@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "host/register/dir_register.h"
-#include "host/register/etcd_register.h"
-#include "host/register/kubernetes_register.h"
 #include "wire/register/register_entry_text.h"
 
 /* How long an append waits before it is tried again, when its reply was lost. */
@@ -262,8 +259,7 @@ static void take_done(struct entrance *entrance, const struct register_result *r
     }
 }
 
-void register_request_answer(
-    struct register_request *request, const struct register_result *result) {
+static void take_answer(struct register_request *request, const struct register_result *result) {
     struct entrance *entrance = (struct entrance *)(void *)request;
     switch (result->outcome) {
     case REGISTER_OUTCOME_DONE:
@@ -289,6 +285,7 @@ static struct entrance *entrance_new(
     struct entrance *entrance = memory_allocate(sizeof *entrance);
     entrance->owner = job_register;
     entrance->request.kind = kind;
+    entrance->request.answer = take_answer;
     entrance->request.deadline = deadline;
     entrance->number = ++job_register->last_number;
     entrance->pause_milliseconds = FIRST_PAUSE_MILLISECONDS;

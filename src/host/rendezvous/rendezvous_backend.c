@@ -10,6 +10,56 @@
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
+/* The connections (lanes) of one node to the store that keeps its job's record. One carries
+ * requests that the store answers at once, one waits until the record changes, one waits for keys
+ * of other nodes; those two may be opened when they are needed. If one connection is lost, all are
+ * dropped. Whether the store's machine is silent is judged by the first one alone, over which a
+ * sign of life goes every second: TCP sends data again until it is acknowledged, while of its own
+ * probes the first ones that are lost count. Where the connection is calm, no sign need go. */
+
+struct rendezvous_lanes {
+    struct event_loop *loop;
+    char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
+    char *host; /* where the lanes are, or are to be opened next */
+    int port;
+    /* The address, of those of the host, to which the first lane is connected; empty: to none, or
+     * it is not known. */
+    struct text reached;
+    const struct store_key *key; /* or NULL */
+    struct duration silence_timeout;
+    struct duration answer_timeout;
+    /* A node that delegates does not watch the record, and waits for keys in few rounds only, and
+     * there may be thousands of such nodes. So each lane but the first is opened when it is used.
+     */
+    bool delegates;
+    struct duration calm_after; /* of the first lane; see store_client_settings */
+    struct store_access
+        *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
+    bool is_connected[RENDEZVOUS_LANE_COUNT];
+    struct event_timer *look;         /* NULL while the lanes are dropped */
+    struct instant looked_at;         /* the last look; a sign of life went then */
+    bool is_doubted;                  /* nothing was heard since that sign */
+    bool is_held;                     /* `held` was called with its socket */
+    void (*connected)(void *context); /* all with which a node begins are connected */
+    /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
+    void (*unopened)(void *context, const struct failure *failure);
+    void (*ended)(void *context, const struct failure *failure);
+    /* A sign of life is not acknowledged, or something is heard again. It is known sooner than by
+     * looks that are a second apart, so these are half a second apart. NULL: nobody asks. */
+    void (*doubted)(void *context, bool is_doubted);
+    /* The socket of the first lane, once all are connected; -1: it is shut down, and about to be
+     * closed. NULL: nobody asks. */
+    void (*held)(void *context, int fd);
+    void *context;
+};
+
+/* How the lanes are to be opened; see store_client_settings. */
+struct rendezvous_lanes_trying {
+    struct duration pause; /* before the first attempt */
+    struct duration patience;
+    struct duration refusal_patience;
+};
+
 /* Looks at the store's machine. */
 
 #define DOUBTING_LOOK_MILLISECONDS 500
@@ -86,6 +136,15 @@ static int rendezvous_lanes_needed(bool delegates) {
 
 static int count_at_first(const struct rendezvous_lanes *lanes) {
     return rendezvous_lanes_needed(lanes->delegates);
+}
+
+/* How many are connected. */
+static size_t rendezvous_lanes_count(const struct rendezvous_lanes *lanes) {
+    size_t count = 0;
+    for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
+        count += lanes->is_connected[lane] ? 1 : 0;
+    }
+    return count;
 }
 
 static void note_reached(struct rendezvous_lanes *lanes) {
@@ -169,16 +228,8 @@ static struct store_access *open_lane(
     return store_access_over_tcp(lanes->loop, &settings);
 }
 
-void rendezvous_lanes_open(
-    struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying) {
-    rendezvous_lanes_drop(lanes);
-    lanes->look = event_timer_new(lanes->loop, look, lanes);
-    for (int lane = 0; lane < count_at_first(lanes); lane++) {
-        lanes->accesses[lane] = open_lane(lanes, lane, trying);
-    }
-}
-
-void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
+/* Requests under way are answered with FAILURE_CANCELLED before this returns. */
+static void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     take_back(lanes);
     text_clear(&lanes->reached);
     lanes->looked_at = (struct instant){0};
@@ -193,15 +244,17 @@ void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     }
 }
 
-size_t rendezvous_lanes_count(const struct rendezvous_lanes *lanes) {
-    size_t count = 0;
-    for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
-        count += lanes->is_connected[lane] ? 1 : 0;
+/* Drops earlier connections first. */
+static void rendezvous_lanes_open(
+    struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying) {
+    rendezvous_lanes_drop(lanes);
+    lanes->look = event_timer_new(lanes->loop, look, lanes);
+    for (int lane = 0; lane < count_at_first(lanes); lane++) {
+        lanes->accesses[lane] = open_lane(lanes, lane, trying);
     }
-    return count;
 }
 
-bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
+static bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
     return lanes->accesses[RENDEZVOUS_LANE_ASKER] == NULL;
 }
 
@@ -213,7 +266,8 @@ static void open_late(struct rendezvous_lanes *lanes, enum rendezvous_lane lane)
     }
 }
 
-void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
+/* Does nothing while the lanes are dropped. */
+static void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
     const struct store_client_call *call) {
     open_late(lanes, lane);
     if (lanes->accesses[lane] != NULL) {
@@ -221,7 +275,9 @@ void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane 
     }
 }
 
-void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
+/* Cancels what the waiter lane waits for, by a new connection: only so can an old wait's answer be
+ * told from a new one's. */
+static void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
     struct store_access *waiter = lanes->accesses[RENDEZVOUS_LANE_WAITER];
     if (waiter == NULL) {
         return;

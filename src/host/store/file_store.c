@@ -17,6 +17,10 @@
 #include "wire/store/file_store_codec.h"
 #include "wire/store/store_request_codec.h"
 
+/* Reports by inotify that a file has been written and closed, removed or replaced. Changes by other
+ * hosts on a network file system are not reported, and the kernel may have no watch left. So the
+ * file is also looked at from time to time. */
+
 /* Watches closing instead of each write, because FileStore's writers write in pieces and have
  * unlocked when they close. Removing a file that is still open first changes its attributes. */
 #define CHANGES (IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
@@ -29,7 +33,9 @@ struct file_change_watch {
     void *context;
 };
 
-bool file_change_watch_drain(struct file_change_watch *watch) {
+/* Drops changes that have not been reported yet. Returns whether there were any. Accepts NULL
+ * (false). */
+static bool file_change_watch_drain(struct file_change_watch *watch) {
     char events[READ_SIZE];
     bool has_changed = false;
     while (watch != NULL && read(watch->fd, events, sizeof events) > 0) {
@@ -45,7 +51,20 @@ static void readable(void *context) {
     }
 }
 
-struct file_change_watch *file_change_watch_new(
+/* May be called from inside its callback. Accepts NULL. */
+static void file_change_watch_free(struct file_change_watch *watch) {
+    if (watch == NULL) {
+        return;
+    }
+    event_descriptor_free(watch->descriptor);
+    if (watch->fd >= 0) {
+        close(watch->fd);
+    }
+    free(watch);
+}
+
+/* NULL when the file cannot be watched. Several changes may cause one call. */
+static struct file_change_watch *file_change_watch_new(
     struct event_loop *loop, const char *path, void (*changed)(void *context), void *context) {
     struct file_change_watch *watch = memory_allocate(sizeof *watch);
     watch->changed = changed;
@@ -60,18 +79,32 @@ struct file_change_watch *file_change_watch_new(
     return watch;
 }
 
-void file_change_watch_free(struct file_change_watch *watch) {
-    if (watch == NULL) {
-        return;
-    }
-    event_descriptor_free(watch->descriptor);
-    if (watch->fd >= 0) {
-        close(watch->fd);
-    }
-    free(watch);
-}
-
 /* File store file. */
+
+/* The file of a FileStore, used as PyTorch's FileStore uses it (c10d/FileStore.cpp). Each visit
+ * opens and locks the file (flock: exclusive to write, shared to read), reads from where the last
+ * visit ended, appends, unlocks and closes. Nothing here waits: a visit that is not possible now
+ * fails. */
+
+struct file_store_file {
+    char *path;
+    struct file_store_contents *contents; /* what has been read so far */
+    struct file_store_limits limits;
+    int fd;            /* descriptor of the visit under way, else -1 */
+    uint64_t position; /* end of the last record read */
+    bool has_more;     /* the last visit stopped early because there was much to read */
+    bool is_known;     /* the file has been visited; `device` and `inode` identify it */
+    dev_t device;
+    ino_t inode;
+    struct bytes unread; /* bytes read that are no whole record yet */
+    struct bytes output; /* records to be written to the file */
+};
+
+enum file_store_visit {
+    FILE_STORE_READ,
+    FILE_STORE_WRITE,
+    FILE_STORE_CREATE, /* to write; a missing file is created with PyTorch's mode */
+};
 
 #define FILE_MODE 0644 /* as PyTorch */
 #define CHUNK_SIZE ((size_t)64 << 10)
@@ -82,14 +115,35 @@ void file_change_watch_free(struct file_change_watch *watch) {
 /* The most memory that each buffer keeps after a visit. */
 #define KEPT_SIZE ((size_t)1 << 20)
 
-void file_store_file_init(struct file_store_file *file, const char *path) {
+/* Copies the path. */
+static void file_store_file_init(struct file_store_file *file, const char *path) {
     *file = (struct file_store_file){.fd = -1};
     file->limits = FILE_STORE_LIMITS_DEFAULT;
     file->path = memory_duplicate_string(path);
     file->contents = file_store_contents_new(&file->limits);
 }
 
-void file_store_file_clear(struct file_store_file *file) {
+/* Frees a buffer that grew large for a long record. */
+static void give_back_room(struct bytes *bytes) {
+    if (bytes->capacity > KEPT_SIZE) {
+        bytes_clear(bytes);
+    }
+}
+
+static void file_store_file_leave(struct file_store_file *file) {
+    if (file->fd >= 0) {
+        /* Unlock before closing: closing wakes the processes that watch the file, and they lock it
+         * at once. */
+        (void)flock(file->fd, LOCK_UN);
+        close(file->fd);
+        file->fd = -1;
+    }
+    give_back_room(&file->unread);
+    give_back_room(&file->output);
+}
+
+/* Also ends a visit. */
+static void file_store_file_clear(struct file_store_file *file) {
     file_store_file_leave(file);
     file_store_contents_free(file->contents);
     bytes_clear(&file->unread);
@@ -251,7 +305,16 @@ static enum failure_code check_end(const struct file_store_file *file, struct fa
         file->path, file->position);
 }
 
-enum failure_code file_store_file_enter(
+/* Begins a visit. When it succeeds, everything in the file has been read, and the lock is held
+ * until file_store_file_leave.
+ *
+ * FAILURE_INCOMPLETE: not now, try again. The message says why: another process holds the lock;
+ * there is so much to read that the loop should run first (`has_more`); or, for a writer, the file
+ * ends in the middle of a record. FAILURE_MISSING: the file is gone, or was replaced or truncated
+ * since the last visit. FAILURE_INVALID: it is no regular file. FAILURE_MALFORMED: it is no
+ * FileStore. FAILURE_LIMIT: it holds too much. FAILURE_SYSTEM. After one of these the file must not
+ * be visited again. */
+static enum failure_code file_store_file_enter(
     struct file_store_file *file, enum file_store_visit visit, struct failure *failure) {
     file->has_more = false;
     enum failure_code code = open_visit(file, visit, failure);
@@ -290,7 +353,10 @@ static enum failure_code write_output(struct file_store_file *file, struct failu
     return FAILURE_NONE;
 }
 
-enum failure_code file_store_file_append(struct file_store_file *file,
+/* Appends records in one piece during a visit to write, and adds them to the contents. When the
+ * disk is full the file stays as it was. FAILURE_INVALID for a key that cannot be written (nothing
+ * has happened then), FAILURE_SYSTEM. */
+static enum failure_code file_store_file_append(struct file_store_file *file,
     const struct file_store_record *records, size_t count, struct failure *failure) {
     file->output.length = 0;
     for (size_t i = 0; i < count; i++) {
@@ -310,26 +376,8 @@ enum failure_code file_store_file_append(struct file_store_file *file,
     return code;
 }
 
-/* Frees a buffer that grew large for a long record. */
-static void give_back_room(struct bytes *bytes) {
-    if (bytes->capacity > KEPT_SIZE) {
-        bytes_clear(bytes);
-    }
-}
-
-void file_store_file_leave(struct file_store_file *file) {
-    if (file->fd >= 0) {
-        /* Unlock before closing: closing wakes the processes that watch the file, and they lock it
-         * at once. */
-        (void)flock(file->fd, LOCK_UN);
-        close(file->fd);
-        file->fd = -1;
-    }
-    give_back_room(&file->unread);
-    give_back_room(&file->output);
-}
-
-bool file_store_file_has_news(const struct file_store_file *file) {
+/* Whether a visit might find something new. Does not take the lock. */
+static bool file_store_file_has_news(const struct file_store_file *file) {
     struct stat status;
     int fd = open_path(file->path, FILE_STORE_READ);
     bool is_unchanged = fd >= 0 && fstat(fd, &status) == 0 && is_same_file(file, &status) &&

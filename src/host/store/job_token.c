@@ -17,21 +17,34 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 
+/* Loads OpenSSL's libcrypto when a job has a token. Linking it would add milliseconds and megabytes
+ * to every start, and most jobs have none. */
+
+/* The part of libcrypto's stable binary interface that is used here; its headers are often not
+ * installed. */
+struct crypto_library {
+    void *handle;
+    const void *(*sha256)(void); /* EVP_sha256 */
+    unsigned char *(*hmac)(const void *digest, const void *key, int key_length,
+        const unsigned char *data, size_t length, unsigned char *out_code,
+        unsigned int *out_length);                                      /* HMAC */
+    int (*compare)(const void *left, const void *right, size_t length); /* CRYPTO_memcmp */
+};
+
 /* POSIX, unlike C, allows a function pointer to be converted from dlsym's void *. */
 #define LOAD(library, member, name)                                                                \
     ((library)->member = (__typeof__((library)->member))dlsym((library)->handle, name))
 
-static void *open_any(const char *library) {
-    if (library != NULL) {
-        return dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    }
+static void *open_any(void) {
     void *handle = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
     return handle != NULL ? handle : dlopen("libcrypto.so.1.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-enum failure_code crypto_library_load(
-    const char *library, struct crypto_library *out_library, struct failure *failure) {
-    struct crypto_library loaded = {.handle = open_any(library)};
+/* libcrypto.so.3, else libcrypto.so.1.1. FAILURE_MISSING when it is not installed or lacks a
+ * function. */
+static enum failure_code crypto_library_load(
+    struct crypto_library *out_library, struct failure *failure) {
+    struct crypto_library loaded = {.handle = open_any()};
     if (loaded.handle == NULL) {
         return failure_set(failure, FAILURE_MISSING,
             "OpenSSL's libcrypto is needed for a job token (Debian: apt install libssl3): %s",
@@ -43,14 +56,13 @@ enum failure_code crypto_library_load(
     if (loaded.sha256 == NULL || loaded.hmac == NULL || loaded.compare == NULL) {
         (void)dlclose(loaded.handle);
         return failure_set(failure, FAILURE_MISSING,
-            "%s lacks functions of OpenSSL's libcrypto, which is needed for a job token",
-            library != NULL ? library : "libcrypto");
+            "libcrypto lacks functions of OpenSSL's, which are needed for a job token");
     }
     *out_library = loaded;
     return FAILURE_NONE;
 }
 
-void crypto_library_unload(struct crypto_library *library) {
+static void crypto_library_unload(struct crypto_library *library) {
     if (library->handle != NULL) {
         (void)dlclose(library->handle);
         library->handle = NULL;
@@ -186,7 +198,7 @@ enum failure_code job_token_open(
     token->key = (struct store_key){authenticate, equals, draw, token, STORE_KEY_TOKEN};
     enum failure_code code = read_secret(text, path, &token->secret, failure);
     if (code == FAILURE_NONE) {
-        code = crypto_library_load(NULL, &token->library, failure);
+        code = crypto_library_load(&token->library, failure);
     }
     if (code != FAILURE_NONE) {
         job_token_free(token);

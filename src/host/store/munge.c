@@ -27,6 +27,20 @@ enum munge_status {
     MUNGE_UNAUTHORIZED = 18,
 };
 
+/* The part of libmunge's stable binary interface that is used here; its header is often not
+ * installed. Never unloaded: a thread that hangs in it may be left behind. */
+struct munge_library {
+    void *handle;
+    int (*encode)(char **out_credential, void *settings, const void *payload, int length);
+    int (*decode)(const char *credential, void *settings, void **out_payload, int *out_length,
+        uid_t *out_user, gid_t *out_group);
+    void *(*settings_new)(void);
+    void (*settings_free)(void *settings);
+    int (*settings_set)(void *settings, int option, ...);
+    const char *(*settings_error)(void *settings);
+    const char *(*error)(int code);
+};
+
 /* POSIX, unlike C, allows a function pointer to be converted from dlsym's void *. */
 #define LOAD(library, member, name)                                                                \
     ((library)->member = (__typeof__((library)->member))dlsym((library)->handle, name))
@@ -37,7 +51,9 @@ static bool is_complete(const struct munge_library *library) {
            library->settings_error != NULL && library->error != NULL;
 }
 
-enum failure_code munge_library_load(
+/* `library` is the name of a file for tests; NULL: libmunge.so.2. FAILURE_MISSING when it is not
+ * installed or lacks a function. */
+static enum failure_code munge_library_load(
     const char *library, struct munge_library *out_library, struct failure *failure) {
     const char *name = library != NULL ? library : "libmunge.so.2";
     struct munge_library loaded = {.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
@@ -83,8 +99,11 @@ static void end_settings(const struct munge_library *library, void *settings) {
     }
 }
 
-enum failure_code munge_library_encode(const struct munge_library *library, const char *socket,
-    struct slice payload, struct bytes *out_credential, struct failure *failure) {
+/* A credential with this payload; the caller clears it. `socket` is the path of the daemon's.
+ * FAILURE_SYSTEM with munge's words. */
+static enum failure_code munge_library_encode(const struct munge_library *library,
+    const char *socket, struct slice payload, struct bytes *out_credential,
+    struct failure *failure) {
     char *credential = NULL;
     void *settings = settings_for(library, socket);
     int status = library->encode(&credential, settings, payload.data, (int)payload.length);
@@ -121,7 +140,7 @@ static enum store_credential_verdict verdict_of(int status) {
 }
 
 /* munge gives the payload also with some credentials that it refuses. */
-enum store_credential_verdict munge_library_decode(const struct munge_library *library,
+static enum store_credential_verdict munge_library_decode(const struct munge_library *library,
     const char *socket, struct slice credential, struct bytes *out_payload, uid_t *out_user,
     struct failure *failure) {
     char *text = memory_allocate(credential.length + 1); /* zeroed, so it ends */

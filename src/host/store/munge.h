@@ -13,37 +13,6 @@
 #include "host/loop/blocking_pool.h"
 #include "wire/store/store_proof.h"
 
-/* The part of libmunge's stable binary interface that is used here; its header is often not
- * installed. Never unloaded: a thread that hangs in it may be left behind. */
-struct munge_library {
-    void *handle;
-    int (*encode)(char **out_credential, void *settings, const void *payload, int length);
-    int (*decode)(const char *credential, void *settings, void **out_payload, int *out_length,
-        uid_t *out_user, gid_t *out_group);
-    void *(*settings_new)(void);
-    void (*settings_free)(void *settings);
-    int (*settings_set)(void *settings, int option, ...);
-    const char *(*settings_error)(void *settings);
-    const char *(*error)(int code);
-};
-
-/* `library` is the name of a file for tests; NULL: libmunge.so.2. FAILURE_MISSING when it is not
- * installed or lacks a function. */
-__attribute__((warn_unused_result)) enum failure_code munge_library_load(
-    const char *library, struct munge_library *out_library, struct failure *failure);
-
-/* A credential with this payload; the caller clears it. `socket` is the path of the daemon's.
- * FAILURE_SYSTEM with munge's words. */
-__attribute__((warn_unused_result)) enum failure_code munge_library_encode(
-    const struct munge_library *library, const char *socket, struct slice payload,
-    struct bytes *out_credential, struct failure *failure);
-
-/* What munge says of a credential: ACCEPTED, then with payload (the caller clears it) and user; or
- * why not, with munge's words in `failure`. */
-enum store_credential_verdict munge_library_decode(const struct munge_library *library,
-    const char *socket, struct slice credential, struct bytes *out_payload, uid_t *out_user,
-    struct failure *failure);
-
 /* Who this node is to munge: the library, the daemon's socket, the user as whom the daemon knows
  * this process (in a container that may be another number than geteuid's), and the job. Asks the
  * daemon for the credentials of a proof (wire/store/store_proof), on threads. */

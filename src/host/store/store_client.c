@@ -9,9 +9,30 @@
 #include "base/backoff.h"
 #include "base/memory.h"
 #include "host/loop/random_seed.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_silence.h"
 #include "host/store/store_link.h"
 #include "wire/store/store_request_codec.h"
+
+/* The addresses of a store to connect to. Its names are resolved, their addresses are handed out
+ * one after the other, and then the names are resolved again, because they may become known or
+ * change meanwhile. The result of each attempt is kept for the error message. The client
+ * connects and handles deadlines and pauses. */
+
+struct store_address {
+    union tcp_address address;
+    struct failure failure; /* of the last attempt; FAILURE_NONE: not tried yet */
+};
+
+struct store_addresses {
+    char *host;
+    int port;
+    struct store_address *items;
+    size_t count;
+    size_t next;
+    uint64_t attempts;
+    struct failure unresolved; /* FAILURE_NONE: one of its names is known */
+};
 
 enum store_client_phase {
     STORE_CLIENT_PAUSING,    /* waits for the next attempt */
@@ -113,13 +134,14 @@ struct store_call *store_call_new(const struct store_client_call *call, struct i
     return made;
 }
 
-void store_call_free(struct store_call *call) {
+static void store_call_free(struct store_call *call) {
     bytes_clear(&call->wait_bytes);
     bytes_clear(&call->bytes);
     free(call);
 }
 
-bool store_call_is_waiting(const struct store_call *call) {
+/* Whether the request is in a stage that the server may answer late and that can be cancelled. */
+static bool store_call_is_waiting(const struct store_call *call) {
     if (call->stage == STORE_CALL_WAITING_FIRST) {
         return true;
     }
@@ -202,11 +224,13 @@ struct instant store_call_queue_deadline(const struct store_call_queue *queue) {
 /* The maximum number of addresses of one name that are tried. */
 #define STORE_ADDRESSES_MOST 16
 
-void store_addresses_init(struct store_addresses *addresses, const char *host, int port) {
+/* Copies the host: a name, an IPv4 or an IPv6 address without brackets; or several of them, parted
+ * by blanks, the best first. */
+static void store_addresses_init(struct store_addresses *addresses, const char *host, int port) {
     *addresses = (struct store_addresses){.host = memory_duplicate_string(host), .port = port};
 }
 
-void store_addresses_clear(struct store_addresses *addresses) {
+static void store_addresses_clear(struct store_addresses *addresses) {
     free(addresses->host);
     free(addresses->items);
     addresses->host = NULL;
@@ -233,7 +257,7 @@ static size_t resolve_name(struct store_addresses *addresses, const char *name,
     union tcp_address more[STORE_ADDRESSES_MOST] = {0};
     struct failure failure = {0};
     size_t more_count = 0;
-    if (tcp_address_resolve(name, addresses->port, more, STORE_ADDRESSES_MOST, &more_count,
+    if (name_lookup_resolve(name, addresses->port, more, STORE_ADDRESSES_MOST, &more_count,
             &failure) != FAILURE_NONE) {
         addresses->unresolved = failure;
         return count;
@@ -281,7 +305,14 @@ static void resolve(struct store_addresses *addresses) {
     addresses->count = count;
 }
 
-const union tcp_address *store_addresses_next(struct store_addresses *addresses) {
+/* Whether there is another address before the name is resolved again. */
+static bool store_addresses_has_more(const struct store_addresses *addresses) {
+    return addresses->next < addresses->count;
+}
+
+/* The address to try next. The name is resolved before the first address and after the last, which
+ * blocks. NULL when the name is not known now. The pointer is valid until the next call. */
+static const union tcp_address *store_addresses_next(struct store_addresses *addresses) {
     addresses->attempts++;
     if (!store_addresses_has_more(addresses)) {
         resolve(addresses);
@@ -292,17 +323,16 @@ const union tcp_address *store_addresses_next(struct store_addresses *addresses)
     return &addresses->items[addresses->next++].address;
 }
 
-bool store_addresses_has_more(const struct store_addresses *addresses) {
-    return addresses->next < addresses->count;
-}
-
-void store_addresses_note(struct store_addresses *addresses, const struct failure *failure) {
+/* Records the result of the attempt with the address handed out last. */
+static void store_addresses_note(struct store_addresses *addresses, const struct failure *failure) {
     if (addresses->next > 0) {
         addresses->items[addresses->next - 1].failure = *failure;
     }
 }
 
-void store_addresses_note_unfinished(
+/* The same for an attempt that was cut off. It does not replace the result of an earlier attempt
+ * with the same address. */
+static void store_addresses_note_unfinished(
     struct store_addresses *addresses, const struct failure *failure) {
     if (addresses->next > 0 && addresses->items[addresses->next - 1].failure.code == FAILURE_NONE) {
         store_addresses_note(addresses, failure);
@@ -323,7 +353,8 @@ static void describe_address(const struct store_address *item, struct text *text
     }
 }
 
-void store_addresses_describe(const struct store_addresses *addresses, struct text *text) {
+/* Appends the attempts: "after 3 attempts: 192.0.2.1:29500: Connection refused (errno 111)". */
+static void store_addresses_describe(const struct store_addresses *addresses, struct text *text) {
     text_append_format(text, "after %" PRIu64 " attempt%s: ", addresses->attempts,
         addresses->attempts == 1 ? "" : "s");
     if (addresses->unresolved.code != FAILURE_NONE) {

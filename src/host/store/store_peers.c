@@ -18,7 +18,7 @@
 
 static void store_probation_end(struct store_peer *peer);
 
-void client_log_init(
+static void client_log_init(
     struct client_log *client_log, struct event_loop *loop, const struct log *log) {
     *client_log = (struct client_log){.loop = loop, .log = log};
 }
@@ -49,7 +49,9 @@ void client_log_say(
     }
 }
 
-void client_log_say_full(
+/* An error: a request of the client was refused because the store is full. The line ends with the
+ * option that gives a store more memory. */
+static void client_log_say_full(
     struct client_log *client_log, const union tcp_address *address, const char *what) {
     char *line = compose(client_log, &client_log->full, address, what);
     if (line != NULL) {
@@ -71,20 +73,19 @@ struct memory_return {
     size_t bytes;
     size_t most; /* since memory was given back */
     bool is_due; /* the timer runs */
-    size_t count;
 };
 
 static void give_back(void *context) {
     struct memory_return *memory_return = context;
     memory_return->is_due = false;
     memory_return->most = memory_return->bytes;
-    memory_return->count++;
 #ifdef __GLIBC__
     (void)malloc_trim(0);
 #endif
 }
 
-struct memory_return *memory_return_new(struct event_loop *loop, struct duration delay) {
+/* Never NULL. */
+static struct memory_return *memory_return_new(struct event_loop *loop, struct duration delay) {
     struct memory_return *memory_return = memory_allocate(sizeof *memory_return);
     memory_return->loop = loop;
     memory_return->timer = event_timer_new(loop, give_back, memory_return);
@@ -92,14 +93,17 @@ struct memory_return *memory_return_new(struct event_loop *loop, struct duration
     return memory_return;
 }
 
-void memory_return_free(struct memory_return *memory_return) {
+/* Accepts NULL. */
+static void memory_return_free(struct memory_return *memory_return) {
     if (memory_return != NULL) {
         event_timer_free(memory_return->timer);
         free(memory_return);
     }
 }
 
-void memory_return_note(struct memory_return *memory_return, size_t bytes) {
+/* So many bytes are in use now. Cheap. When this is a quarter less than the most since memory was
+ * given back last, and MEMORY_RETURN_LEAST_BYTES less, memory is given back after the delay. */
+static void memory_return_note(struct memory_return *memory_return, size_t bytes) {
     memory_return->bytes = bytes;
     if (bytes > memory_return->most) {
         memory_return->most = bytes;
@@ -113,22 +117,19 @@ void memory_return_note(struct memory_return *memory_return, size_t bytes) {
     }
 }
 
-size_t memory_return_count(const struct memory_return *memory_return) {
-    return memory_return->count;
-}
-
 /* Room. */
 
 #define PART_KEPT_FREE 16
 #define MODEST_BYTES ((size_t)1 << 20)
 
-void store_room_init(struct store_room *room, struct event_loop *loop, size_t memory_bytes,
+/* Borrows the table and the pool. */
+static void store_room_init(struct store_room *room, struct event_loop *loop, size_t memory_bytes,
     struct store_table *table, struct tcp_stream_pool *pool) {
     *room = (struct store_room){
         memory_bytes, table, pool, memory_return_new(loop, MEMORY_RETURN_DELAY)};
 }
 
-void store_room_clear(struct store_room *room) {
+static void store_room_clear(struct store_room *room) {
     memory_return_free(room->memory_return);
     *room = (struct store_room){0};
 }
@@ -141,21 +142,34 @@ static size_t room_of_buffers(const struct store_room *room) {
     return left > least ? left : least;
 }
 
-void store_room_share(struct store_room *room, size_t uncounted) {
+/* Tells table and pool how much of the limit each may use now. `uncounted` bytes of the buffers are
+ * not counted: the input of the client that is being served, which the table may take over. */
+static void store_room_share(struct store_room *room, size_t uncounted) {
     size_t buffered = room->pool->buffered_bytes;
     room->pool->buffer_ceiling = room_of_buffers(room);
     store_table_reserve_memory(room->table, buffered - uncounted);
     memory_return_note(room->memory_return, store_table_memory(room->table) + buffered);
 }
 
-bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wanted) {
+/* A client that holds no more than this in its buffers is not closed to make room. */
+static size_t store_room_modest(const struct store_room *room) {
+    size_t least = store_memory_reserve(room->memory_bytes) / 2;
+    return least < MODEST_BYTES ? least : MODEST_BYTES;
+}
+
+/* Whether buffers have to be given up so that the table can grow by `wanted` bytes, and by a little
+ * more. False when there is not much in the buffers. `uncounted` as above. */
+static bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wanted) {
     size_t ceiling = room_of_buffers(room);
     size_t buffered = room->pool->buffered_bytes - uncounted;
     wanted += ceiling / PART_KEPT_FREE;
     return buffered > store_room_modest(room) && (wanted > ceiling || buffered > ceiling - wanted);
 }
 
-bool store_room_explain(const struct store_room *room, const char *message, struct text *out) {
+/* A buffer has passed its limit, as `message` says. Appends the message. Where it is because the
+ * table leaves no room, also what fills the table, and returns true. */
+static bool store_room_explain(
+    const struct store_room *room, const char *message, struct text *out) {
     text_append(out, message);
     if (store_table_memory(room->table) < room->memory_bytes / 2) {
         return false;
@@ -163,11 +177,6 @@ bool store_room_explain(const struct store_room *room, const char *message, stru
     text_append(out, ": ");
     store_table_describe(room->table, out);
     return true;
-}
-
-size_t store_room_modest(const struct store_room *room) {
-    size_t least = store_memory_reserve(room->memory_bytes) / 2;
-    return least < MODEST_BYTES ? least : MODEST_BYTES;
 }
 
 /* Peer. */
@@ -1068,10 +1077,6 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
     tcp_address_host(address, peer->reader.proof.client_address);
     store_probation_begin(peer);
     link_peer(peers, peer);
-}
-
-size_t store_peers_count(const struct store_peers *peers) {
-    return peers->open_count;
 }
 
 void store_peers_drop(struct store_peers *peers, const char *name) {

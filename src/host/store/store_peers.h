@@ -20,7 +20,7 @@
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_stream.h"
-#include "host/store/store_server.h"
+#include "host/store/store_server_settings.h"
 #include "wire/store/store_request_codec.h"
 
 /* What a server says about its clients in the log: one line that names the client. Lines are left
@@ -33,15 +33,8 @@ struct client_log {
     struct log_throttle full; /* of its own: other lines must not keep these out */
 };
 
-void client_log_init(struct client_log *client_log, struct event_loop *loop, const struct log *log);
-
 /* A warning. */
 void client_log_say(
-    struct client_log *client_log, const union tcp_address *address, const char *what);
-
-/* An error: a request of the client was refused because the store is full. The line ends with the
- * option that gives a store more memory. */
-void client_log_say_full(
     struct client_log *client_log, const union tcp_address *address, const char *what);
 
 /* Gives memory back to the system after much of it was freed. The C library keeps what lies between
@@ -50,18 +43,6 @@ void client_log_say_full(
  */
 
 struct memory_return;
-
-/* Never NULL. */
-struct memory_return *memory_return_new(struct event_loop *loop, struct duration delay);
-/* Accepts NULL. */
-void memory_return_free(struct memory_return *memory_return);
-
-/* So many bytes are in use now. Cheap. When this is a quarter less than the most since memory was
- * given back last, and MEMORY_RETURN_LEAST_BYTES less, memory is given back after the delay. */
-void memory_return_note(struct memory_return *memory_return, size_t bytes);
-
-/* How often memory was given back. */
-size_t memory_return_count(const struct memory_return *memory_return);
 
 /* The memory that a store's table and the buffers of its clients share. Each may use what the other
  * leaves of the limit. But buffers always have a little, so that values can be read from a full
@@ -74,26 +55,6 @@ struct store_room {
     struct tcp_stream_pool *pool;
     struct memory_return *memory_return;
 };
-
-/* Borrows the table and the pool. */
-void store_room_init(struct store_room *room, struct event_loop *loop, size_t memory_bytes,
-    struct store_table *table, struct tcp_stream_pool *pool);
-void store_room_clear(struct store_room *room);
-
-/* Tells table and pool how much of the limit each may use now. `uncounted` bytes of the buffers are
- * not counted: the input of the client that is being served, which the table may take over. */
-void store_room_share(struct store_room *room, size_t uncounted);
-
-/* Whether buffers have to be given up so that the table can grow by `wanted` bytes, and by a little
- * more. False when there is not much in the buffers. `uncounted` as above. */
-bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wanted);
-
-/* A buffer has passed its limit, as `message` says. Appends the message. Where it is because the
- * table leaves no room, also what fills the table, and returns true. */
-bool store_room_explain(const struct store_room *room, const char *message, struct text *out);
-
-/* A client that holds no more than this in its buffers is not closed to make room. */
-size_t store_room_modest(const struct store_room *room);
 
 /* One client of a store server, and the server's clients together, as the parts of
  * host/store/store_peers share them; no other module may read or write them. store_peers has the
@@ -204,9 +165,6 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
 
 /* The lines about clients. */
 struct client_log *store_peers_log(struct store_peers *peers);
-
-/* The number of open connections. */
-size_t store_peers_count(const struct store_peers *peers);
 
 /* Closes the connection that holds the presence key `name`, if there is one. */
 void store_peers_drop(struct store_peers *peers, const char *name);

@@ -293,7 +293,3 @@ void store_server_tell(
     struct store_server *server, const char *raw_key, const char *value_or_null) {
     store_peers_tell(server->peers, raw_key, value_or_null);
 }
-
-size_t store_server_connections(const struct store_server *server) {
-    return store_peers_count(server->peers);
-}

@@ -1,13 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/store_thread.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/table.h"
 #include "host/loop/quiet_thread.h"
 
-struct store_letter *store_letter_new(
+/* A mailbox between the store thread and its user. Any thread may post a letter; one thread takes
+ * them, first in, first out. A letter that replaces an older one of its kind takes that one's place
+ * in the queue, so that a busy user finds little more than one letter per client. The thread
+ * wakes the reader and gives letters their meaning. */
+
+enum store_letter_kind {
+    /* to the store's thread */
+    STORE_LETTER_RENEW,    /* name: the prefix to keep, or NULL; done */
+    STORE_LETTER_SERVE,    /* seeds; done */
+    STORE_LETTER_STAND_BY, /* value: the answer; done */
+    STORE_LETTER_DROP,     /* name */
+    STORE_LETTER_TELL,     /* name: a queue; value, or NULL */
+    STORE_LETTER_STOP,
+    /* to its user */
+    STORE_LETTER_DONE,    /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */
+    STORE_LETTER_BEAT,    /* name, value */
+    STORE_LETTER_GONE,    /* name, value */
+    STORE_LETTER_SILENT,  /* name */
+    STORE_LETTER_REACHED, /* name: the address */
+    STORE_LETTER_WATCHED_WRITTEN,
+    STORE_LETTER_CONNECTIONS, /* count */
+};
+
+struct store_letter {
+    struct store_letter *next;
+    enum store_letter_kind kind;
+    char *name;
+    char *value;
+    size_t count;
+    struct store_seeds seeds;
+    void (*done)(void *context);
+    void *context;
+};
+
+struct store_mail {
+    pthread_mutex_t lock;
+    struct store_letter *first;
+    struct store_letter **end; /* where the next letter is linked */
+    struct table *beats; /* name -> its BEAT that is still in the box, unless a GONE followed it */
+    struct store_letter *connections; /* always after all other letters; NULL: none */
+};
+
+/* Copies the strings, each of which may be NULL. Never NULL. */
+static struct store_letter *store_letter_new(
     enum store_letter_kind kind, const char *name, const char *value) {
     struct store_letter *letter = memory_allocate(sizeof *letter);
     letter->kind = kind;
@@ -16,7 +61,8 @@ struct store_letter *store_letter_new(
     return letter;
 }
 
-void store_letter_free(struct store_letter *letter) {
+/* NULL is fine. */
+static void store_letter_free(struct store_letter *letter) {
     if (letter == NULL) {
         return;
     }
@@ -26,18 +72,17 @@ void store_letter_free(struct store_letter *letter) {
     free(letter);
 }
 
-void store_mail_init(struct store_mail *mail) {
+static void store_mail_init(struct store_mail *mail) {
     *mail = (struct store_mail){.beats = table_new(NULL)};
     mail->end = &mail->first;
     pthread_mutex_init(&mail->lock, NULL);
 }
 
-void store_mail_clear(struct store_mail *mail) {
-    while (!store_mail_is_empty(mail)) {
-        store_letter_free(store_mail_take(mail));
-    }
-    table_free(mail->beats);
-    pthread_mutex_destroy(&mail->lock);
+static bool store_mail_is_empty(struct store_mail *mail) {
+    pthread_mutex_lock(&mail->lock);
+    bool is_empty = mail->first == NULL && mail->connections == NULL;
+    pthread_mutex_unlock(&mail->lock);
+    return is_empty;
 }
 
 static void append(struct store_mail *mail, struct store_letter *letter) {
@@ -72,7 +117,10 @@ static struct store_letter *put(struct store_mail *mail, struct store_letter *le
     return letter;
 }
 
-void store_mail_post(struct store_mail *mail, struct store_letter *letter_taken) {
+/* May be called from another thread. A BEAT updates the value of an earlier BEAT of the same name
+ * that is still in the box, unless a GONE of that name is between them. Only the last CONNECTIONS
+ * is kept; it is taken after all other letters. */
+static void store_mail_post(struct store_mail *mail, struct store_letter *letter_taken) {
     pthread_mutex_lock(&mail->lock);
     struct store_letter *left_over = put(mail, letter_taken);
     pthread_mutex_unlock(&mail->lock);
@@ -104,18 +152,21 @@ static struct store_letter *pop(struct store_mail *mail) {
     return letter;
 }
 
-struct store_letter *store_mail_take(struct store_mail *mail) {
+/* Removes and returns the next letter, which the caller frees; or NULL. */
+static struct store_letter *store_mail_take(struct store_mail *mail) {
     pthread_mutex_lock(&mail->lock);
     struct store_letter *letter = pop(mail);
     pthread_mutex_unlock(&mail->lock);
     return letter;
 }
 
-bool store_mail_is_empty(struct store_mail *mail) {
-    pthread_mutex_lock(&mail->lock);
-    bool is_empty = mail->first == NULL && mail->connections == NULL;
-    pthread_mutex_unlock(&mail->lock);
-    return is_empty;
+/* Frees the letters in it. */
+static void store_mail_clear(struct store_mail *mail) {
+    while (!store_mail_is_empty(mail)) {
+        store_letter_free(store_mail_take(mail));
+    }
+    table_free(mail->beats);
+    pthread_mutex_destroy(&mail->lock);
 }
 
 /* Thread. */

@@ -46,83 +46,68 @@ static void tear_down(struct fixture *fixture) {
     assert_int_equal(rmdir(fixture->outside), 0);
 }
 
-TEST(everything_goes_and_is_counted) {
-    struct fixture fixture;
+FIXTURE_TEST(everything_goes_and_is_counted) {
     uint64_t bytes;
-    set_up(&fixture);
-    char *below = make_directory(fixture.path, "below");
+    char *below = make_directory(fixture->path, "below");
     char *deepest = make_directory(below, "deepest");
-    write_file(fixture.path, "file");
+    write_file(fixture->path, "file");
     write_file(deepest, "file");
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, &bytes));
-    assert_int_equal(access(fixture.path, F_OK), -1);
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, &bytes));
+    assert_int_equal(access(fixture->path, F_OK), -1);
     assert_in_range(bytes, 2 * FILE_BYTES, 20 * FILE_BYTES);
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
     free(deepest);
     free(below);
-    tear_down(&fixture);
 }
 
-TEST(links_are_removed_and_not_followed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    char *beside = make_directory(fixture.outside, "beside");
-    char *link = text_format("%s/link", fixture.path);
+FIXTURE_TEST(links_are_removed_and_not_followed) {
+    char *beside = make_directory(fixture->outside, "beside");
+    char *link = text_format("%s/link", fixture->path);
     write_file(beside, "file");
     assert_int_equal(symlink(beside, link), 0);
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
     char *file = text_format("%s/file", beside);
     assert_int_equal(unlink(file), 0);
     assert_int_equal(rmdir(beside), 0);
     free(file);
     free(link);
     free(beside);
-    tear_down(&fixture);
 }
 
-TEST(link_in_its_place_is_not_followed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    char *moved = text_format("%s/moved", fixture.outside);
-    assert_int_equal(rename(fixture.path, moved), 0);
+FIXTURE_TEST(link_in_its_place_is_not_followed) {
+    char *moved = text_format("%s/moved", fixture->outside);
+    assert_int_equal(rename(fixture->path, moved), 0);
     write_file(moved, "file");
-    assert_int_equal(symlink(moved, fixture.path), 0);
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
-    assert_int_equal(unlink(fixture.path), 0);
-    assert_true(directory_tree_remove(moved, &fixture.tree, NULL));
+    assert_int_equal(symlink(moved, fixture->path), 0);
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
+    assert_int_equal(unlink(fixture->path), 0);
+    assert_true(directory_tree_remove(moved, &fixture->tree, NULL));
     assert_int_equal(access(moved, F_OK), -1);
     free(moved);
-    tear_down(&fixture);
 }
 
-TEST(another_directory_in_its_place_stays) {
-    struct fixture fixture;
-    set_up(&fixture);
-    char *moved = text_format("%s/moved", fixture.outside);
-    assert_int_equal(rename(fixture.path, moved), 0);
-    assert_int_equal(mkdir(fixture.path, 0700), 0);
-    write_file(fixture.path, "file");
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
-    assert_int_equal(access(fixture.path, F_OK), 0);
+FIXTURE_TEST(another_directory_in_its_place_stays) {
+    char *moved = text_format("%s/moved", fixture->outside);
+    assert_int_equal(rename(fixture->path, moved), 0);
+    assert_int_equal(mkdir(fixture->path, 0700), 0);
+    write_file(fixture->path, "file");
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
+    assert_int_equal(access(fixture->path, F_OK), 0);
     struct directory_tree other;
-    assert_true(directory_tree_note(fixture.path, &other));
-    assert_true(directory_tree_remove(fixture.path, &other, NULL));
+    assert_true(directory_tree_note(fixture->path, &other));
+    assert_true(directory_tree_remove(fixture->path, &other, NULL));
     assert_int_equal(rmdir(moved), 0);
     free(moved);
-    tear_down(&fixture);
 }
 
-TEST(closed_directories_go_as_well) {
-    struct fixture fixture;
-    set_up(&fixture);
-    char *below = make_directory(fixture.path, "below");
+FIXTURE_TEST(closed_directories_go_as_well) {
+    char *below = make_directory(fixture->path, "below");
     write_file(below, "file");
     assert_int_equal(chmod(below, 0), 0);
-    assert_int_equal(chmod(fixture.path, 0500), 0);
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
-    assert_int_equal(access(fixture.path, F_OK), -1);
+    assert_int_equal(chmod(fixture->path, 0500), 0);
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
+    assert_int_equal(access(fixture->path, F_OK), -1);
     free(below);
-    tear_down(&fixture);
 }
 
 /* From the inside out: each of the directories is moved into a new one. */
@@ -143,21 +128,18 @@ static void nest(struct fixture *fixture, int depth) {
     free(inner);
 }
 
-TEST(depth_has_an_end) {
-    struct fixture fixture;
-    set_up(&fixture);
-    nest(&fixture, DIRECTORY_TREE_DEPTH_MAXIMUM + 1);
+FIXTURE_TEST(depth_has_an_end) {
+    nest(fixture, DIRECTORY_TREE_DEPTH_MAXIMUM + 1);
     errno = 0;
-    assert_false(directory_tree_remove(fixture.path, &fixture.tree, NULL));
+    assert_false(directory_tree_remove(fixture->path, &fixture->tree, NULL));
     assert_int_equal(errno, ENOTEMPTY);
-    char *inner = text_format("%s/inner", fixture.path);
+    char *inner = text_format("%s/inner", fixture->path);
     struct directory_tree below;
     assert_true(directory_tree_note(inner, &below));
     assert_true(directory_tree_remove(inner, &below, NULL));
-    assert_true(directory_tree_remove(fixture.path, &fixture.tree, NULL));
-    assert_int_equal(access(fixture.path, F_OK), -1);
+    assert_true(directory_tree_remove(fixture->path, &fixture->tree, NULL));
+    assert_int_equal(access(fixture->path, F_OK), -1);
     free(inner);
-    tear_down(&fixture);
 }
 
 TEST(what_is_no_own_directory_is_not_known) {

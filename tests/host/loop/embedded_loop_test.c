@@ -55,12 +55,9 @@ static void set_timer(struct fixture *fixture, int64_t milliseconds) {
     embedded_loop_note(fixture->embedded);
 }
 
-TEST(timer_makes_the_descriptor_readable) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set_timer(&fixture, 20);
-    poll_until_done(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(timer_makes_the_descriptor_readable) {
+    set_timer(fixture, 20);
+    poll_until_done(fixture);
 }
 
 /* A descriptor that a callback adds is known to the kernel only after one more turn. */
@@ -74,28 +71,25 @@ static void add_descriptor(void *context) {
         FAILURE_NONE);
 }
 
-TEST(descriptor_that_a_callback_adds_is_watched) {
-    struct fixture fixture;
+FIXTURE_TEST(descriptor_that_a_callback_adds_is_watched) {
     int first[2];
     struct event_descriptor *adding;
-    set_up(&fixture);
     assert_int_equal(pipe(first), 0);
-    assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture.embedded), first[0],
-                         add_descriptor, &fixture, &adding, NULL),
+    assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture->embedded), first[0],
+                         add_descriptor, fixture, &adding, NULL),
         FAILURE_NONE);
-    embedded_loop_note(fixture.embedded);
+    embedded_loop_note(fixture->embedded);
     assert_int_equal(write(first[1], "x", 1), 1);
-    while (fixture.descriptor == NULL) {
-        embedded_loop_process(fixture.embedded);
+    while (fixture->descriptor == NULL) {
+        embedded_loop_process(fixture->embedded);
     }
     event_descriptor_free(adding);
-    embedded_loop_process(fixture.embedded);
-    assert_false(fixture.is_done);
-    assert_int_equal(write(fixture.pipe[1], "x", 1), 1);
-    poll_until_done(&fixture);
+    embedded_loop_process(fixture->embedded);
+    assert_false(fixture->is_done);
+    assert_int_equal(write(fixture->pipe[1], "x", 1), 1);
+    poll_until_done(fixture);
     close(first[0]);
     close(first[1]);
-    tear_down(&fixture);
 }
 
 /* As a request to a store: what a callback asks for is sent in the next turn. */
@@ -106,38 +100,29 @@ static void ask_for_a_turn(void *context) {
     set_timer(fixture, 0);
 }
 
-TEST(what_a_callback_asks_for_is_done_before_the_program_goes_on) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture.embedded), fixture.pipe[0],
-                         ask_for_a_turn, &fixture, &fixture.descriptor, NULL),
+FIXTURE_TEST(what_a_callback_asks_for_is_done_before_the_program_goes_on) {
+    assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture->embedded), fixture->pipe[0],
+                         ask_for_a_turn, fixture, &fixture->descriptor, NULL),
         FAILURE_NONE);
-    embedded_loop_note(fixture.embedded);
-    embedded_loop_process(fixture.embedded);
-    assert_int_equal(write(fixture.pipe[1], "x", 1), 1);
-    embedded_loop_process(fixture.embedded);
-    assert_true(fixture.is_done);
-    tear_down(&fixture);
+    embedded_loop_note(fixture->embedded);
+    embedded_loop_process(fixture->embedded);
+    assert_int_equal(write(fixture->pipe[1], "x", 1), 1);
+    embedded_loop_process(fixture->embedded);
+    assert_true(fixture->is_done);
 }
 
-TEST(waiting_ends_when_it_is_done) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set_timer(&fixture, 5);
-    embedded_loop_run_until(fixture.embedded, &fixture.is_done);
-    assert_true(fixture.is_done);
-    assert_false(embedded_loop_is_running(fixture.embedded));
-    tear_down(&fixture);
+FIXTURE_TEST(waiting_ends_when_it_is_done) {
+    set_timer(fixture, 5);
+    embedded_loop_run_until(fixture->embedded, &fixture->is_done);
+    assert_true(fixture->is_done);
+    assert_false(embedded_loop_is_running(fixture->embedded));
 }
 
-TEST(idle_loop_wants_nothing) {
-    struct fixture fixture;
-    set_up(&fixture);
-    embedded_loop_process(fixture.embedded);
-    embedded_loop_process(fixture.embedded);
-    struct pollfd poll_fd = {.fd = embedded_loop_fd(fixture.embedded), .events = POLLIN};
+FIXTURE_TEST(idle_loop_wants_nothing) {
+    embedded_loop_process(fixture->embedded);
+    embedded_loop_process(fixture->embedded);
+    struct pollfd poll_fd = {.fd = embedded_loop_fd(fixture->embedded), .events = POLLIN};
     assert_int_equal(poll(&poll_fd, 1, 0), 0);
-    tear_down(&fixture);
 }
 
 /* Nobody reads the pipe any more. */
@@ -149,33 +134,27 @@ static void write_to_nobody(void *context) {
     note(fixture);
 }
 
-TEST(broken_pipe_inside_does_not_end_the_program) {
-    struct fixture fixture;
+FIXTURE_TEST(broken_pipe_inside_does_not_end_the_program) {
     sigset_t pending;
-    set_up(&fixture);
     assert_true(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
-    fixture.timer =
-        event_timer_new(embedded_loop_inside(fixture.embedded), write_to_nobody, &fixture);
-    event_timer_set(fixture.timer, event_loop_now(embedded_loop_inside(fixture.embedded)));
-    embedded_loop_note(fixture.embedded);
-    poll_until_done(&fixture);
+    fixture->timer =
+        event_timer_new(embedded_loop_inside(fixture->embedded), write_to_nobody, fixture);
+    event_timer_set(fixture->timer, event_loop_now(embedded_loop_inside(fixture->embedded)));
+    embedded_loop_note(fixture->embedded);
+    poll_until_done(fixture);
     assert_int_equal(sigpending(&pending), 0);
     assert_int_equal(sigismember(&pending, SIGPIPE), 0);
-    fixture.pipe[0] = dup(fixture.pipe[1]);
-    tear_down(&fixture);
+    fixture->pipe[0] = dup(fixture->pipe[1]);
 }
 
-TEST(child_is_another_process) {
-    struct fixture fixture;
+FIXTURE_TEST(child_is_another_process) {
     int status;
-    set_up(&fixture);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(embedded_loop_is_of_this_process(fixture.embedded) ? 1 : 0);
+        _exit(embedded_loop_is_of_this_process(fixture->embedded) ? 1 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(embedded_loop_is_of_this_process(fixture.embedded));
-    tear_down(&fixture);
+    assert_true(embedded_loop_is_of_this_process(fixture->embedded));
 }

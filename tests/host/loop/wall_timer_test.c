@@ -53,66 +53,51 @@ static void run_beyond(struct fixture *fixture, int64_t milliseconds) {
     event_loop_run(fixture->loop);
 }
 
-TEST(it_fires_once_and_not_early) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct wall_time when = in(&fixture, 5);
-    wall_timer_set(fixture.timer, when);
-    event_loop_run(fixture.loop);
-    assert_true(fixture.fired_at.nanoseconds >= when.nanoseconds);
-    run_beyond(&fixture, 20);
-    assert_int_equal(fixture.fired, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(it_fires_once_and_not_early) {
+    struct wall_time when = in(fixture, 5);
+    wall_timer_set(fixture->timer, when);
+    event_loop_run(fixture->loop);
+    assert_true(fixture->fired_at.nanoseconds >= when.nanoseconds);
+    run_beyond(fixture, 20);
+    assert_int_equal(fixture->fired, 1);
 }
 
-TEST(times_that_have_passed_fire_at_once) {
+FIXTURE_TEST(times_that_have_passed_fire_at_once) {
     static const int64_t passed[] = {1500000000123456789, 1, 0, -1, INT64_MIN};
-    struct fixture fixture;
-    set_up(&fixture);
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
-        wall_timer_set(fixture.timer, (struct wall_time){passed[i]});
-        event_loop_run(fixture.loop);
-        assert_int_equal(fixture.fired, i + 1);
+        wall_timer_set(fixture->timer, (struct wall_time){passed[i]});
+        event_loop_run(fixture->loop);
+        assert_int_equal(fixture->fired, i + 1);
     }
-    tear_down(&fixture);
 }
 
-TEST(a_new_setting_replaces_the_old) {
-    struct fixture fixture;
-    set_up(&fixture);
-    wall_timer_set(fixture.timer, in(&fixture, 3600 * 1000));
-    struct wall_time when = in(&fixture, 5);
-    wall_timer_set(fixture.timer, when);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.fired, 1);
-    wall_timer_set(fixture.timer, in(&fixture, 1));
-    wall_timer_set(fixture.timer, (struct wall_time){INT64_MAX});
-    run_beyond(&fixture, 20);
-    assert_int_equal(fixture.fired, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(a_new_setting_replaces_the_old) {
+    wall_timer_set(fixture->timer, in(fixture, 3600 * 1000));
+    struct wall_time when = in(fixture, 5);
+    wall_timer_set(fixture->timer, when);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->fired, 1);
+    wall_timer_set(fixture->timer, in(fixture, 1));
+    wall_timer_set(fixture->timer, (struct wall_time){INT64_MAX});
+    run_beyond(fixture, 20);
+    assert_int_equal(fixture->fired, 1);
 }
 
 /* The time of the timer passes before the loop runs again, as when another callback takes long. */
-TEST(one_that_is_stopped_or_set_anew_in_time_does_not_fire) {
-    struct fixture fixture;
-    set_up(&fixture);
-    wall_timer_set(fixture.timer, (struct wall_time){1});
-    wall_timer_stop(fixture.timer);
-    run_beyond(&fixture, 5);
-    wall_timer_set(fixture.timer, (struct wall_time){1});
-    wall_timer_set(fixture.timer, in(&fixture, 3600 * 1000));
-    run_beyond(&fixture, 5);
-    assert_int_equal(fixture.fired, 0);
-    tear_down(&fixture);
+FIXTURE_TEST(one_that_is_stopped_or_set_anew_in_time_does_not_fire) {
+    wall_timer_set(fixture->timer, (struct wall_time){1});
+    wall_timer_stop(fixture->timer);
+    run_beyond(fixture, 5);
+    wall_timer_set(fixture->timer, (struct wall_time){1});
+    wall_timer_set(fixture->timer, in(fixture, 3600 * 1000));
+    run_beyond(fixture, 5);
+    assert_int_equal(fixture->fired, 0);
 }
 
-TEST(it_may_be_freed_when_it_fires) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.frees_itself = true;
-    wall_timer_set(fixture.timer, in(&fixture, 0));
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.fired, 1);
-    assert_null(fixture.timer);
-    tear_down(&fixture);
+FIXTURE_TEST(it_may_be_freed_when_it_fires) {
+    fixture->frees_itself = true;
+    wall_timer_set(fixture->timer, in(fixture, 0));
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->fired, 1);
+    assert_null(fixture->timer);
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "host/network/local_address.h"
+#include "host/network/name_lookup.h"
 
 /* No name server is asked for this name, because a part of it is longer than allowed. */
 #define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"
@@ -17,23 +18,9 @@ static void expect_only(struct address_list list, const char *expected) {
     assert_int_equal(list.count, 0);
 }
 
-static size_t times_in(const struct address_list *list, const struct network_address *address) {
-    size_t times = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        times += network_address_equals(&list->items[i], address) ? 1 : 0;
-    }
-    return times;
-}
-
 TEST(address_resolves_to_itself) {
     expect_only(address_list_of_name("192.0.2.1", NULL), "192.0.2.1");
     expect_only(address_list_of_name("2001:db8::1", NULL), "2001:db8::1");
-}
-
-TEST(only_an_address_is_read_without_asking) {
-    expect_only(address_list_of_address("192.0.2.1"), "192.0.2.1");
-    expect_only(address_list_of_address("2001:db8::1"), "2001:db8::1");
-    assert_int_equal(address_list_of_address("localhost").count, 0);
 }
 
 TEST(canonical_name_is_given_when_asked_for) {
@@ -52,21 +39,6 @@ TEST(unknown_name_has_no_addresses) {
     address_list_clear(&list);
 }
 
-/* Which one that is depends on the machine, and where it has no such way, on nothing. */
-TEST(outgoing_first_keeps_every_address) {
-    struct address_list before = address_list_of_interfaces();
-    struct address_list after = address_list_of_interfaces();
-    struct network_address absent = {.bytes = {192, 0, 2, 77}};
-    address_list_put_outgoing_first(&after);
-    assert_int_equal(after.count, before.count);
-    for (size_t i = 0; i < before.count; i++) {
-        assert_int_equal(times_in(&after, &before.items[i]), times_in(&before, &before.items[i]));
-    }
-    assert_int_equal(times_in(&after, &absent), 0);
-    address_list_clear(&before);
-    address_list_clear(&after);
-}
-
 TEST(machine_has_a_loopback_address) {
     struct address_list list = address_list_of_interfaces();
     bool has_loopback = false;
@@ -80,7 +52,7 @@ TEST(machine_has_a_loopback_address) {
 static union tcp_address address_of(const char *text) {
     union tcp_address address;
     size_t count;
-    assert_int_equal(tcp_address_resolve(text, 1, &address, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(text, 1, &address, 1, &count, NULL), FAILURE_NONE);
     return address;
 }
 

@@ -100,22 +100,16 @@ TEST(others_are_not_this_machine) {
     }
 }
 
-TEST(it_can_be_asked_again) {
-    struct fixture fixture;
-    set_up(&fixture, UNKNOWN);
-    assert_false(ask(&fixture));
-    assert_false(ask(&fixture));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(it_can_be_asked_again, set_up(&fixture, UNKNOWN)) {
+    assert_false(ask(fixture));
+    assert_false(ask(fixture));
 }
 
-TEST(one_question_at_a_time_is_answered_once) {
-    struct fixture fixture;
-    set_up(&fixture, "127.0.0.1");
-    assert_int_equal(endpoint_owner_ask(fixture.owner, NULL), FAILURE_NONE);
-    assert_true(ask(&fixture));
-    (void)event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.answer_count, 0);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(one_question_at_a_time_is_answered_once, set_up(&fixture, "127.0.0.1")) {
+    assert_int_equal(endpoint_owner_ask(fixture->owner, NULL), FAILURE_NONE);
+    assert_true(ask(fixture));
+    (void)event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->answer_count, 0);
 }
 
 TEST(a_question_under_way_can_be_forgotten) {
@@ -127,11 +121,8 @@ TEST(a_question_under_way_can_be_forgotten) {
     }
 }
 
-TEST(whoever_is_answered_may_free_it) {
-    struct fixture fixture;
-    set_up(&fixture, "127.0.0.1");
-    fixture.frees_itself = true;
-    assert_true(ask(&fixture));
-    assert_null(fixture.owner);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(whoever_is_answered_may_free_it, set_up(&fixture, "127.0.0.1")) {
+    fixture->frees_itself = true;
+    assert_true(ask(fixture));
+    assert_null(fixture->owner);
 }

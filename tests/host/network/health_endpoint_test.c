@@ -48,47 +48,38 @@ static void assert_answer(
     text_clear(&answer);
 }
 
-TEST(the_owners_answer_is_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+FIXTURE_TEST(the_owners_answer_is_sent) {
+    assert_answer(fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
     assert_answer(
-        &fixture, "GET /there?x=y HTTP/1.0", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
-    assert_answer(&fixture, "GET /a HTTP/1.1", "HTTP/1.1 404 ", "\r\n\r\nyou asked for /a");
-    assert_answer(&fixture, "HEAD /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\n");
-    tear_down(&fixture);
+        fixture, "GET /there?x=y HTTP/1.0", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    assert_answer(fixture, "GET /a HTTP/1.1", "HTTP/1.1 404 ", "\r\n\r\nyou asked for /a");
+    assert_answer(fixture, "HEAD /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\n");
 }
 
-TEST(other_methods_are_refused_without_asking) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_answer(&fixture, "DELETE /there HTTP/1.1", "HTTP/1.1 405 ", "GET or HEAD only\n");
-    assert_answer(&fixture, "POST /there HTTP/1.1\r\nContent-Length: 1000000000", "HTTP/1.1 405 ",
+FIXTURE_TEST(other_methods_are_refused_without_asking) {
+    assert_answer(fixture, "DELETE /there HTTP/1.1", "HTTP/1.1 405 ", "GET or HEAD only\n");
+    assert_answer(fixture, "POST /there HTTP/1.1\r\nContent-Length: 1000000000", "HTTP/1.1 405 ",
         "GET or HEAD only\n");
-    assert_int_equal(fixture.answered, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->answered, 0);
 }
 
-TEST(a_request_that_is_too_long_or_none_is_refused) {
-    struct fixture fixture;
+FIXTURE_TEST(a_request_that_is_too_long_or_none_is_refused) {
     struct text request = {0};
     struct text answer = {0};
-    set_up(&fixture);
     text_append(&request, "GET /");
     for (int i = 0; i < 2 * HEALTH_ENDPOINT_BYTES_PER_CONNECTION; i++) {
         text_append(&request, "x");
     }
-    int fd = client_connect(fixture.port);
+    int fd = client_connect(fixture->port);
     client_send(fd, request.data, request.length);
-    http_read(fixture.loop, fd, &answer);
+    http_read(fixture->loop, fd, &answer);
     assert_null(strstr(text_string(&answer), " 200 "));
     text_clear(&answer);
-    http_ask(fixture.loop, fixture.port, "\x01\x02\x03", &answer);
+    http_ask(fixture->loop, fixture->port, "\x01\x02\x03", &answer);
     assert_null(strstr(text_string(&answer), " 200 "));
-    assert_int_equal(fixture.answered, 0);
+    assert_int_equal(fixture->answered, 0);
     text_clear(&answer);
     text_clear(&request);
-    tear_down(&fixture);
 }
 
 static void turn(struct fixture *fixture) {
@@ -97,17 +88,15 @@ static void turn(struct fixture *fixture) {
     }
 }
 
-TEST(silent_clients_keep_no_probe_waiting_and_the_newest_stay) {
+FIXTURE_TEST(silent_clients_keep_no_probe_waiting_and_the_newest_stay) {
     enum { CLIENTS = 200 };
-    struct fixture fixture;
     int silent[CLIENTS];
     int closed = 0;
-    set_up(&fixture);
     for (int i = 0; i < CLIENTS; i++) {
-        silent[i] = client_connect(fixture.port);
+        silent[i] = client_connect(fixture->port);
     }
-    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
-    turn(&fixture);
+    assert_answer(fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    turn(fixture);
     for (int i = 0; i < CLIENTS; i++) {
         char byte;
         bool is_closed = recv(silent[i], &byte, 1, MSG_DONTWAIT) == 0;
@@ -116,24 +105,20 @@ TEST(silent_clients_keep_no_probe_waiting_and_the_newest_stay) {
         close(silent[i]);
     }
     assert_int_equal(CLIENTS - closed, HEALTH_ENDPOINT_KEPT_CONNECTIONS - 1);
-    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
-    tear_down(&fixture);
+    assert_answer(fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
 }
 
-TEST(a_port_that_is_taken_is_named) {
-    struct fixture fixture;
+FIXTURE_TEST(a_port_that_is_taken_is_named) {
     struct failure failure = {0};
     struct health_endpoint *second = NULL;
-    set_up(&fixture);
     struct health_endpoint_settings settings = {
-        .address = "127.0.0.1", .port = fixture.port, .answer = answer_path};
+        .address = "127.0.0.1", .port = fixture->port, .answer = answer_path};
     assert_int_equal(
-        health_endpoint_new(fixture.loop, &settings, &second, &failure), FAILURE_SYSTEM);
+        health_endpoint_new(fixture->loop, &settings, &second, &failure), FAILURE_SYSTEM);
     assert_null(second);
-    char *port = text_format("%d", fixture.port);
+    char *port = text_format("%d", fixture->port);
     assert_non_null(strstr(failure.message, port));
     free(port);
-    tear_down(&fixture);
 }
 
 TEST(an_endpoint_may_go_while_clients_wait) {

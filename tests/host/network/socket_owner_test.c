@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host/network/socket_owner.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_listener.h"
 
 struct connection {
@@ -19,7 +20,7 @@ struct connection {
 static union tcp_address address_of(const char *text, int port) {
     union tcp_address address;
     size_t count;
-    assert_int_equal(tcp_address_resolve(text, port, &address, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(text, port, &address, 1, &count, NULL), FAILURE_NONE);
     return address;
 }
 

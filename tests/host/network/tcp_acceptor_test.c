@@ -57,34 +57,28 @@ static void turn_until_accepted(struct fixture *fixture, int count) {
     assert_int_equal(fixture->accepted_count, count);
 }
 
-TEST(clients_are_handed_over_with_their_address) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int client = client_connect(fixture.port);
-    turn_until_accepted(&fixture, 1);
+FIXTURE_TEST(clients_are_handed_over_with_their_address) {
+    int client = client_connect(fixture->port);
+    turn_until_accepted(fixture, 1);
     struct sockaddr_in address;
     socklen_t length = sizeof address;
     assert_int_equal(getsockname(client, (struct sockaddr *)&address, &length), 0);
-    assert_int_equal(fixture.last_port, ntohs(address.sin_port));
-    assert_true(fcntl(fixture.accepted[0], F_GETFL) & O_NONBLOCK);
-    assert_true(fcntl(fixture.accepted[0], F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(fixture->last_port, ntohs(address.sin_port));
+    assert_true(fcntl(fixture->accepted[0], F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(fixture->accepted[0], F_GETFD) & FD_CLOEXEC);
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(drain_accepts_without_the_loop) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(drain_accepts_without_the_loop) {
     int clients[3];
     for (int i = 0; i < 3; i++) {
-        clients[i] = client_connect(fixture.port);
+        clients[i] = client_connect(fixture->port);
     }
-    tcp_acceptor_drain(fixture.acceptor);
-    assert_int_equal(fixture.accepted_count, 3);
+    tcp_acceptor_drain(fixture->acceptor);
+    assert_int_equal(fixture->accepted_count, 3);
     for (int i = 0; i < 3; i++) {
         close(clients[i]);
     }
-    tear_down(&fixture);
 }
 
 /* Lets the process open only `left` more descriptors. Returns the earlier limits, to be
@@ -99,31 +93,26 @@ static struct rlimit leave_descriptors(rlim_t left) {
     return before;
 }
 
-TEST(without_descriptors_clients_are_turned_away_and_told_once) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(without_descriptors_clients_are_turned_away_and_told_once) {
     int clients[3];
     for (int i = 0; i < 3; i++) {
-        clients[i] = client_connect(fixture.port);
+        clients[i] = client_connect(fixture->port);
     }
     struct rlimit before = leave_descriptors(1);
-    client_expect_close(fixture.loop, clients[2]);
-    assert_int_equal(fixture.accepted_count, 1);
-    assert_int_equal(fixture.log.count, 1);
-    assert_true(remembered_log_has(&fixture.log, "no descriptor is left"));
+    client_expect_close(fixture->loop, clients[2]);
+    assert_int_equal(fixture->accepted_count, 1);
+    assert_int_equal(fixture->log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, "no descriptor is left"));
     setrlimit(RLIMIT_NOFILE, &before);
-    int late = client_connect(fixture.port);
-    turn_until_accepted(&fixture, 2);
+    int late = client_connect(fixture->port);
+    turn_until_accepted(fixture, 2);
     close(late);
     for (int i = 0; i < 3; i++) {
         close(clients[i]);
     }
-    tear_down(&fixture);
 }
 
-TEST(what_the_process_keeps_no_client_gets) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(what_the_process_keeps_no_client_gets) {
     struct rlimit before;
     int next = dup(0);
     close(next);
@@ -135,17 +124,16 @@ TEST(what_the_process_keeps_no_client_gets) {
     descriptor_limit_keep(kept);
     int clients[3];
     for (int i = 0; i < 3; i++) {
-        clients[i] = client_connect(fixture.port);
-        turn_until_accepted(&fixture, i < 2 ? i + 1 : 2);
+        clients[i] = client_connect(fixture->port);
+        turn_until_accepted(fixture, i < 2 ? i + 1 : 2);
     }
-    client_expect_close(fixture.loop, clients[2]);
-    assert_int_equal(fixture.accepted_count, 2);
-    assert_int_equal(fixture.log.count, 1);
-    assert_true(remembered_log_has(&fixture.log, "the rest is kept for this process itself"));
+    client_expect_close(fixture->loop, clients[2]);
+    assert_int_equal(fixture->accepted_count, 2);
+    assert_int_equal(fixture->log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, "the rest is kept for this process itself"));
     descriptor_limit_keep(0);
     setrlimit(RLIMIT_NOFILE, &before);
     for (int i = 0; i < 3; i++) {
         close(clients[i]);
     }
-    tear_down(&fixture);
 }

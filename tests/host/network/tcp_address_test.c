@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 static void expect(const union tcp_address *address, const char *text, int port) {
@@ -39,10 +40,10 @@ TEST(literal_addresses_resolve_to_themselves) {
     union tcp_address addresses[4];
     size_t count = 0;
     assert_int_equal(
-        tcp_address_resolve("192.0.2.7", 29500, addresses, 4, &count, NULL), FAILURE_NONE);
+        name_lookup_resolve("192.0.2.7", 29500, addresses, 4, &count, NULL), FAILURE_NONE);
     assert_int_equal(count, 1);
     expect(&addresses[0], "192.0.2.7:29500", 29500);
-    assert_int_equal(tcp_address_resolve("::1", 1, addresses, 4, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve("::1", 1, addresses, 4, &count, NULL), FAILURE_NONE);
     expect(&addresses[0], "[::1]:1", 1);
 }
 
@@ -51,7 +52,7 @@ TEST(unknown_host_is_named) {
     size_t count = 77;
     struct failure failure = {0};
     assert_int_equal(
-        tcp_address_resolve("no such host", 1, addresses, 1, &count, &failure), FAILURE_SYSTEM);
+        name_lookup_resolve("no such host", 1, addresses, 1, &count, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "no such host"));
     assert_int_equal(count, 77);
 }
@@ -59,8 +60,8 @@ TEST(unknown_host_is_named) {
 static void expect_this_machine(const char *peer, const char *own, bool is_expected) {
     union tcp_address addresses[2];
     size_t count;
-    assert_int_equal(tcp_address_resolve(peer, 1, &addresses[0], 1, &count, NULL), FAILURE_NONE);
-    assert_int_equal(tcp_address_resolve(own, 2, &addresses[1], 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(peer, 1, &addresses[0], 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(own, 2, &addresses[1], 1, &count, NULL), FAILURE_NONE);
     assert_int_equal(tcp_address_is_this_machine(&addresses[0], &addresses[1]), is_expected);
 }
 
@@ -81,7 +82,7 @@ static void expect_host(const char *address, const char *text) {
     size_t count;
     uint8_t host[TCP_ADDRESS_HOST_BYTES];
     char written[INET6_ADDRSTRLEN];
-    assert_int_equal(tcp_address_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
     tcp_address_host(&resolved, host);
     assert_int_equal(tcp_address_write_host(host, written), text != NULL);
     if (text != NULL) {
@@ -103,7 +104,7 @@ static void expect_numeric(const char *address, const char *text, bool is_comple
     union tcp_address resolved;
     size_t count;
     char written[INET6_ADDRSTRLEN];
-    assert_int_equal(tcp_address_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(name_lookup_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
     assert_int_equal(tcp_address_write_numeric(&resolved, written), is_complete);
     assert_string_equal(written, text);
 }

@@ -97,95 +97,73 @@ static void expect_messages(const struct fixture *fixture, const char *expected)
     assert_memory_equal(fixture->messages.data, expected, strlen(expected));
 }
 
-TEST(whole_messages_leave_no_memory_behind) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    feed(&fixture, "0123456789abcdefghij");
-    expect_messages(&fixture, "0123456789abcdefghij");
-    assert_int_equal(fixture.pool.buffered_bytes, 0);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(whole_messages_leave_no_memory_behind, set_up(&fixture, 100, 1000)) {
+    feed(fixture, "0123456789abcdefghij");
+    expect_messages(fixture, "0123456789abcdefghij");
+    assert_int_equal(fixture->pool.buffered_bytes, 0);
 }
 
-TEST(pieces_are_put_together_and_the_owner_is_not_asked_in_vain) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    feed(&fixture, "01234");
-    assert_int_equal(fixture.asked, 1);
-    feed(&fixture, "56");
-    assert_int_equal(fixture.asked, 1);
-    feed(&fixture, "789abc");
-    assert_int_equal(fixture.asked, 2);
-    expect_messages(&fixture, "0123456789");
-    assert_int_not_equal(fixture.pool.buffered_bytes, 0);
-    feed(&fixture, "defghij");
-    expect_messages(&fixture, "0123456789abcdefghij");
-    assert_int_equal(fixture.pool.buffered_bytes, 0);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    pieces_are_put_together_and_the_owner_is_not_asked_in_vain, set_up(&fixture, 100, 1000)) {
+    feed(fixture, "01234");
+    assert_int_equal(fixture->asked, 1);
+    feed(fixture, "56");
+    assert_int_equal(fixture->asked, 1);
+    feed(fixture, "789abc");
+    assert_int_equal(fixture->asked, 2);
+    expect_messages(fixture, "0123456789");
+    assert_int_not_equal(fixture->pool.buffered_bytes, 0);
+    feed(fixture, "defghij");
+    expect_messages(fixture, "0123456789abcdefghij");
+    assert_int_equal(fixture->pool.buffered_bytes, 0);
 }
 
-TEST(owner_may_close_while_receiving) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    fixture.closes_on_message = true;
-    feed(&fixture, "01234");
-    feed(&fixture, "56789");
-    assert_true(fixture.stream.is_closed);
-    assert_int_equal(fixture.end, FAILURE_NONE);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(owner_may_close_while_receiving, set_up(&fixture, 100, 1000)) {
+    fixture->closes_on_message = true;
+    feed(fixture, "01234");
+    feed(fixture, "56789");
+    assert_true(fixture->stream.is_closed);
+    assert_int_equal(fixture->end, FAILURE_NONE);
 }
 
-TEST(unfinished_input_beyond_the_memory_ends_the_stream) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 3);
-    feed(&fixture, "0123");
-    assert_int_equal(fixture.end, FAILURE_LIMIT);
-    assert_true(fixture.stream.is_closed);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(unfinished_input_beyond_the_memory_ends_the_stream, set_up(&fixture, 100, 3)) {
+    feed(fixture, "0123");
+    assert_int_equal(fixture->end, FAILURE_LIMIT);
+    assert_true(fixture->stream.is_closed);
 }
 
-TEST(a_full_pool_asks_its_owner_for_room) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 3);
-    fixture.given = 5;
-    feed(&fixture, "0123");
-    assert_int_equal(fixture.wanted, 4);
-    feed(&fixture, "45678");
-    assert_int_equal(fixture.wanted, 5);
-    assert_int_equal(fixture.end, FAILURE_NONE);
-    feed(&fixture, "9");
-    expect_messages(&fixture, "0123456789");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_full_pool_asks_its_owner_for_room, set_up(&fixture, 100, 3)) {
+    fixture->given = 5;
+    feed(fixture, "0123");
+    assert_int_equal(fixture->wanted, 4);
+    feed(fixture, "45678");
+    assert_int_equal(fixture->wanted, 5);
+    assert_int_equal(fixture->end, FAILURE_NONE);
+    feed(fixture, "9");
+    expect_messages(fixture, "0123456789");
 }
 
-TEST(a_buffer_doubles_up_to_its_message) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    feed(&fixture, "012");
-    assert_int_equal(fixture.pool.buffered_bytes, 3);
-    feed(&fixture, "3");
-    assert_int_equal(fixture.pool.buffered_bytes, 6);
-    feed(&fixture, "456");
-    assert_int_equal(fixture.pool.buffered_bytes, MESSAGE_SIZE);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_buffer_doubles_up_to_its_message, set_up(&fixture, 100, 1000)) {
+    feed(fixture, "012");
+    assert_int_equal(fixture->pool.buffered_bytes, 3);
+    feed(fixture, "3");
+    assert_int_equal(fixture->pool.buffered_bytes, 6);
+    feed(fixture, "456");
+    assert_int_equal(fixture->pool.buffered_bytes, MESSAGE_SIZE);
 }
 
-TEST(peer_that_leaves_ends_the_stream) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    shutdown(fixture.far_end, SHUT_WR);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(peer_that_leaves_ends_the_stream, set_up(&fixture, 100, 1000)) {
+    shutdown(fixture->far_end, SHUT_WR);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->end, FAILURE_DISCONNECTED);
 }
 
-TEST(sending_to_a_peer_that_left_ends_the_stream_without_a_signal) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    close(fixture.far_end);
-    tcp_stream_send(&fixture.stream, slice_from_string("hello"));
-    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
-    tcp_stream_send(&fixture.stream, slice_from_string("again"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    sending_to_a_peer_that_left_ends_the_stream_without_a_signal, set_up(&fixture, 100, 1000)) {
+    close(fixture->far_end);
+    tcp_stream_send(&fixture->stream, slice_from_string("hello"));
+    assert_int_equal(fixture->end, FAILURE_DISCONNECTED);
+    tcp_stream_send(&fixture->stream, slice_from_string("again"));
 }
 
 /* More than the kernel takes at once, in a pattern that shows lost or doubled bytes. */
@@ -229,74 +207,60 @@ TEST(unread_output_beyond_the_ceiling_ends_the_stream) {
     tear_down(&fixture);
 }
 
-TEST(catching_up_receives_without_the_loop) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    client_send(fixture.far_end, "0123456789", 10);
-    tcp_stream_catch_up(&fixture.stream);
-    expect_messages(&fixture, "0123456789");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(catching_up_receives_without_the_loop, set_up(&fixture, 100, 1000)) {
+    client_send(fixture->far_end, "0123456789", 10);
+    tcp_stream_catch_up(&fixture->stream);
+    expect_messages(fixture, "0123456789");
 }
 
-TEST(a_turn_receives_little_and_the_rest_of_a_message) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    fixture.pool.turn_bytes = 4;
-    feed(&fixture, "0123456789abcdefghijABC");
-    expect_messages(&fixture, "0123456789");
-    event_loop_run_ready(fixture.loop);
-    expect_messages(&fixture, "0123456789abcdefghij");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_turn_receives_little_and_the_rest_of_a_message, set_up(&fixture, 100, 1000)) {
+    fixture->pool.turn_bytes = 4;
+    feed(fixture, "0123456789abcdefghijABC");
+    expect_messages(fixture, "0123456789");
+    event_loop_run_ready(fixture->loop);
+    expect_messages(fixture, "0123456789abcdefghij");
 }
 
-TEST(a_held_stream_goes_on_in_the_next_turn) {
-    struct fixture fixture;
-    set_up(&fixture, 100, 1000);
-    fixture.holds_on_message = true;
-    feed(&fixture, "0123456789abcdefghijABC");
-    expect_messages(&fixture, "0123456789");
-    event_loop_run_ready(fixture.loop);
-    expect_messages(&fixture, "0123456789abcdefghij");
-    feed(&fixture, "DEFGHIJ");
-    feed(&fixture, "");
-    expect_messages(&fixture, "0123456789abcdefghijABCDEFGHIJ");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_held_stream_goes_on_in_the_next_turn, set_up(&fixture, 100, 1000)) {
+    fixture->holds_on_message = true;
+    feed(fixture, "0123456789abcdefghijABC");
+    expect_messages(fixture, "0123456789");
+    event_loop_run_ready(fixture->loop);
+    expect_messages(fixture, "0123456789abcdefghij");
+    feed(fixture, "DEFGHIJ");
+    feed(fixture, "");
+    expect_messages(fixture, "0123456789abcdefghijABCDEFGHIJ");
 }
 
-TEST(a_held_stream_receives_nothing_until_its_peer_has_read) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(
+    a_held_stream_receives_nothing_until_its_peer_has_read, set_up(&fixture, 4 << 20, 8 << 20)) {
     uint8_t data[1 << 20] = {0};
-    set_up(&fixture, 4 << 20, 8 << 20);
-    fixture.pool.held_above = 1000;
-    fixture.holds_on_message = true;
-    tcp_stream_send(&fixture.stream, (struct slice){data, sizeof data});
-    assert_true(tcp_stream_unsent(&fixture.stream) > 1000);
-    feed(&fixture, "0123456789abcdefghij");
+    fixture->pool.held_above = 1000;
+    fixture->holds_on_message = true;
+    tcp_stream_send(&fixture->stream, (struct slice){data, sizeof data});
+    assert_true(tcp_stream_unsent(&fixture->stream) > 1000);
+    feed(fixture, "0123456789abcdefghij");
     for (int i = 0; i < 10; i++) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
-    expect_messages(&fixture, "0123456789");
-    tcp_stream_catch_up(&fixture.stream);
-    expect_messages(&fixture, "0123456789");
-    client_expect(fixture.loop, fixture.far_end, data, sizeof data);
-    event_loop_run_ready(fixture.loop);
-    expect_messages(&fixture, "0123456789abcdefghij");
-    tear_down(&fixture);
+    expect_messages(fixture, "0123456789");
+    tcp_stream_catch_up(&fixture->stream);
+    expect_messages(fixture, "0123456789");
+    client_expect(fixture->loop, fixture->far_end, data, sizeof data);
+    event_loop_run_ready(fixture->loop);
+    expect_messages(fixture, "0123456789abcdefghij");
 }
 
-TEST(a_held_stream_notices_the_end_of_its_peer) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(a_held_stream_notices_the_end_of_its_peer, set_up(&fixture, 4 << 20, 8 << 20)) {
     uint8_t data[1 << 20] = {0};
-    set_up(&fixture, 4 << 20, 8 << 20);
-    fixture.pool.held_above = 1000;
-    fixture.holds_on_message = true;
-    tcp_stream_send(&fixture.stream, (struct slice){data, sizeof data});
-    feed(&fixture, "0123456789abcdefghij");
-    close(fixture.far_end);
+    fixture->pool.held_above = 1000;
+    fixture->holds_on_message = true;
+    tcp_stream_send(&fixture->stream, (struct slice){data, sizeof data});
+    feed(fixture, "0123456789abcdefghij");
+    close(fixture->far_end);
     for (int i = 0; i < 10; i++) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
-    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
-    fixture.far_end = -1;
-    tear_down(&fixture);
+    assert_int_equal(fixture->end, FAILURE_DISCONNECTED);
+    fixture->far_end = -1;
 }

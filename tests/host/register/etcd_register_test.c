@@ -4,115 +4,35 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "host/register/etcd_register.h"
-#include "host/register/http_client.h"
+#include "one_register.h"
 #include "wire/register/register_entry_text.h"
 
-struct fixture {
-    struct event_loop *loop;
-    struct job_register *job_register;
-    enum register_event_kind kind;
-    bool is_final;
-    struct failure failure;
-};
-
-static void told(void *context, const struct register_event *event) {
-    struct fixture *fixture = context;
-    fixture->kind = event->kind;
-    fixture->is_final = event->is_final;
-    if (event->failure != NULL) {
-        fixture->failure = *event->failure;
-    }
-    event_loop_stop(fixture->loop);
-}
-
-static enum failure_code open_at(struct fixture *fixture, const char *endpoint) {
-    const struct register_settings settings = {
-        .endpoint = endpoint,
-        .run_id = "job",
-        .node_name = "node",
-        .observer = {told, fixture},
+TEST(settings_with_which_no_etcd_can_be_asked_do_not_open) {
+    static const struct refused_settings refused[] = {
+        {"", {NULL}, "one of its members is empty"},
+        {"a:1,,b:2", {NULL}, "one of its members is empty"},
+        {"a:x", {NULL}, "--rdzv-endpoint: "},
+        {"a:x", {NULL}, "'a:x'"},
+        {"https://a:1,b:2", {NULL}, "some of its members have https://"},
+        {"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", {NULL}, "names 17 members of etcd"},
+        {"a", {"protocol=tcp"}, "it is http or https"},
+        {"https://a", {"protocol=http"}, "have https://"},
+        {"a", {"ca_cert=/dev/null"}, "certificates need protocol=https"},
+        {"a", {"ca_cert=/missing"}, "ca_cert=/missing"},
+        {"https://a", {"cert=/dev/null"}, "need each other"},
+        {"a", {"user=me"}, "user needs password"},
+        {"a", {"password=x"}, "user needs password"},
+        {"a", {"user=me", "password_file=/missing"}, "/missing does not exist"},
     };
-    *fixture = (struct fixture){0};
-    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    return register_open(
-        fixture->loop, &etcd_register_engine, &settings, &fixture->job_register, &fixture->failure);
-}
-
-static void tear_down(struct fixture *fixture) {
-    register_free(fixture->job_register);
-    assert_true(event_loop_free(fixture->loop));
-}
-
-static bool has_curl(void) {
-    struct curl_library library;
-    return curl_library_load(CURL_LIBRARY_NAME, &library, NULL) == FAILURE_NONE;
-}
-
-TEST(endpoint_that_cannot_be_read_does_not_open) {
-    struct fixture fixture;
-    assert_int_equal(open_at(&fixture, "a:x"), FAILURE_INVALID);
-    assert_non_null(strstr(fixture.failure.message, "--rdzv-endpoint"));
-    tear_down(&fixture);
-}
-
-TEST(member_that_is_not_there_is_named_at_the_deadline) {
-    struct fixture fixture;
-    if (!has_curl()) {
-        SKIP_BECAUSE("libcurl is not installed");
+    struct one_register one;
+    one_register_set_up(&one);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        one_register_expect_refused(&one, "etcd", &refused[i]);
     }
-    /* port 1 of the loopback: nobody listens there */
-    assert_int_equal(open_at(&fixture, "127.0.0.1:1"), FAILURE_NONE);
-    struct instant deadline =
-        instant_after(event_loop_now(fixture.loop), duration_from_milliseconds(700));
-    register_read(fixture.job_register, deadline);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.kind, REGISTER_FAILED);
-    assert_false(fixture.is_final);
-    tear_down(&fixture);
-}
-
-static struct register_entry new_entry(int64_t number) {
-    return (struct register_entry){.number = number,
-        .term = 1,
-        .host = memory_duplicate_string("h"),
-        .addresses = memory_duplicate_string(""),
-        .settings = memory_duplicate_string(""),
-        .nonce = "0123456789abcdef0123456789abcdef"};
-}
-
-TEST(append_that_nobody_hears_is_unknown) {
-    struct fixture fixture;
-    struct register_entry entry = new_entry(1);
-    if (!has_curl()) {
-        register_entry_clear(&entry);
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    assert_int_equal(open_at(&fixture, "127.0.0.1:1,[::1]:1"), FAILURE_NONE);
-    struct instant deadline =
-        instant_after(event_loop_now(fixture.loop), duration_from_milliseconds(100));
-    register_append(fixture.job_register, &entry, deadline);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.kind, REGISTER_UNKNOWN);
-    register_entry_clear(&entry);
-    tear_down(&fixture);
-}
-
-TEST(request_under_way_ends_with_the_register) {
-    struct fixture fixture;
-    if (!has_curl()) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    assert_int_equal(open_at(&fixture, "127.0.0.1:1"), FAILURE_NONE);
-    register_renew(fixture.job_register, 1,
-        instant_after(event_loop_now(fixture.loop), duration_from_seconds(3600)));
-    event_loop_run_ready(fixture.loop);
-    tear_down(&fixture);
+    one_register_tear_down(&one);
 }
 
 /* A server that speaks as much HTTP/2 as is needed to answer one request after the other, each on a
@@ -128,8 +48,10 @@ TEST(request_under_way_ends_with_the_register) {
 
 struct reply {
     struct slice message;
-    bool is_refusal; /* gRPC's status 14 instead */
-    bool goes_on;    /* more messages could follow */
+    const char *status; /* of gRPC; NULL: 0, with the message */
+    const char *words;  /* of the status */
+    bool is_foreign;    /* it speaks HTTP/1.1, whatever it is asked */
+    bool goes_on;       /* more messages could follow */
 };
 
 struct server {
@@ -164,13 +86,27 @@ static void send_frame(
     assert_int_equal(send(connection, data, length, MSG_NOSIGNAL), (ssize_t)length);
 }
 
+/* A header that stands in no table of HTTP/2. */
+static size_t write_header(uint8_t *out, const char *name, const char *value) {
+    const size_t name_length = strlen(name);
+    const size_t value_length = strlen(value);
+    out[0] = 0;
+    out[1] = (uint8_t)name_length;
+    memcpy(out + 2, name, name_length);
+    out[2 + name_length] = (uint8_t)value_length;
+    memcpy(out + 3 + name_length, value, value_length);
+    return 3 + name_length + value_length;
+}
+
 static void send_reply(int connection, const struct reply *reply) {
-    static const char good[] = "\x00\x0bgrpc-status\x01"
-                               "0";
-    static const char bad[] = "\x00\x0bgrpc-status\x02"
-                              "14";
+    static const char foreign[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     uint8_t body[1024] = {0}; /* not compressed, and its length */
+    uint8_t end[256];
     size_t length = reply->message.length;
+    if (reply->is_foreign) {
+        assert_int_equal(send(connection, foreign, strlen(foreign), MSG_NOSIGNAL), strlen(foreign));
+        return;
+    }
     assert_true(5 + length <= sizeof body);
     body[3] = (uint8_t)(length >> 8);
     body[4] = (uint8_t)length;
@@ -180,12 +116,16 @@ static void send_reply(int connection, const struct reply *reply) {
     send_frame(connection, FRAME_SETTINGS, 0, 0, "", 0);
     send_frame(connection, FRAME_SETTINGS, 1, 0, "", 0); /* the client's are known */
     send_frame(connection, FRAME_HEADERS, END_OF_HEADERS, 1, "\x88", 1); /* 200 */
-    if (!reply->is_refusal) {
+    if (reply->status == NULL) {
         send_frame(connection, FRAME_DATA, 0, 1, body, 5 + length);
     }
     if (!reply->goes_on) {
-        send_frame(connection, FRAME_HEADERS, END_OF_HEADERS | END_OF_STREAM, 1,
-            reply->is_refusal ? bad : good, reply->is_refusal ? sizeof bad - 1 : sizeof good - 1);
+        size_t end_length =
+            write_header(end, "grpc-status", reply->status == NULL ? "0" : reply->status);
+        if (reply->words != NULL) {
+            end_length += write_header(end + end_length, "grpc-message", reply->words);
+        }
+        send_frame(connection, FRAME_HEADERS, END_OF_HEADERS | END_OF_STREAM, 1, end, end_length);
     }
 }
 
@@ -238,46 +178,74 @@ static void end_server(struct server *server) {
     close(server->listening);
 }
 
-static struct reply one_message(const char *message) {
-    return (struct reply){.message = slice_from_string(message)};
+/* A register whose etcd is that server. */
+struct fixture {
+    struct one_register one;
+    struct server server;
+};
+
+static void begin(struct fixture *fixture, const struct reply *replies, int count) {
+    one_register_set_up(&fixture->one);
+    start_server(&fixture->server, replies, count);
+    assert_int_equal(
+        one_register_open(&fixture->one, "etcd-v3", fixture->server.endpoint), FAILURE_NONE);
 }
 
-TEST(reply_that_cannot_be_read_is_a_failure) {
-    struct fixture fixture;
-    struct server server;
-    if (!has_curl()) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    start_server(&server, (struct reply[]){one_message("\x12\x05k")}, 1);
-    assert_int_equal(open_at(&fixture, server.endpoint), FAILURE_NONE);
-    register_read(fixture.job_register,
-        instant_after(event_loop_now(fixture.loop), duration_from_seconds(3600)));
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.kind, REGISTER_FAILED);
-    assert_true(fixture.is_final);
-    assert_non_null(strstr(fixture.failure.message, "has sent a reply that cannot be read"));
-    tear_down(&fixture);
-    end_server(&server);
+static void end(struct fixture *fixture) {
+    one_register_tear_down(&fixture->one);
+    end_server(&fixture->server);
 }
 
-/* etcd may have carried it out. It is asked again, until the deadline. */
-TEST(append_whose_reply_cannot_be_read_is_unknown) {
-    struct fixture fixture;
-    struct server server;
-    struct register_entry entry = new_entry(1);
-    if (!has_curl()) {
-        register_entry_clear(&entry);
-        SKIP_BECAUSE("libcurl is not installed");
+#define NEED_CURL()                                                                                \
+    if (!has_curl()) {                                                                             \
+        SKIP_BECAUSE("libcurl is not installed");                                                  \
     }
-    start_server(&server, (struct reply[]){one_message("\x1a\x05k")}, 1);
-    assert_int_equal(open_at(&fixture, server.endpoint), FAILURE_NONE);
-    register_append(fixture.job_register, &entry,
-        instant_after(event_loop_now(fixture.loop), duration_from_milliseconds(500)));
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.kind, REGISTER_UNKNOWN);
-    tear_down(&fixture);
-    end_server(&server);
-    register_entry_clear(&entry);
+
+/* What only the user can mend is final, and comes with advice. What may pass is asked again. */
+TEST(refusals_are_final_or_asked_again) {
+    static const struct {
+        struct reply reply;
+        const char *words; /* NULL: it is asked again, and answered */
+    } rows[] = {
+        {{.status = "7", .words = "etcdserver%3A permission denied %zz%"},
+            "etcdserver: permission denied %zz% (gRPC status 7); the user needs a role that may "
+            "read and write the keys from muster/ up to muster0"},
+        {{.status = "16", .words = "invalid auth token"}, "invalid auth token (gRPC status 16)"},
+        {{.status = "8", .words = "etcdserver: mvcc: database space exceeded"},
+            "; make room there (etcdctl compact, defrag, alarm disarm)"},
+        {{.status = "12"}, "no reason given (gRPC status 12)"},
+        {{.message = {(const uint8_t *)"\x12\x05k", 3}}, "has sent a reply that cannot be read"},
+        {{.status = "8", .words = "etcdserver: too many requests"}, NULL},
+        {{.status = "14", .words = "etcdserver: no leader"}, NULL},
+        {{.status = "x"}, NULL},
+        {{.is_foreign = true}, NULL},
+    };
+    NEED_CURL();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fixture fixture;
+        const struct reply replies[] = {rows[i].reply, {.message = {0}}};
+        begin(&fixture, replies, rows[i].words == NULL ? 2 : 1);
+        one_register_read(&fixture.one, FAR);
+        if (rows[i].words == NULL) {
+            one_register_expect(&fixture.one, REGISTER_READ, false, "");
+        } else {
+            one_register_expect(&fixture.one, REGISTER_FAILED, true, rows[i].words);
+            one_register_expect(&fixture.one, REGISTER_FAILED, true, fixture.server.endpoint);
+        }
+        end(&fixture);
+    }
+}
+
+/* etcd may have carried it out. It is asked again. */
+TEST(append_whose_reply_cannot_be_read_is_tried_again) {
+    struct fixture fixture;
+    const struct reply replies[] = {
+        {.message = slice_from_string("\x1a\x05k")}, {.message = slice_from_string("\x10\x01")}};
+    NEED_CURL();
+    begin(&fixture, replies, 2);
+    one_register_append(&fixture.one, 1, FAR);
+    one_register_expect(&fixture.one, REGISTER_WON, false, "");
+    end(&fixture);
 }
 
 /* A field of bytes, of two bytes for its length. */
@@ -307,27 +275,51 @@ static void write_last(const struct register_entry *entry, struct text *out) {
  * chooses its leader, it may fail though the watch goes on. */
 TEST(watch_begins_anew_when_the_entries_before_it_cannot_be_read) {
     struct fixture fixture;
-    struct server server;
-    struct register_entry entry = new_entry(2);
     struct text last = {0};
-    if (!has_curl()) {
-        register_entry_clear(&entry);
-        SKIP_BECAUSE("libcurl is not installed");
-    }
+    NEED_CURL();
+    const struct one_register one = {.term = 1};
+    struct register_entry entry = one_register_entry(&one, 2);
     write_last(&entry, &last);
     const struct reply watch = {.message = slice_from_string("\x18\x01"), .goes_on = true};
     const struct reply found = {.message = {(const uint8_t *)text_string(&last), last.length}};
-    const struct reply replies[] = {watch, {.is_refusal = true}, watch, found};
-    start_server(&server, replies, 4);
-    assert_int_equal(open_at(&fixture, server.endpoint), FAILURE_NONE);
-    assert_int_not_equal(
-        register_watch(fixture.job_register, 1,
-            instant_after(event_loop_now(fixture.loop), duration_from_seconds(60))),
-        0);
-    event_loop_run(fixture.loop);
-    tear_down(&fixture);
-    end_server(&server);
-    assert_int_equal(fixture.kind, REGISTER_NEWS);
+    const struct reply replies[] = {watch, {.status = "14"}, watch, found};
+    begin(&fixture, replies, 4);
+    one_register_await(&fixture.one,
+        register_watch(fixture.one.job_register, 1, one_register_deadline(&fixture.one, FAR)));
+    one_register_expect(&fixture.one, REGISTER_NEWS, false, "");
+    assert_int_equal(fixture.one.number, 2);
+    end(&fixture);
     text_clear(&last);
     register_entry_clear(&entry);
+}
+
+TEST(a_watch_that_etcd_ends_is_told) {
+    struct fixture fixture;
+    const struct reply canceled = {.message = slice_from_string("\x20\x01")};
+    NEED_CURL();
+    begin(&fixture, &canceled, 1);
+    one_register_await(&fixture.one,
+        register_watch(fixture.one.job_register, 1, one_register_deadline(&fixture.one, FAR)));
+    one_register_expect(&fixture.one, REGISTER_FAILED, true, "does not tell of new entries");
+    end(&fixture);
+}
+
+/* {a user's password from a file, what the server answers to its login} */
+TEST(a_login_without_a_token_is_told) {
+    struct fixture fixture;
+    char *place = temporary_place_new();
+    char *setting = text_format("password_file=%s/password", place);
+    const struct reply none = {.message = slice_from_string("\x12\x05k")};
+    NEED_CURL();
+    write_whole_file(setting + strlen("password_file="), "secret\n");
+    one_register_set_up(&fixture.one);
+    text_list_add(&fixture.one.conf, "user=me");
+    text_list_add_taken(&fixture.one.conf, setting);
+    start_server(&fixture.server, &none, 1);
+    assert_int_equal(
+        one_register_open(&fixture.one, "etcd", fixture.server.endpoint), FAILURE_NONE);
+    one_register_read(&fixture.one, FAR);
+    one_register_expect(&fixture.one, REGISTER_FAILED, true, "has sent no token for its user");
+    end(&fixture);
+    temporary_place_free(place);
 }

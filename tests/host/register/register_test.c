@@ -53,14 +53,14 @@ static void fake_begin(void *state, struct register_request *request) {
     }
     if (outcome != HANG) {
         failure_set(&failure, FAILURE_DISCONNECTED, "the line is cut");
-        register_request_answer(request, &(struct register_result){
-                                             .outcome = (enum register_outcome)outcome,
-                                             .text = slice_from_string(text_string(&fixture->kept)),
-                                             .place = "PLACE",
-                                             .note = "NOTE",
-                                             .failure = &failure,
-                                             .is_final = true,
-                                         });
+        request->answer(request, &(struct register_result){
+                                     .outcome = (enum register_outcome)outcome,
+                                     .text = slice_from_string(text_string(&fixture->kept)),
+                                     .place = "PLACE",
+                                     .note = "NOTE",
+                                     .failure = &failure,
+                                     .is_final = true,
+                                 });
     }
 }
 
@@ -175,161 +175,119 @@ TEST(endpoint_that_cannot_be_used_does_not_open) {
     assert_true(event_loop_free(loop));
 }
 
-TEST(nothing_is_told_from_inside_a_call) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(register_read(fixture.job_register, far(&fixture)), 1);
-    assert_int_equal(register_renew(fixture.job_register, 1, far(&fixture)), 2);
-    assert_string_equal(text_string(&fixture.heard), "");
-    event_loop_run(fixture.loop);
-    assert_non_null(strstr(text_string(&fixture.heard), "1:read "));
-    assert_non_null(strstr(text_string(&fixture.heard), "2:renewed "));
-    tear_down(&fixture);
+FIXTURE_TEST(nothing_is_told_from_inside_a_call) {
+    assert_int_equal(register_read(fixture->job_register, far(fixture)), 1);
+    assert_int_equal(register_renew(fixture->job_register, 1, far(fixture)), 2);
+    assert_string_equal(text_string(&fixture->heard), "");
+    event_loop_run(fixture->loop);
+    assert_non_null(strstr(text_string(&fixture->heard), "1:read "));
+    assert_non_null(strstr(text_string(&fixture->heard), "2:renewed "));
 }
 
-TEST(last_entry_is_read) {
-    struct fixture fixture;
-    set_up(&fixture);
-    keep(&fixture, 7, OTHER_NONCE);
-    register_read(fixture.job_register, far(&fixture));
-    expect_heard(&fixture, "1:read(7) ");
-    tear_down(&fixture);
+FIXTURE_TEST(last_entry_is_read) {
+    keep(fixture, 7, OTHER_NONCE);
+    register_read(fixture->job_register, far(fixture));
+    expect_heard(fixture, "1:read(7) ");
 }
 
-TEST(foreign_entry_is_told_of_with_its_place) {
-    struct fixture fixture;
-    set_up(&fixture);
-    text_append(&fixture.kept, "hello");
-    register_read(fixture.job_register, far(&fixture));
-    expect_heard(&fixture, "1:failed! ");
-    assert_string_equal(fixture.failure.message,
+FIXTURE_TEST(foreign_entry_is_told_of_with_its_place) {
+    text_append(&fixture->kept, "hello");
+    register_read(fixture->job_register, far(fixture));
+    expect_heard(fixture, "1:failed! ");
+    assert_string_equal(fixture->failure.message,
         "PLACE cannot be used as an entry of this job's register: it is no JSON; give the job "
         "another --rdzv-id or --rdzv-endpoint, or remove what is there");
-    tear_down(&fixture);
 }
 
-TEST(append_is_won_or_lost) {
-    struct fixture fixture;
-    set_up(&fixture);
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:won ");
-    fixture.outcomes[fixture.next_outcome] = REGISTER_OUTCOME_LOST;
-    keep(&fixture, 2, OTHER_NONCE);
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:won 2:lost(2) ");
-    tear_down(&fixture);
+FIXTURE_TEST(append_is_won_or_lost) {
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:won ");
+    fixture->outcomes[fixture->next_outcome] = REGISTER_OUTCOME_LOST;
+    keep(fixture, 2, OTHER_NONCE);
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:won 2:lost(2) ");
 }
 
-TEST(own_entry_is_won_though_the_reply_was_lost) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
-    fixture.outcomes[1] = REGISTER_OUTCOME_UNKNOWN;
-    fixture.outcomes[2] = REGISTER_OUTCOME_LOST;
-    keep(&fixture, 2, NONCE);
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:won ");
-    assert_int_equal(fixture.begin_count, 3);
-    tear_down(&fixture);
+FIXTURE_TEST(own_entry_is_won_though_the_reply_was_lost) {
+    fixture->outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
+    fixture->outcomes[1] = REGISTER_OUTCOME_UNKNOWN;
+    fixture->outcomes[2] = REGISTER_OUTCOME_LOST;
+    keep(fixture, 2, NONCE);
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:won ");
+    assert_int_equal(fixture->begin_count, 3);
 }
 
-TEST(later_entry_means_lost) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
-    fixture.outcomes[1] = REGISTER_OUTCOME_LOST;
-    keep(&fixture, 3, OTHER_NONCE);
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:lost(3) ");
-    tear_down(&fixture);
+FIXTURE_TEST(later_entry_means_lost) {
+    fixture->outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
+    fixture->outcomes[1] = REGISTER_OUTCOME_LOST;
+    keep(fixture, 3, OTHER_NONCE);
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:lost(3) ");
 }
 
-TEST(stale_entry_is_no_answer_to_an_append) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = REGISTER_OUTCOME_LOST;
-    fixture.outcomes[1] = REGISTER_OUTCOME_DONE;
-    keep(&fixture, 1, OTHER_NONCE);
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:won ");
-    assert_int_equal(fixture.begin_count, 2);
-    tear_down(&fixture);
+FIXTURE_TEST(stale_entry_is_no_answer_to_an_append) {
+    fixture->outcomes[0] = REGISTER_OUTCOME_LOST;
+    fixture->outcomes[1] = REGISTER_OUTCOME_DONE;
+    keep(fixture, 1, OTHER_NONCE);
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:won ");
+    assert_int_equal(fixture->begin_count, 2);
 }
 
-TEST(append_without_a_word_is_unknown_at_its_deadline) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
-    fixture.outcomes[1] = HANG;
-    register_append(fixture.job_register, &fixture.entry, after(&fixture, 60));
-    expect_heard(&fixture, "1:unknown ");
-    assert_string_equal(fixture.failure.message, "the line is cut");
-    tear_down(&fixture);
+FIXTURE_TEST(append_without_a_word_is_unknown_at_its_deadline) {
+    fixture->outcomes[0] = REGISTER_OUTCOME_UNKNOWN;
+    fixture->outcomes[1] = HANG;
+    register_append(fixture->job_register, &fixture->entry, after(fixture, 60));
+    expect_heard(fixture, "1:unknown ");
+    assert_string_equal(fixture->failure.message, "the line is cut");
 }
 
-TEST(request_without_a_word_fails_at_its_deadline) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = HANG;
-    register_read(fixture.job_register, after(&fixture, 1));
-    expect_heard(&fixture, "1:failed ");
-    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
-    assert_non_null(strstr(fixture.failure.message, "--rdzv-backend fake"));
-    assert_int_equal(fixture.cancel_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(request_without_a_word_fails_at_its_deadline) {
+    fixture->outcomes[0] = HANG;
+    register_read(fixture->job_register, after(fixture, 1));
+    expect_heard(fixture, "1:failed ");
+    assert_int_equal(fixture->failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture->failure.message, "--rdzv-backend fake"));
+    assert_int_equal(fixture->cancel_count, 1);
 }
 
-TEST(failure_of_the_engine_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = REGISTER_OUTCOME_FAILED;
-    register_append(fixture.job_register, &fixture.entry, far(&fixture));
-    expect_heard(&fixture, "1:failed! ");
-    assert_string_equal(fixture.failure.message, "the line is cut");
-    tear_down(&fixture);
+FIXTURE_TEST(failure_of_the_engine_is_told) {
+    fixture->outcomes[0] = REGISTER_OUTCOME_FAILED;
+    register_append(fixture->job_register, &fixture->entry, far(fixture));
+    expect_heard(fixture, "1:failed! ");
+    assert_string_equal(fixture->failure.message, "the line is cut");
 }
 
-TEST(renewal_is_told_as_it_is) {
-    struct fixture fixture;
-    set_up(&fixture);
-    text_append(&fixture.kept, "17");
-    register_renewal(fixture.job_register, 1, far(&fixture));
-    expect_heard(&fixture, "1:renewal(17) ");
-    tear_down(&fixture);
+FIXTURE_TEST(renewal_is_told_as_it_is) {
+    text_append(&fixture->kept, "17");
+    register_renewal(fixture->job_register, 1, far(fixture));
+    expect_heard(fixture, "1:renewal(17) ");
 }
 
-TEST(cancelled_request_gets_no_answer) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[0] = HANG;
-    register_cancel(fixture.job_register, register_read(fixture.job_register, far(&fixture)));
-    assert_int_equal(fixture.cancel_count, 1);
-    register_cancel(fixture.job_register, register_read(fixture.job_register, far(&fixture)));
-    register_cancel(fixture.job_register, 17);
-    expect_heard(&fixture, "");
-    assert_int_equal(fixture.cancel_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(cancelled_request_gets_no_answer) {
+    fixture->outcomes[0] = HANG;
+    register_cancel(fixture->job_register, register_read(fixture->job_register, far(fixture)));
+    assert_int_equal(fixture->cancel_count, 1);
+    register_cancel(fixture->job_register, register_read(fixture->job_register, far(fixture)));
+    register_cancel(fixture->job_register, 17);
+    expect_heard(fixture, "");
+    assert_int_equal(fixture->cancel_count, 1);
 }
 
-TEST(request_may_be_cancelled_where_another_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[1] = HANG;
-    register_renewal(fixture.job_register, 1, far(&fixture));
-    fixture.cancels = register_read(fixture.job_register, far(&fixture));
-    expect_heard(&fixture, "1:renewal() ");
-    assert_int_equal(fixture.cancel_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(request_may_be_cancelled_where_another_is_told) {
+    fixture->outcomes[1] = HANG;
+    register_renewal(fixture->job_register, 1, far(fixture));
+    fixture->cancels = register_read(fixture->job_register, far(fixture));
+    expect_heard(fixture, "1:renewal() ");
+    assert_int_equal(fixture->cancel_count, 1);
 }
 
-TEST(register_may_be_freed_where_it_tells) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.outcomes[1] = HANG;
-    fixture.frees_the_register = true;
-    register_read(fixture.job_register, far(&fixture));
-    register_read(fixture.job_register, far(&fixture));
-    expect_heard(&fixture, "1:read ");
-    assert_int_equal(fixture.cancel_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(register_may_be_freed_where_it_tells) {
+    fixture->outcomes[1] = HANG;
+    fixture->frees_the_register = true;
+    register_read(fixture->job_register, far(fixture));
+    register_read(fixture->job_register, far(fixture));
+    expect_heard(fixture, "1:read ");
+    assert_int_equal(fixture->cancel_count, 1);
 }

@@ -45,6 +45,22 @@ TEST(codes_depend_on_token_and_message) {
     assert_null(job_token_key(NULL));
 }
 
+/* RFC 4231, test case 6: a key that is longer than a block. */
+TEST(codes_are_those_of_the_standard) {
+    static const uint8_t expected[STORE_PROOF_CODE_BYTES] = {0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0,
+        0xb6, 0x7f, 0x0d, 0x8a, 0x26, 0xaa, 0xcb, 0xf5, 0xb7, 0x7f, 0x8e, 0x0b, 0xc6, 0x21, 0x37,
+        0x28, 0xc5, 0x14, 0x05, 0x46, 0x04, 0x0f, 0x0e, 0xe3, 0x7f, 0x54};
+    char text[132] = {0};
+    uint8_t code[STORE_PROOF_CODE_BYTES];
+    memset(text, 0xaa, sizeof text - 1);
+    struct job_token *token = open_text(text);
+    const struct store_key *key = job_token_key(token);
+    assert_true(key->authenticate(key->context,
+        slice_from_string("Test Using Larger Than Block-Size Key - Hash Key First"), code));
+    assert_memory_equal(code, expected, sizeof expected);
+    job_token_free(token);
+}
+
 TEST(nonces_differ) {
     struct job_token *token = open_text(TOKEN);
     const struct store_key *key = job_token_key(token);

@@ -78,23 +78,20 @@ static enum store_credential_verdict ask(struct fixture *fixture,
     return fixture->verdict;
 }
 
-TEST(two_nodes_of_one_user_believe_each_other) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct munge_identity *client = open_identity(&fixture, "red.7", "job");
-    struct munge_identity *server = open_identity(&fixture, "red.7", "job");
+FIXTURE_TEST(two_nodes_of_one_user_believe_each_other) {
+    struct munge_identity *client = open_identity(fixture, "red.7", "job");
+    struct munge_identity *server = open_identity(fixture, "red.7", "job");
     assert_int_equal(
-        ask(&fixture, client, STORE_CREDENTIAL_OF_CLIENT, true), STORE_CREDENTIAL_ACCEPTED);
-    assert_true(fixture.credential.length > 0);
+        ask(fixture, client, STORE_CREDENTIAL_OF_CLIENT, true), STORE_CREDENTIAL_ACCEPTED);
+    assert_true(fixture->credential.length > 0);
     assert_int_equal(
-        ask(&fixture, server, STORE_CREDENTIAL_OF_SERVER, true), STORE_CREDENTIAL_ACCEPTED);
-    assert_true(fixture.credential.length > 0);
+        ask(fixture, server, STORE_CREDENTIAL_OF_SERVER, true), STORE_CREDENTIAL_ACCEPTED);
+    assert_true(fixture->credential.length > 0);
     assert_int_equal(
-        ask(&fixture, client, STORE_CREDENTIAL_OF_CLIENT, false), STORE_CREDENTIAL_ACCEPTED);
-    assert_int_equal(fixture.credential.length, 0);
+        ask(fixture, client, STORE_CREDENTIAL_OF_CLIENT, false), STORE_CREDENTIAL_ACCEPTED);
+    assert_int_equal(fixture->credential.length, 0);
     munge_identity_free(client);
     munge_identity_free(server);
-    tear_down(&fixture);
 }
 
 /* Whoever a client is, what the server says of it; and it makes no credential of its own then. */
@@ -123,28 +120,53 @@ TEST(others_are_told_apart) {
     }
 }
 
-/* Overheard, or a client's own, sent back to it. */
-TEST(a_credential_is_of_no_use_elsewhere) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct munge_identity *identity = open_identity(&fixture, "red.7", "job");
-    (void)ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
-    assert_int_equal(ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, false),
-        STORE_CREDENTIAL_OTHER_CHALLENGE);
-    (void)ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
-    fixture.proof.server_nonce[31] ^= 1;
-    assert_int_equal(ask(&fixture, identity, STORE_CREDENTIAL_OF_SERVER, true),
-        STORE_CREDENTIAL_OTHER_CHALLENGE);
+/* What munge says of a credential is a verdict, and its words are told. */
+FIXTURE_TEST(each_refusal_of_munge_has_its_verdict_and_words) {
+    static const struct {
+        const char *status; /* of all that the daemon of this socket decodes */
+        enum store_credential_verdict verdict;
+    } cases[] = {
+        {"8", STORE_CREDENTIAL_OTHER_KEY},
+        {"14", STORE_CREDENTIAL_OTHER_KEY},
+        {"15", STORE_CREDENTIAL_OLD},
+        {"16", STORE_CREDENTIAL_FUTURE},
+        {"17", STORE_CREDENTIAL_USED},
+        {"18", STORE_CREDENTIAL_OTHER_USER},
+        {"6", STORE_CREDENTIAL_UNCHECKED},
+        {"1", STORE_CREDENTIAL_UNCHECKED},
+        {"99", STORE_CREDENTIAL_UNCHECKED},
+    };
+    struct munge_identity *identity = open_identity(fixture, "red.7", "job");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bytes_clear(&fixture->credential);
+        (void)ask(fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+        assert_int_equal(setenv("FAKE_MUNGE_STATUS", cases[i].status, 1), 0);
+        assert_int_equal(
+            ask(fixture, identity, STORE_CREDENTIAL_OF_SERVER, true), cases[i].verdict);
+        assert_non_null(strstr(fixture->words, "made-up munge"));
+        assert_int_equal(fixture->credential.length, 0);
+        assert_int_equal(unsetenv("FAKE_MUNGE_STATUS"), 0);
+    }
     munge_identity_free(identity);
-    tear_down(&fixture);
 }
 
-TEST(what_keeps_munge_from_being_used_is_said) {
-    struct fixture fixture;
+/* Overheard, or a client's own, sent back to it. */
+FIXTURE_TEST(a_credential_is_of_no_use_elsewhere) {
+    struct munge_identity *identity = open_identity(fixture, "red.7", "job");
+    (void)ask(fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+    assert_int_equal(ask(fixture, identity, STORE_CREDENTIAL_OF_CLIENT, false),
+        STORE_CREDENTIAL_OTHER_CHALLENGE);
+    (void)ask(fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+    fixture->proof.server_nonce[31] ^= 1;
+    assert_int_equal(
+        ask(fixture, identity, STORE_CREDENTIAL_OF_SERVER, true), STORE_CREDENTIAL_OTHER_CHALLENGE);
+    munge_identity_free(identity);
+}
+
+FIXTURE_TEST(what_keeps_munge_from_being_used_is_said) {
     struct munge_identity *identity = NULL;
     struct failure failure = {0};
-    set_up(&fixture);
-    assert_int_equal(try_to_open(&fixture, "red.7.6", "job", &identity, &failure), FAILURE_SYSTEM);
+    assert_int_equal(try_to_open(fixture, "red.7.6", "job", &identity, &failure), FAILURE_SYSTEM);
     assert_non_null(
         strstr(failure.message, "red.7.6 does not answer: made-up munge is away; start munged"));
     struct munge_identity_settings settings = {
@@ -155,8 +177,25 @@ TEST(what_keeps_munge_from_being_used_is_said) {
     settings.socket = "/dev/null"; /* it is not looked at before there is a library */
     assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_UNSUPPORTED);
     assert_non_null(strstr(failure.message, "munge's socket is at /dev/null: "));
+    assert_non_null(strstr(failure.message, "libmunge2"));
     assert_non_null(strstr(failure.message, "libnowhere.so.2"));
+    settings.library = "libc.so.6";
+    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_UNSUPPORTED);
+    assert_non_null(strstr(failure.message, "libc.so.6 lacks"));
     assert_null(identity);
     assert_null(munge_identity_key(NULL));
-    tear_down(&fixture);
+}
+
+/* That it has what is needed, and takes our calls. */
+TEST(the_installed_library_says_that_nobody_listens) {
+    struct munge_identity *identity = NULL;
+    struct failure failure = {0};
+    const struct munge_identity_settings settings = {
+        .socket = "/dev/null", .job = "job", .patience = LONG};
+    enum failure_code code = munge_identity_open(&settings, &identity, &failure);
+    if (code == FAILURE_UNSUPPORTED) {
+        SKIP_BECAUSE("needs munge's library (Debian: libmunge2)");
+    }
+    assert_int_equal(code, FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "munge's daemon at /dev/null does not answer"));
 }

@@ -225,13 +225,10 @@ TEST(what_rests_ends_with_its_client) {
 }
 
 /* A server that answers at once is told of, instead of being asked again for ever. */
-TEST(a_server_that_keeps_nothing_answers_that_there_is_none) {
-    struct fixture fixture;
+FIXTURE_TEST(a_server_that_keeps_nothing_answers_that_there_is_none) {
     struct item item;
-    set_up(&fixture);
-    rest(&fixture, &item);
-    turn_until(&fixture, &item.calls);
+    rest(fixture, &item);
+    turn_until(fixture, &item.calls);
     assert_int_equal(item.code, FAILURE_NONE);
     assert_int_equal(item.length, 0);
-    tear_down(&fixture);
 }

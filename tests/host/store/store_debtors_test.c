@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <malloc.h>
+
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 
@@ -16,7 +18,7 @@ TEST(unfinished_requests_share_the_memory_limit) {
         client_send(clients[i], half, sizeof half);
         event_loop_run_ready(fixture.loop);
     }
-    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_int_equal(fixture.count, 2);
     assert_true(remembered_log_has(&fixture.log, "memory"));
     for (int i = 0; i < 3; i++) {
         close(clients[i]);
@@ -46,7 +48,7 @@ TEST(room_is_made_for_a_value_by_closing_who_holds_most) {
         &(struct store_request){
             .operation = STORE_APPEND, .key = slice_from_string("/big"), .value = {value, 100000}});
     client_expect_ping(fixture.loop, other, 3);
-    assert_in_range(store_peers_count(fixture.peers), 1, 3);
+    assert_in_range(fixture.count, 1, 3);
     assert_true(remembered_log_has(&fixture.log, "holds most of it"));
     for (int i = 0; i < 3; i++) {
         close(slow[i]);
@@ -108,11 +110,70 @@ TEST(a_request_that_is_being_read_makes_no_room_among_smaller_ones) {
     }
     begin_big(&fixture, greedy, 8 * MEBIBYTE, SIZE_MAX);
     client_expect_close(fixture.loop, greedy);
-    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_int_equal(fixture.count, 2);
     assert_true(remembered_log_has(&fixture.log, "unfinished input and unread output would pass"));
     for (int i = 0; i < 2; i++) {
         close(small[i]);
     }
     close(greedy);
+    tear_down(&fixture);
+}
+
+/* Also after many clients that were hostile. */
+TEST(what_fills_the_table_explains_why_buffers_have_no_room) {
+    enum { MEBIBYTE = 1 << 20 };
+    struct fixture fixture;
+    static uint8_t value[15 * MEBIBYTE / 2];
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.memory_bytes = (size_t)14 * MEBIBYTE;
+    set_up(&fixture, &limits);
+    for (int i = 0; i < 200; i++) {
+        int client = add_client(&fixture);
+        client_send(client, "\xff", 1);
+        event_loop_run_ready(fixture.loop);
+        close(client);
+    }
+    int owner = add_client(&fixture);
+    int greedy = add_client(&fixture);
+    set_big(&fixture, owner, value, sizeof value);
+    begin_big(&fixture, greedy, 8 * MEBIBYTE, SIZE_MAX);
+    client_expect_close(fixture.loop, greedy);
+    assert_true(remembered_log_has(&fixture.log, ": 1 keys take 7.5 MiB of"));
+    assert_true(remembered_log_has(&fixture.log, "--store-memory gives it more"));
+    close(owner);
+    close(greedy);
+    tear_down(&fixture);
+}
+
+static int times_given_back;
+
+/* In the place of the C library's. */
+int malloc_trim(size_t kept) {
+    (void)kept;
+    times_given_back++;
+    return 1;
+}
+
+TEST(memory_is_given_back_once_when_much_was_freed) {
+    struct fixture fixture;
+    static uint8_t value[20 << 20];
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.value_bytes = sizeof value;
+    set_up(&fixture, &limits);
+    int client = add_client(&fixture);
+    set_big(&fixture, client, value, 10 << 20); /* of which little is freed */
+    client_ask(client,
+        &(struct store_request){.operation = STORE_DELETE, .key = slice_from_string("/big")});
+    turn(&fixture);
+    set_big(&fixture, client, value, sizeof value);
+    times_given_back = 0;
+    client_ask(client,
+        &(struct store_request){.operation = STORE_DELETE, .key = slice_from_string("/big")});
+    while (times_given_back == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    turn(&fixture);
+    assert_int_equal(times_given_back, 1);
+    close(client);
     tear_down(&fixture);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_link.h"
@@ -49,7 +50,7 @@ static void open_link(struct fixture *fixture) {
     union tcp_address address;
     size_t count;
     assert_int_equal(
-        tcp_address_resolve("127.0.0.1", fixture->port, &address, 1, &count, NULL), FAILURE_NONE);
+        name_lookup_resolve("127.0.0.1", fixture->port, &address, 1, &count, NULL), FAILURE_NONE);
     struct store_link_settings settings = {.address = &address,
         .limits = &STORE_REPLY_LIMITS_DEFAULT,
         .silence_timeout = duration_from_seconds(3),
@@ -81,68 +82,53 @@ static void turn_until(struct fixture *fixture, const int *counter) {
     }
 }
 
-TEST(handshake_makes_it_ready_and_requests_are_answered) {
-    struct fixture fixture;
-    set_up(&fixture);
-    turn_until(&fixture, &fixture.ready);
+FIXTURE_TEST(handshake_makes_it_ready_and_requests_are_answered) {
+    turn_until(fixture, &fixture->ready);
     struct store_request count = {.operation = STORE_COUNT_KEYS};
-    store_link_expect(fixture.link, &count);
-    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}, false));
-    turn_until(&fixture, &fixture.replies);
-    assert_int_equal(fixture.reply.kind, STORE_REPLY_INTEGER);
-    assert_int_equal(fixture.reply.integer, 0);
-    tear_down(&fixture);
+    store_link_expect(fixture->link, &count);
+    assert_true(store_link_send(fixture->link, (struct slice){(const uint8_t *)"\x07", 1}, false));
+    turn_until(fixture, &fixture->replies);
+    assert_int_equal(fixture->reply.kind, STORE_REPLY_INTEGER);
+    assert_int_equal(fixture->reply.integer, 0);
 }
 
-TEST(what_follows_signs_of_life_gets_its_own_reply) {
-    struct fixture fixture;
-    set_up(&fixture);
-    turn_until(&fixture, &fixture.ready);
+FIXTURE_TEST(what_follows_signs_of_life_gets_its_own_reply) {
+    turn_until(fixture, &fixture->ready);
     for (int i = 0; i < 20; i++) { /* more than may be unanswered */
-        store_link_sign(fixture.link, false);
+        store_link_sign(fixture->link, false);
     }
     struct store_request count = {.operation = STORE_COUNT_KEYS};
-    store_link_expect(fixture.link, &count);
-    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}, false));
-    turn_until(&fixture, &fixture.replies);
-    assert_int_equal(fixture.reply.kind, STORE_REPLY_INTEGER);
-    assert_int_equal(fixture.reply.integer, 0);
-    assert_int_equal(fixture.replies, 1); /* answers to signs are nobody's replies */
-    tear_down(&fixture);
+    store_link_expect(fixture->link, &count);
+    assert_true(store_link_send(fixture->link, (struct slice){(const uint8_t *)"\x07", 1}, false));
+    turn_until(fixture, &fixture->replies);
+    assert_int_equal(fixture->reply.kind, STORE_REPLY_INTEGER);
+    assert_int_equal(fixture->reply.integer, 0);
+    assert_int_equal(fixture->replies, 1); /* answers to signs are nobody's replies */
 }
 
-TEST(the_end_is_told_while_an_answer_is_left) {
-    struct fixture fixture;
-    set_up(&fixture);
-    turn_until(&fixture, &fixture.ready);
-    store_link_sign(fixture.link, false);
-    store_server_renew(fixture.server, NULL);
-    turn_until(&fixture, &fixture.endings);
-    assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
-    tear_down(&fixture);
+FIXTURE_TEST(the_end_is_told_while_an_answer_is_left) {
+    turn_until(fixture, &fixture->ready);
+    store_link_sign(fixture->link, false);
+    store_server_renew(fixture->server, NULL);
+    turn_until(fixture, &fixture->endings);
+    assert_int_equal(fixture->failure.code, FAILURE_DISCONNECTED);
 }
 
-TEST(end_is_reported_once_and_the_link_stays_until_freed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    turn_until(&fixture, &fixture.ready);
-    store_server_renew(fixture.server, NULL);
-    turn_until(&fixture, &fixture.endings);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.endings, 1);
-    assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
-    tear_down(&fixture);
+FIXTURE_TEST(end_is_reported_once_and_the_link_stays_until_freed) {
+    turn_until(fixture, &fixture->ready);
+    store_server_renew(fixture->server, NULL);
+    turn_until(fixture, &fixture->endings);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->endings, 1);
+    assert_int_equal(fixture->failure.code, FAILURE_DISCONNECTED);
 }
 
-TEST(closed_port_ends_it) {
-    struct fixture fixture;
-    set_up(&fixture);
-    store_link_free(fixture.link);
-    store_server_free(fixture.server);
-    fixture.server = NULL;
-    open_link(&fixture);
-    turn_until(&fixture, &fixture.endings);
-    assert_int_equal(fixture.ready, 0);
-    assert_int_equal(fixture.failure.system_error, ECONNREFUSED);
-    tear_down(&fixture);
+FIXTURE_TEST(closed_port_ends_it) {
+    store_link_free(fixture->link);
+    store_server_free(fixture->server);
+    fixture->server = NULL;
+    open_link(fixture);
+    turn_until(fixture, &fixture->endings);
+    assert_int_equal(fixture->ready, 0);
+    assert_int_equal(fixture->failure.system_error, ECONNREFUSED);
 }

@@ -38,46 +38,41 @@ static bool has_answer(struct fixture *fixture, int client) {
     return recv(client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-TEST(a_sign_of_life_alone_waits_for_the_next_look) {
+FIXTURE_TEST_AFTER(a_sign_of_life_alone_waits_for_the_next_look, set_up_presence(&fixture, false)) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    int node = add_tcp_client(&fixture);
+    int node = add_tcp_client(fixture);
     client_set(node, "/p/a", "1");
     give_sign(node);
-    client_expect(fixture.loop, node, &answer, sizeof answer); /* now the server knows its kind */
+    client_expect(fixture->loop, node, &answer, sizeof answer); /* now the server knows its kind */
     give_sign(node);
-    assert_false(has_answer(&fixture, node));
-    (void)store_lookout_look(fixture.peers);
+    assert_false(has_answer(fixture, node));
+    (void)store_lookout_look(fixture->peers);
     client_expect(NULL, node, &answer, sizeof answer);
     give_sign(node);
     client_ask(node, &(struct store_request){.operation = STORE_COUNT_KEYS}); /* one byte */
-    client_expect(fixture.loop, node, &answer, sizeof answer);
-    client_expect(fixture.loop, node, "\2\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, node, &answer, sizeof answer);
+    client_expect(fixture->loop, node, "\2\0\0\0\0\0\0\0", 8);
     close(node);
-    tear_down(&fixture);
 }
 
 /* The end of a request may be shorter than a sign of life. */
-TEST(a_request_that_comes_in_parts_is_served_beside_signs_of_life) {
+FIXTURE_TEST_AFTER(a_request_that_comes_in_parts_is_served_beside_signs_of_life,
+    set_up_presence(&fixture, false)) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
-    struct fixture fixture;
     struct bytes bytes = {0};
     const struct store_request add = {
         .operation = STORE_ADD, .key = slice_from_string("/k"), .number = 1};
-    set_up_presence(&fixture, false);
-    int node = add_tcp_client(&fixture);
+    int node = add_tcp_client(fixture);
     client_set(node, "/p/a", "1");
     give_sign(node);
-    client_expect(fixture.loop, node, &answer, sizeof answer);
+    client_expect(fixture->loop, node, &answer, sizeof answer);
     assert_int_equal(store_request_encode(&add, &bytes), FAILURE_NONE);
     client_send(node, bytes.data, bytes.length - 1);
-    assert_false(has_answer(&fixture, node));
+    assert_false(has_answer(fixture, node));
     client_send(node, bytes.data + bytes.length - 1, 1);
-    client_expect(fixture.loop, node, "\1\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, node, "\1\0\0\0\0\0\0\0", 8);
     bytes_clear(&bytes);
     close(node);
-    tear_down(&fixture);
 }
 
 /* How long the kernel lets the machine of the only client that is there be silent. */
@@ -109,64 +104,56 @@ static int add_calm_client(struct fixture *fixture) {
     return node;
 }
 
-TEST(who_gives_no_more_signs_is_left_to_the_kernel) {
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    fixture.peers->silence_timeout = duration_from_seconds(SILENCE);
-    int node = add_calm_client(&fixture);
-    assert_int_equal(kernels_patience(&fixture), SILENCE * 1000 + 500);
+FIXTURE_TEST_AFTER(
+    who_gives_no_more_signs_is_left_to_the_kernel, set_up_presence(&fixture, false)) {
+    fixture->peers->silence_timeout = duration_from_seconds(SILENCE);
+    int node = add_calm_client(fixture);
+    assert_int_equal(kernels_patience(fixture), SILENCE * 1000 + 500);
     client_ask(node, &(struct store_request){.operation = STORE_COUNT_KEYS});
-    client_expect(fixture.loop, node, "\2\0\0\0\0\0\0\0", 8);
-    assert_false(fixture.peers->first->is_looked_at);
-    assert_string_equal(text_string(&fixture.news), "a beats 1\n");
+    client_expect(fixture->loop, node, "\2\0\0\0\0\0\0\0", 8);
+    assert_false(fixture->peers->first->is_looked_at);
+    assert_string_equal(text_string(&fixture->news), "a beats 1\n");
     close(node);
-    tear_down(&fixture);
 }
 
-TEST(the_next_sign_ends_the_calm_at_once) {
+FIXTURE_TEST_AFTER(the_next_sign_ends_the_calm_at_once, set_up_presence(&fixture, false)) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    fixture.peers->silence_timeout = duration_from_seconds(SILENCE);
-    int node = add_calm_client(&fixture);
+    fixture->peers->silence_timeout = duration_from_seconds(SILENCE);
+    int node = add_calm_client(fixture);
     give_sign(node);
-    client_expect(fixture.loop, node, &answer, sizeof answer);
-    assert_true(fixture.peers->first->is_looked_at);
-    assert_int_equal(kernels_patience(&fixture), 3 * SILENCE * 1000);
+    client_expect(fixture->loop, node, &answer, sizeof answer);
+    assert_true(fixture->peers->first->is_looked_at);
+    assert_int_equal(kernels_patience(fixture), 3 * SILENCE * 1000);
     give_sign(node);
-    assert_false(has_answer(&fixture, node));
+    assert_false(has_answer(fixture, node));
     close(node);
-    tear_down(&fixture);
 }
 
 /* Closing the last ones of a list, the first ones and those between. */
-TEST(clients_come_and_go_while_they_are_looked_at) {
+FIXTURE_TEST_AFTER(clients_come_and_go_while_they_are_looked_at, set_up_presence(&fixture, false)) {
     enum { COUNT = 5 };
     const int order[COUNT] = {2, 0, 4, 3, 1};
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
     int nodes[COUNT];
     for (int i = 0; i < COUNT; i++) {
         const char key[] = {'/', 'p', '/', (char)('a' + i), '\0'};
-        nodes[i] = add_tcp_client(&fixture);
+        nodes[i] = add_tcp_client(fixture);
         client_set(nodes[i], key, "1");
-        await_news(&fixture, (size_t)i + 1);
+        await_news(fixture, (size_t)i + 1);
     }
-    text_clear(&fixture.news);
+    text_clear(&fixture->news);
     for (int i = 0; i < COUNT; i++) {
         close(nodes[order[i]]);
-        await_news(&fixture, 1);
+        await_news(fixture, 1);
         char gone[] = {(char)('a' + order[i]), '\0'};
-        assert_true(text_starts_with(text_string(&fixture.news), gone));
-        text_clear(&fixture.news);
-        turn(&fixture);
-        (void)store_lookout_look(fixture.peers);
+        assert_true(text_starts_with(text_string(&fixture->news), gone));
+        text_clear(&fixture->news);
+        turn(fixture);
+        (void)store_lookout_look(fixture->peers);
         int count = 0;
-        for (const struct store_peer *peer = fixture.peers->looked_at; peer != NULL;
+        for (const struct store_peer *peer = fixture->peers->looked_at; peer != NULL;
              peer = peer->looked_at_next) {
             count++;
         }
         assert_int_equal(count, COUNT - 1 - i);
     }
-    tear_down(&fixture);
 }

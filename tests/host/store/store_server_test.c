@@ -14,7 +14,12 @@ struct fixture {
     struct store_server *server;
     struct remembered_log log;
     int port;
+    size_t count; /* of connections, as the observer was told last */
 };
+
+static void remember_count(void *context, size_t count) {
+    ((struct fixture *)context)->count = count;
+}
 
 static void set_up_with(struct fixture *fixture, struct store_server_settings settings) {
     *fixture = (struct fixture){0};
@@ -23,6 +28,10 @@ static void set_up_with(struct fixture *fixture, struct store_server_settings se
     int fd;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
     settings.log = &fixture->log.log;
+    if (settings.observer.context == NULL) {
+        settings.observer =
+            (struct store_server_observer){.connections = remember_count, .context = fixture};
+    }
     assert_int_equal(
         store_server_new(fixture->loop, fd, &settings, &fixture->server, NULL), FAILURE_NONE);
     assert_int_equal(store_server_port(fixture->server), fixture->port);
@@ -38,18 +47,15 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-TEST(values_are_stored_and_returned) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int writer = client_open(fixture.port);
-    int reader = client_open(fixture.port);
+FIXTURE_TEST_AFTER(values_are_stored_and_returned, set_up(&fixture, NULL)) {
+    int writer = client_open(fixture->port);
+    int reader = client_open(fixture->port);
     client_set(writer, "/k", "value");
-    client_expect_ping(fixture.loop, writer, 1);
-    client_expect_value(fixture.loop, reader, "/k", "value");
-    client_expect_value(fixture.loop, reader, "/missing", "");
+    client_expect_ping(fixture->loop, writer, 1);
+    client_expect_value(fixture->loop, reader, "/k", "value");
+    client_expect_value(fixture->loop, reader, "/missing", "");
     close(writer);
     close(reader);
-    tear_down(&fixture);
 }
 
 TEST(a_server_may_have_several_listening_sockets) {
@@ -79,10 +85,8 @@ TEST(a_server_may_have_several_listening_sockets) {
     tear_down(&fixture);
 }
 
-TEST(requests_that_arrive_together_are_answered_in_order) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(requests_that_arrive_together_are_answered_in_order, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
     struct bytes requests = {0};
     for (int64_t i = 0; i < 100; i++) {
         struct store_request add = {
@@ -93,17 +97,14 @@ TEST(requests_that_arrive_together_are_answered_in_order) {
     int64_t sum = 0;
     for (int64_t i = 0; i < 100; i++) {
         sum += i;
-        client_expect(fixture.loop, client, &sum, sizeof sum);
+        client_expect(fixture->loop, client, &sum, sizeof sum);
     }
     bytes_clear(&requests);
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(requests_in_single_bytes_work) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_connect(fixture.port);
+FIXTURE_TEST_AFTER(requests_in_single_bytes_work, set_up(&fixture, NULL)) {
+    int client = client_connect(fixture->port);
     struct bytes requests = {0};
     struct store_request parts[] = {{.operation = STORE_VALIDATE},
         {.operation = STORE_SET, .key = slice_from_string("/k"), .value = slice_from_string("v")},
@@ -113,120 +114,100 @@ TEST(requests_in_single_bytes_work) {
     }
     for (size_t i = 0; i < requests.length; i++) {
         client_send(client, requests.data + i, 1);
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
-    client_expect(fixture.loop, client, "\x04\x03\x02\x01", 4);
-    client_expect_value(fixture.loop, client, "/k", "v");
+    client_expect(fixture->loop, client, "\x04\x03\x02\x01", 4);
+    client_expect_value(fixture->loop, client, "/k", "v");
     bytes_clear(&requests);
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(waiting_clients_are_released_by_another) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
+FIXTURE_TEST_AFTER(waiting_clients_are_released_by_another, set_up(&fixture, NULL)) {
     int waiters[3];
     for (int i = 0; i < 3; i++) {
-        waiters[i] = client_open(fixture.port);
+        waiters[i] = client_open(fixture->port);
         client_wait(waiters[i], "/k");
-        client_expect_ping(fixture.loop, waiters[i], (uint32_t)i);
+        client_expect_ping(fixture->loop, waiters[i], (uint32_t)i);
     }
-    int writer = client_open(fixture.port);
+    int writer = client_open(fixture->port);
     client_set(writer, "/k", "now");
     for (int i = 0; i < 3; i++) {
-        client_expect_byte(fixture.loop, waiters[i], STORE_STOP_WAITING);
+        client_expect_byte(fixture->loop, waiters[i], STORE_STOP_WAITING);
         close(waiters[i]);
     }
     close(writer);
-    tear_down(&fixture);
 }
 
-TEST(waiter_that_left_does_not_disturb_the_setter) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int waiter = client_open(fixture.port);
+FIXTURE_TEST_AFTER(waiter_that_left_does_not_disturb_the_setter, set_up(&fixture, NULL)) {
+    int waiter = client_open(fixture->port);
     client_wait(waiter, "/k");
-    client_expect_ping(fixture.loop, waiter, 1);
+    client_expect_ping(fixture->loop, waiter, 1);
     struct linger reset = {.l_onoff = 1};
     setsockopt(waiter, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    int writer = client_open(fixture.port);
-    client_expect_ping(fixture.loop, writer, 2);
+    int writer = client_open(fixture->port);
+    client_expect_ping(fixture->loop, writer, 2);
     close(waiter);
     client_set(writer, "/k", "v");
-    client_expect_value(fixture.loop, writer, "/k", "v");
-    assert_int_equal(store_server_connections(fixture.server), 1);
+    client_expect_value(fixture->loop, writer, "/k", "v");
+    assert_int_equal(fixture->count, 1);
     close(writer);
-    tear_down(&fixture);
 }
 
-TEST(half_a_request_disturbs_nobody) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int half = client_open(fixture.port);
+FIXTURE_TEST_AFTER(half_a_request_disturbs_nobody, set_up(&fixture, NULL)) {
+    int half = client_open(fixture->port);
     client_send(half, "\x01\x02\0\0", 4);
-    int whole = client_open(fixture.port);
-    client_expect_ping(fixture.loop, whole, 9);
+    int whole = client_open(fixture->port);
+    client_expect_ping(fixture->loop, whole, 9);
     client_send(half, "\0\0\0\0\0/k\x01\0\0\0\0\0\0\0v", 16);
-    client_expect_value(fixture.loop, half, "/k", "v");
+    client_expect_value(fixture->loop, half, "/k", "v");
     close(half);
     close(whole);
-    tear_down(&fixture);
 }
 
-TEST(breach_closes_one_connection_with_a_line_that_names_it) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int good = client_open(fixture.port);
-    int bad = client_open(fixture.port);
-    client_expect_ping(fixture.loop, bad, 1);
+FIXTURE_TEST_AFTER(breach_closes_one_connection_with_a_line_that_names_it, set_up(&fixture, NULL)) {
+    int good = client_open(fixture->port);
+    int bad = client_open(fixture->port);
+    client_expect_ping(fixture->loop, bad, 1);
     client_send(bad, "\x13", 1);
-    client_expect_close(fixture.loop, bad);
-    client_expect_ping(fixture.loop, good, 2);
+    client_expect_close(fixture->loop, bad);
+    client_expect_ping(fixture->loop, good, 2);
     struct sockaddr_in address;
     socklen_t length = sizeof address;
     assert_int_equal(getsockname(bad, (struct sockaddr *)&address, &length), 0);
     char name[TCP_ADDRESS_TEXT_SIZE];
     tcp_address_describe((const union tcp_address *)(const void *)&address, name);
-    assert_true(remembered_log_has(&fixture.log, name));
-    assert_int_equal(fixture.log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, name));
+    assert_int_equal(fixture->log.count, 1);
     close(good);
     close(bad);
-    tear_down(&fixture);
 }
 
-TEST(answers_before_a_breach_are_delivered) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(answers_before_a_breach_are_delivered, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
     client_send(client, "\x0d\x01\x02\x03\x04\xff", 6);
-    client_expect(fixture.loop, client, "\x01\x02\x03\x04", 4);
-    client_expect_close(fixture.loop, client);
+    client_expect(fixture->loop, client, "\x01\x02\x03\x04", 4);
+    client_expect_close(fixture->loop, client);
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(old_clients_are_served_but_for_the_agents_own_keys) {
-    struct fixture fixture;
-    set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"});
-    int old = client_connect(fixture.port);
+FIXTURE_TEST_AFTER(old_clients_are_served_but_for_the_agents_own_keys,
+    set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"})) {
+    int old = client_connect(fixture->port);
     client_send(old, "\x03\x05\0\0\0\0\0\0\0init/\x01\0\0\0\0\0\0\0", 22);
-    client_expect(fixture.loop, old, "\x01\0\0\0\0\0\0\0", 8);
+    client_expect(fixture->loop, old, "\x01\0\0\0\0\0\0\0", 8);
     client_send(old, "\x02\x06\0\0\0\0\0\0\0/own/k", 15);
-    client_expect_close(fixture.loop, old);
-    assert_true(remembered_log_has(&fixture.log, "a node of a torchrun older than 2.1"));
+    client_expect_close(fixture->loop, old);
+    assert_true(remembered_log_has(&fixture->log, "a node of a torchrun older than 2.1"));
     close(old);
-    tear_down(&fixture);
 }
 
-TEST(announced_sizes_beyond_the_limits_close_before_they_cost) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(
+    announced_sizes_beyond_the_limits_close_before_they_cost, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
     client_send(client, "\x01\0\0\0\0\0\0\0\x40", 9); /* SET, a key of 2^62 bytes */
-    client_expect_close(fixture.loop, client);
-    assert_true(remembered_log_has(&fixture.log, "8192"));
+    client_expect_close(fixture->loop, client);
+    assert_true(remembered_log_has(&fixture->log, "8192"));
     close(client);
-    tear_down(&fixture);
 }
 
 TEST(connections_beyond_the_limit_are_turned_away) {
@@ -242,7 +223,7 @@ TEST(connections_beyond_the_limit_are_turned_away) {
     client_expect_close(fixture.loop, third);
     assert_true(remembered_log_has(&fixture.log, "limit of 2 connections"));
     close(first);
-    while (store_server_connections(fixture.server) > 1) {
+    while (fixture.count > 1) {
         event_loop_run_ready(fixture.loop);
     }
     int fourth = client_open(fixture.port);
@@ -253,54 +234,46 @@ TEST(connections_beyond_the_limit_are_turned_away) {
     tear_down(&fixture);
 }
 
-TEST(renewal_without_prefix_forgets_everything_and_everyone) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int old = client_open(fixture.port);
+FIXTURE_TEST_AFTER(renewal_without_prefix_forgets_everything_and_everyone, set_up(&fixture, NULL)) {
+    int old = client_open(fixture->port);
     client_set(old, "/k", "old");
-    client_expect_ping(fixture.loop, old, 1);
-    int unaccepted = client_open(fixture.port);
+    client_expect_ping(fixture->loop, old, 1);
+    int unaccepted = client_open(fixture->port);
     client_set(unaccepted, "/late", "old");
-    store_server_renew(fixture.server, NULL);
-    client_expect_close(fixture.loop, old);
-    client_expect_close(fixture.loop, unaccepted);
-    int fresh = client_open(fixture.port);
-    client_expect_value(fixture.loop, fresh, "/k", "");
-    client_expect_value(fixture.loop, fresh, "/late", "");
+    store_server_renew(fixture->server, NULL);
+    client_expect_close(fixture->loop, old);
+    client_expect_close(fixture->loop, unaccepted);
+    int fresh = client_open(fixture->port);
+    client_expect_value(fixture->loop, fresh, "/k", "");
+    client_expect_value(fixture->loop, fresh, "/late", "");
     close(old);
     close(unaccepted);
     close(fresh);
-    tear_down(&fixture);
 }
 
-TEST(renewal_with_prefix_keeps_its_keys_and_the_connections) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(renewal_with_prefix_keeps_its_keys_and_the_connections, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
     client_set(client, "/agents/a", "kept");
     client_set(client, "/worker", "gone");
-    client_expect_ping(fixture.loop, client, 1);
-    store_server_renew(fixture.server, "/agents/");
-    client_expect_value(fixture.loop, client, "/agents/a", "kept");
-    client_expect_value(fixture.loop, client, "/worker", "");
+    client_expect_ping(fixture->loop, client, 1);
+    store_server_renew(fixture->server, "/agents/");
+    client_expect_value(fixture->loop, client, "/agents/a", "kept");
+    client_expect_value(fixture->loop, client, "/worker", "");
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(last_words_that_have_arrived_are_forgotten_by_a_renewal) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
-    client_expect_ping(fixture.loop, client, 1);
+FIXTURE_TEST_AFTER(
+    last_words_that_have_arrived_are_forgotten_by_a_renewal, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
+    client_expect_ping(fixture->loop, client, 1);
     client_set(client, "/worker", "last words");
-    int unaccepted = client_open(fixture.port);
+    int unaccepted = client_open(fixture->port);
     client_set(unaccepted, "/other", "last words");
-    store_server_renew(fixture.server, "/agents/");
-    client_expect_value(fixture.loop, client, "/worker", "");
-    client_expect_value(fixture.loop, client, "/other", "");
+    store_server_renew(fixture->server, "/agents/");
+    client_expect_value(fixture->loop, client, "/worker", "");
+    client_expect_value(fixture->loop, client, "/other", "");
     close(client);
     close(unaccepted);
-    tear_down(&fixture);
 }
 
 /* The server's descriptor for the connection to this client. */

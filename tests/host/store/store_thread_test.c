@@ -99,72 +99,57 @@ static void stop_thread_and_loop(void *context) {
     event_loop_stop(fixture->loop);
 }
 
-TEST(it_serves_while_its_caller_does_nothing) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int client = client_open(fixture.port);
+FIXTURE_TEST(it_serves_while_its_caller_does_nothing) {
+    int client = client_open(fixture->port);
     client_set(client, "/k", "v");
     client_expect_value(NULL, client, "/k", "v");
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(renewal_is_done_before_it_is_reported) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int client = client_open(fixture.port);
+FIXTURE_TEST(renewal_is_done_before_it_is_reported) {
+    int client = client_open(fixture->port);
     client_set(client, "/k", "v");
     client_expect_ping(NULL, client, 1);
-    fixture.stop_after = 1;
-    store_thread_renew(fixture.thread, NULL, count_renewal, &fixture);
-    event_loop_run(fixture.loop);
+    fixture->stop_after = 1;
+    store_thread_renew(fixture->thread, NULL, count_renewal, fixture);
+    event_loop_run(fixture->loop);
     client_expect_close(NULL, client);
-    int fresh = client_open(fixture.port);
+    int fresh = client_open(fixture->port);
     client_expect_value(NULL, fresh, "/k", "");
     close(client);
     close(fresh);
-    tear_down(&fixture);
 }
 
-TEST(renewal_keeps_what_it_is_told_to_keep) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int client = client_open(fixture.port);
+FIXTURE_TEST(renewal_keeps_what_it_is_told_to_keep) {
+    int client = client_open(fixture->port);
     client_set(client, "/a/k", "kept");
     client_set(client, "/b/k", "gone");
     client_expect_ping(NULL, client, 1);
     char prefix[] = "/a/";
-    fixture.stop_after = 1;
-    store_thread_renew(fixture.thread, prefix, count_renewal, &fixture);
+    fixture->stop_after = 1;
+    store_thread_renew(fixture->thread, prefix, count_renewal, fixture);
     prefix[1] = 'x'; /* it was copied */
-    event_loop_run(fixture.loop);
+    event_loop_run(fixture->loop);
     client_expect_value(NULL, client, "/a/k", "kept");
     client_expect_value(NULL, client, "/b/k", "");
     close(client);
-    tear_down(&fixture);
 }
 
-TEST(every_renewal_is_reported) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.stop_after = 50;
-    for (int i = 0; i < fixture.stop_after; i++) {
-        store_thread_renew(fixture.thread, NULL, count_renewal, &fixture);
+FIXTURE_TEST(every_renewal_is_reported) {
+    fixture->stop_after = 50;
+    for (int i = 0; i < fixture->stop_after; i++) {
+        store_thread_renew(fixture->thread, NULL, count_renewal, fixture);
     }
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.renewed, 50);
-    tear_down(&fixture);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->renewed, 50);
 }
 
-TEST(thread_may_be_stopped_from_a_report) {
-    struct fixture fixture;
-    set_up(&fixture);
-    store_thread_renew(fixture.thread, NULL, stop_thread_and_loop, &fixture);
-    store_thread_renew(fixture.thread, NULL, count_renewal, &fixture);
-    event_loop_run(fixture.loop);
-    assert_null(fixture.thread);
-    assert_int_equal(fixture.renewed, 0);
-    tear_down(&fixture);
+FIXTURE_TEST(thread_may_be_stopped_from_a_report) {
+    store_thread_renew(fixture->thread, NULL, stop_thread_and_loop, fixture);
+    store_thread_renew(fixture->thread, NULL, count_renewal, fixture);
+    event_loop_run(fixture->loop);
+    assert_null(fixture->thread);
+    assert_int_equal(fixture->renewed, 0);
 }
 
 TEST(stopping_closes_the_port_and_the_clients) {
@@ -195,90 +180,75 @@ TEST(signals_stay_with_the_caller) {
     tear_down(&fixture);
 }
 
-TEST(end_of_a_connection_is_told_on_the_callers_loop) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int node = client_open(fixture.port);
+FIXTURE_TEST(end_of_a_connection_is_told_on_the_callers_loop) {
+    int node = client_open(fixture->port);
     client_set(node, "/p/a", "1");
     client_expect_ping(NULL, node, 1);
     client_set(node, "/p/a", "2");
     client_expect_ping(NULL, node, 2);
     close(node);
-    run_until(&fixture, "nobody is connected;");
-    assert_string_equal(text_string(&fixture.news), "a beats 2;a is gone 2;nobody is connected;");
-    tear_down(&fixture);
+    run_until(fixture, "nobody is connected;");
+    assert_string_equal(text_string(&fixture->news), "a beats 2;a is gone 2;nobody is connected;");
 }
 
-TEST(only_strangers_writes_of_the_watched_key_are_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int known = client_open(fixture.port);
+FIXTURE_TEST(only_strangers_writes_of_the_watched_key_are_told) {
+    int known = client_open(fixture->port);
     client_set(known, "/p/n", "1");
     client_set(known, "/record", "v");
     client_expect_value(NULL, known, "/record", "v");
-    int stranger = client_open(fixture.port);
+    int stranger = client_open(fixture->port);
     client_expect_value(NULL, stranger, "/record", "v");
     client_set(stranger, "/another", "v");
     client_set(stranger, "/record", "w");
-    run_until(&fixture, "a stranger wrote;");
-    assert_string_equal(text_string(&fixture.news), "n beats 1;a stranger wrote;");
+    run_until(fixture, "a stranger wrote;");
+    assert_string_equal(text_string(&fixture->news), "n beats 1;a stranger wrote;");
     close(known);
     close(stranger);
-    tear_down(&fixture);
 }
 
 /* As each node that comes asks for the record to be begun. */
-TEST(a_stranger_who_would_only_have_written_is_not_told_of) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int known = client_open(fixture.port);
+FIXTURE_TEST(a_stranger_who_would_only_have_written_is_not_told_of) {
+    int known = client_open(fixture->port);
     client_set(known, "/p/n", "1");
     client_set(known, "/record", "v");
     client_expect_value(NULL, known, "/record", "v");
-    int stranger = client_open(fixture.port);
+    int stranger = client_open(fixture->port);
     client_ask(stranger, &(struct store_request){.operation = STORE_COMPARE_SET,
                              .key = slice_from_string("/record"),
                              .value = slice_from_string("begun")});
     client_expect(NULL, stranger, "\1\0\0\0\0\0\0\0v", 9);
     client_set(known, "/p/n", "2");
-    run_until(&fixture, "n beats 2;");
+    run_until(fixture, "n beats 2;");
     client_set(known, "/p/n", "3"); /* what the first look at the news left is told with this */
-    run_until(&fixture, "n beats 3;");
-    assert_null(strstr(text_string(&fixture.news), "a stranger wrote;"));
+    run_until(fixture, "n beats 3;");
+    assert_null(strstr(text_string(&fixture->news), "a stranger wrote;"));
     client_ask(stranger, &(struct store_request){.operation = STORE_COMPARE_SET,
                              .key = slice_from_string("/record"),
                              .expected = slice_from_string("v"),
                              .value = slice_from_string("w")});
-    run_until(&fixture, "a stranger wrote;");
+    run_until(fixture, "a stranger wrote;");
     close(known);
     close(stranger);
-    tear_down(&fixture);
 }
 
-TEST(dropped_client_is_told_as_gone) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int node = client_open(fixture.port);
+FIXTURE_TEST(dropped_client_is_told_as_gone) {
+    int node = client_open(fixture->port);
     client_set(node, "/p/a", "1");
-    run_until(&fixture, "a beats 1;");
+    run_until(fixture, "a beats 1;");
     char name[] = "a";
-    store_thread_drop(fixture.thread, "nobody");
-    store_thread_drop(fixture.thread, name);
+    store_thread_drop(fixture->thread, "nobody");
+    store_thread_drop(fixture->thread, name);
     name[0] = 'x'; /* it was copied */
-    run_until(&fixture, "a is gone 1;");
+    run_until(fixture, "a is gone 1;");
     client_expect_close(NULL, node);
     close(node);
-    tear_down(&fixture);
 }
 
-TEST(thread_may_be_stopped_when_a_node_is_gone) {
-    struct fixture fixture;
-    set_up(&fixture);
-    int node = client_open(fixture.port);
+FIXTURE_TEST(thread_may_be_stopped_when_a_node_is_gone) {
+    int node = client_open(fixture->port);
     client_set(node, "/p/a", "1");
     close(node);
-    fixture.stops_thread = true;
-    run_until(&fixture, "a is gone 1;");
-    assert_null(fixture.thread);
-    tear_down(&fixture);
+    fixture->stops_thread = true;
+    run_until(fixture, "a is gone 1;");
+    assert_null(fixture->thread);
 }
