@@ -481,8 +481,7 @@ static void has_waited(void *context) {
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
         !seen_record(context)->is_complete) {
         const struct rendezvous_state *record = seen_record(context);
-        agent_chronicle_note_waiting(
-            agent->chronicle, (int)rendezvous_state_participants(record));
+        agent_chronicle_note_waiting(agent->chronicle, (int)rendezvous_state_participants(record));
         agent_rendezvous_look_for_neighbours(agent->rendezvous);
     }
 }

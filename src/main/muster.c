@@ -74,7 +74,8 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fprintf(stderr,
-        "muster: error: unknown command '%s' (expected run, status, events, store, rendezvous, timer or "
+        "muster: error: unknown command '%s' (expected run, status, events, store, rendezvous, "
+        "timer or "
         "install-torchrun)\n"
         "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
         command);

@@ -37,8 +37,8 @@ struct agent_announcement {
     bool is_ending;              /* the loop runs only until nothing is being written */
     struct job_posting standing; /* what was written last */
     struct job_announcement job;
-    struct snapshot_socket *socket; /* NULL: none */
-    bool has_no_socket;             /* it could not be made */
+    struct snapshot_socket *socket;                                     /* NULL: none */
+    bool has_no_socket;                                                 /* it could not be made */
     void (*answer)(void *context, const char *asked, struct text *out); /* NULL: nobody asks */
     void *context;
 };

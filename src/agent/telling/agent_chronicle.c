@@ -44,7 +44,7 @@ struct agent_chronicle {
     struct chronicle_status status; /* of what has been told */
     struct event_thread *file;      /* NULL: none */
     struct event_timer *late;
-    bool is_waiting; /* it is set */
+    bool is_waiting;            /* it is set */
     struct blocking_pool *pool; /* NULL until there is something to read */
     struct last_reading *readings;
 };
@@ -221,8 +221,8 @@ static void open_file(struct agent_chronicle *chronicle) {
         .turn_at = TURN_AT_BYTES,
     };
     if (path != NULL && event_thread_new(&settings, &chronicle->file, &failure) != FAILURE_NONE) {
-        log_warning(chronicle->settings.log, "no chronicle is written to '%s': %s", path,
-            failure.message);
+        log_warning(
+            chronicle->settings.log, "no chronicle is written to '%s': %s", path, failure.message);
         chronicle->file = NULL;
     }
     free(path);
@@ -334,8 +334,8 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
         .log_dir = preparation->logs.run_path,
         .seen_from = &seen_from,
         .has_nodes = true};
-    chronicle_status_advance(&chronicle->status,
-        chronicle_time(chronicle->chronicle, event_loop_now(chronicle->loop)));
+    chronicle_status_advance(
+        &chronicle->status, chronicle_time(chronicle->chronicle, event_loop_now(chronicle->loop)));
     chronicle_json_write_status(&chronicle->status, &view, out);
     text_list_clear(&seen_from);
 }
@@ -348,17 +348,16 @@ static bool answer(struct agent_chronicle *chronicle, const char *path, struct t
         write_status(chronicle, out);
         return true;
     }
-    if (!text_equals(path, events) && (!text_starts_with(path, after) ||
-                                          text_parse_integer(path + sizeof after - 1, &seq) !=
-                                              FAILURE_NONE)) {
+    if (!text_equals(path, events) &&
+        (!text_starts_with(path, after) ||
+            text_parse_integer(path + sizeof after - 1, &seq) != FAILURE_NONE)) {
         return false;
     }
     chronicle_each_after(chronicle->chronicle, seq, write_entry, out);
     return true;
 }
 
-void agent_chronicle_answer(
-    struct agent_chronicle *chronicle, const char *path, struct text *out) {
+void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out) {
     struct text body = {0};
     bool is_found = answer(chronicle, path, &body);
     if (!is_found) {

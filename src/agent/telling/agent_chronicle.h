@@ -49,7 +49,6 @@ void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
 
 /* The answer to who asks for `path`, as HTTP has it: /v1/status or /v1/events?after=N. */
-void agent_chronicle_answer(
-    struct agent_chronicle *chronicle, const char *path, struct text *out);
+void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out);
 
 #endif

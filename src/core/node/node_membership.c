@@ -408,8 +408,7 @@ static struct agent_event settled_round_over(const struct membership_step *step,
 
 static void membership_end_world(struct membership_step *step) {
     membership_leave_round(step);
-    tell_round_over(
-        step, round_over(step, 0), step->event->rendezvous.effect->told.is_harmless);
+    tell_round_over(step, round_over(step, 0), step->event->rendezvous.effect->told.is_harmless);
 }
 
 /* Settling: a signal to the whole job does not reach all nodes at once. A node that the signal has

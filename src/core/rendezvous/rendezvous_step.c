@@ -146,17 +146,17 @@ static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind,
     if (reason != purpose->message) {
         snprintf(purpose->message, sizeof purpose->message, "%s", reason);
     }
-    rendezvous_step_push(step,
-        (struct rendezvous_effect){.kind = kind,
-            .told = {.reason = purpose->message,
-                .is_spare = machine->place.was_parked,
-                .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
-                                 machine->view.seen.is_complete,
-                .is_harmless =
-                    has_count && machine->view.seen.restarts <= machine->place.world.restarts,
-                .is_counted = has_count,
-                .restarts = has_count ? (int)machine->view.seen.restarts : 0,
-                .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = kind,
+                  .told = {.reason = purpose->message,
+                      .is_spare = machine->place.was_parked,
+                      .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
+                                       machine->view.seen.is_complete,
+                      .is_harmless =
+                          has_count && machine->view.seen.restarts <= machine->place.world.restarts,
+                      .is_counted = has_count,
+                      .restarts = has_count ? (int)machine->view.seen.restarts : 0,
+                      .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
 }
 
 struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step) {

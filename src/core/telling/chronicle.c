@@ -32,14 +32,13 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_STARTED] = {"started",
         BIT(CHRONICLE_ATTEMPT) | BIT(CHRONICLE_FROM_STANDBY) | BIT(CHRONICLE_LAST)},
     [CHRONICLE_WORKER_FAILED] = {"worker_failed",
-        BIT(CHRONICLE_RANK) | BIT(CHRONICLE_LOCAL_RANK) | BIT(CHRONICLE_PID) |
-            BIT(CHRONICLE_EXIT) | BIT(CHRONICLE_SIGNAL) | BIT(CHRONICLE_TEXT) |
-            BIT(CHRONICLE_FIRST)},
+        BIT(CHRONICLE_RANK) | BIT(CHRONICLE_LOCAL_RANK) | BIT(CHRONICLE_PID) | BIT(CHRONICLE_EXIT) |
+            BIT(CHRONICLE_SIGNAL) | BIT(CHRONICLE_TEXT) | BIT(CHRONICLE_FIRST)},
     [CHRONICLE_STOPPING] = {"stopping",
         BIT(CHRONICLE_REASON) | BIT(CHRONICLE_CAUSE) | BIT(CHRONICLE_LAST)},
     [CHRONICLE_STOPPED] = {"stopped", BIT(CHRONICLE_REASON) | BIT(CHRONICLE_LAST)},
-    [CHRONICLE_WAITING] = {"waiting", BIT(CHRONICLE_HERE) | BIT(CHRONICLE_MIN) |
-                                          BIT(CHRONICLE_MAX) | BIT(CHRONICLE_MISSING)},
+    [CHRONICLE_WAITING] = {"waiting",
+        BIT(CHRONICLE_HERE) | BIT(CHRONICLE_MIN) | BIT(CHRONICLE_MAX) | BIT(CHRONICLE_MISSING)},
     [CHRONICLE_RESTART] = {"restart",
         BIT(CHRONICLE_USED) | BIT(CHRONICLE_MAX) | BIT(CHRONICLE_CAUSE)},
     [CHRONICLE_PROGRESS] = {"progress",
@@ -47,8 +46,7 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_TRAINING] = {"training",
         BIT(CHRONICLE_TOOK) | BIT(CHRONICLE_LAST) | BIT(CHRONICLE_SOURCE)},
     [CHRONICLE_CHECKPOINT] = {"checkpoint", BIT(CHRONICLE_STEP)},
-    [CHRONICLE_HANG] = {"hang",
-        BIT(CHRONICLE_RANK) | BIT(CHRONICLE_WHAT) | BIT(CHRONICLE_WHERE)},
+    [CHRONICLE_HANG] = {"hang", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_WHAT) | BIT(CHRONICLE_WHERE)},
     [CHRONICLE_SLOW] = {"slow", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_RATIO)},
     [CHRONICLE_SPARES] = {"spares", BIT(CHRONICLE_READY) | BIT(CHRONICLE_OF)},
     [CHRONICLE_HOST] = {"host", BIT(CHRONICLE_TERM) | BIT(CHRONICLE_FROM)},
@@ -158,8 +156,8 @@ static bool is_direction_mark(const uint8_t *bytes, size_t length) {
         return bytes[0] == 0xd8 && bytes[1] == 0x9c;
     }
     return length == 3 && bytes[0] == 0xe2 &&
-           ((bytes[1] == 0x80 && ((bytes[2] >= 0xaa && bytes[2] <= 0xae) || bytes[2] == 0x8e ||
-                                     bytes[2] == 0x8f)) ||
+           ((bytes[1] == 0x80 &&
+                ((bytes[2] >= 0xaa && bytes[2] <= 0xae) || bytes[2] == 0x8e || bytes[2] == 0x8f)) ||
                (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9));
 }
 
@@ -287,10 +285,10 @@ static void drop_first(struct chronicle *chronicle) {
 static bool is_complete(
     const struct chronicle *chronicle, struct chronicle_entry *entry, bool is_late) {
     struct text words = {0};
-    bool is_known = !entry->is_open ||
-                    chronicle->settings.words(chronicle->settings.context,
-                        (int)chronicle_entry_number(entry, CHRONICLE_LOCAL_RANK, -1),
-                        chronicle_entry_number(entry, CHRONICLE_PID, 0), &words);
+    bool is_known =
+        !entry->is_open || chronicle->settings.words(chronicle->settings.context,
+                               (int)chronicle_entry_number(entry, CHRONICLE_LOCAL_RANK, -1),
+                               chronicle_entry_number(entry, CHRONICLE_PID, 0), &words);
     if (is_known && words.length > 0) {
         chronicle_entry_add_text(entry, CHRONICLE_TEXT, text_string(&words));
     }
@@ -428,9 +426,10 @@ static enum chronicle_cause cause_of_change(const struct step *step) {
     if (event->signal != 0) {
         return CHRONICLE_CAUSE_SIGNAL;
     }
-    return ends_with(reason, "has joined")                                       ? CHRONICLE_CAUSE_SCALE_UP
-           : ends_with(reason, "has left") || ends_with(reason, "left the round") ? CHRONICLE_CAUSE_NODE_LEFT
-                                                                                  : CHRONICLE_CAUSE_NODE_LOST;
+    return ends_with(reason, "has joined") ? CHRONICLE_CAUSE_SCALE_UP
+           : ends_with(reason, "has left") || ends_with(reason, "left the round")
+               ? CHRONICLE_CAUSE_NODE_LEFT
+               : CHRONICLE_CAUSE_NODE_LOST;
 }
 
 /* "node NAME (pid N) is gone". */
@@ -442,7 +441,8 @@ static void tell_lost(const struct step *step) {
         return;
     }
     struct chronicle_entry *entry = append_of_step(step, CHRONICLE_NODE_LOST, CHRONICLE_ERROR);
-    char *name = text_format("%.*s", (int)(end - reason - (int)strlen(start)), reason + strlen(start));
+    char *name =
+        text_format("%.*s", (int)(end - reason - (int)strlen(start)), reason + strlen(start));
     chronicle_entry_set_node(entry, name);
     chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
     free(name);
@@ -456,8 +456,9 @@ static const char *why_stopping(const struct step *step) {
     case AGENT_STOP_DOUBTED_FAILURE:
         return step->event->kind == AGENT_EVENT_ROUND_OVER && step->event->reason != NULL
                    ? step->event->reason
-               : step->event->kind == AGENT_EVENT_PEER_RESTART ? "a worker of another node has failed"
-                                                               : "a worker of this node has failed";
+               : step->event->kind == AGENT_EVENT_PEER_RESTART
+                   ? "a worker of another node has failed"
+                   : "a worker of this node has failed";
     case AGENT_STOP_FAILURE:
         return "a worker of this node has failed, and no restart is left";
     case AGENT_STOP_PEER_FAILURE:
@@ -476,10 +477,9 @@ static enum chronicle_cause cause_of_stop(const struct step *step) {
     if (reason != AGENT_STOP_RESTART && reason != AGENT_STOP_DOUBTED_FAILURE) {
         return CHRONICLE_CAUSE_NONE;
     }
-    return step->event->kind == AGENT_EVENT_ROUND_OVER ? cause_of_change(step)
-           : step->event->kind == AGENT_EVENT_WORKER_STUCK
-               ? CHRONICLE_CAUSE_HANG
-               : CHRONICLE_CAUSE_WORKER_FAILED;
+    return step->event->kind == AGENT_EVENT_ROUND_OVER     ? cause_of_change(step)
+           : step->event->kind == AGENT_EVENT_WORKER_STUCK ? CHRONICLE_CAUSE_HANG
+                                                           : CHRONICLE_CAUSE_WORKER_FAILED;
 }
 
 static void tell_stop(const struct step *step, const char *reason, enum chronicle_cause cause) {
@@ -506,13 +506,14 @@ static void tell_failures(const struct step *step) {
         chronicle_entry_add(entry, CHRONICLE_PID,
             chronicle->settings.pid(chronicle->settings.context, failure->local_rank));
         if (failure->start_message == NULL && failure->stuck.nanoseconds == 0) {
-            chronicle_entry_add(entry,
-                failure->exit.is_signal ? CHRONICLE_SIGNAL : CHRONICLE_EXIT, failure->exit.value);
+            chronicle_entry_add(entry, failure->exit.is_signal ? CHRONICLE_SIGNAL : CHRONICLE_EXIT,
+                failure->exit.value);
             entry->is_open = true;
         } else {
             chronicle_entry_add_text(entry, CHRONICLE_TEXT,
-                failure->start_message != NULL ? failure->start_message
-                                               : "it has been in uninterruptible sleep for too long");
+                failure->start_message != NULL
+                    ? failure->start_message
+                    : "it has been in uninterruptible sleep for too long");
         }
         chronicle_entry_add(entry, CHRONICLE_FIRST, i == 0);
     }
@@ -557,15 +558,14 @@ static void tell_started(const struct step *step) {
     uint64_t used = chronicle->settings.from_standby(chronicle->settings.context);
     struct chronicle_entry *entry = append_of_step(step, CHRONICLE_STARTED, CHRONICLE_INFO);
     chronicle_entry_add(entry, CHRONICLE_ATTEMPT, agent_machine_attempt(step->machine));
-    chronicle_entry_add(
-        entry, CHRONICLE_FROM_STANDBY, (int64_t)(used - chronicle->from_standby));
+    chronicle_entry_add(entry, CHRONICLE_FROM_STANDBY, (int64_t)(used - chronicle->from_standby));
 }
 
 static void tell_stopped(const struct step *step) {
     struct chronicle_entry *entry = append_of_step(step, CHRONICLE_STOPPED, CHRONICLE_INFO);
     if (step->chronicle->last_local_rank >= 0) {
-        chronicle_entry_add(entry, CHRONICLE_LAST,
-            rank_of(step->chronicle, step->chronicle->last_local_rank));
+        chronicle_entry_add(
+            entry, CHRONICLE_LAST, rank_of(step->chronicle, step->chronicle->last_local_rank));
     }
 }
 
@@ -574,12 +574,11 @@ static void tell_end(const struct step *step) {
     bool is_signalled = outcome->kind == AGENT_OUTCOME_SIGNALLED;
     bool is_success = outcome->kind == AGENT_OUTCOME_SUCCEEDED;
     if (is_signalled && step->machine->has_peers) {
-        struct chronicle_entry *left =
-            append_of_step(step, CHRONICLE_NODE_LEFT, CHRONICLE_WARNING);
+        struct chronicle_entry *left = append_of_step(step, CHRONICLE_NODE_LEFT, CHRONICLE_WARNING);
         chronicle_entry_add_text(left, CHRONICLE_REASON, signal_name_from_number(outcome->signal));
     }
-    struct chronicle_entry *entry = append_of_step(
-        step, CHRONICLE_ENDED, is_success ? CHRONICLE_INFO : CHRONICLE_ERROR);
+    struct chronicle_entry *entry =
+        append_of_step(step, CHRONICLE_ENDED, is_success ? CHRONICLE_INFO : CHRONICLE_ERROR);
     chronicle_entry_add_text(entry, CHRONICLE_RESULT,
         is_signalled ? "stopped"
         : is_success ? "succeeded"

@@ -177,7 +177,7 @@ struct chronicle_settings {
     struct instant began;
     struct wall_time began_at;
     int64_t (*pid)(void *context, int local_rank); /* 0: it was not started */
-    uint64_t (*from_standby)(void *context); /* so many workers have been, in all attempts */
+    uint64_t (*from_standby)(void *context);       /* so many workers have been, in all attempts */
     /* Appends the words of a worker that has failed, if it left any. False: it is not known yet. */
     bool (*words)(void *context, int local_rank, int64_t pid, struct text *out);
     void (*told)(void *context, const struct chronicle_entry *entry);

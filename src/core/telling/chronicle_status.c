@@ -206,8 +206,8 @@ static void take_joined(struct chronicle_node *node, const struct chronicle_entr
     node->state = CHRONICLE_NODE_STARTING;
 }
 
-static void take_waiting(
-    struct chronicle_status *status, struct chronicle_node *node, const struct chronicle_entry *entry) {
+static void take_waiting(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
     status->minimum_nodes = (int)chronicle_entry_number(entry, CHRONICLE_MIN, 0);
     status->maximum_nodes = (int)chronicle_entry_number(entry, CHRONICLE_MAX, 0);
     status->here = (int)chronicle_entry_number(entry, CHRONICLE_HERE, -1);
@@ -216,8 +216,8 @@ static void take_waiting(
     }
 }
 
-static void take_stopping(
-    struct chronicle_status *status, struct chronicle_node *node, const struct chronicle_entry *entry) {
+static void take_stopping(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
     enum chronicle_cause cause =
         chronicle_cause_from_name(chronicle_entry_text(entry, CHRONICLE_CAUSE));
     if (cause == CHRONICLE_CAUSE_NONE || cause == CHRONICLE_CAUSE_COUNT) {
@@ -228,8 +228,8 @@ static void take_stopping(
     node->state = CHRONICLE_NODE_STOPPING;
 }
 
-static void take_failed(
-    struct chronicle_status *status, struct chronicle_node *node, const struct chronicle_entry *entry) {
+static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
     bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     node->failed_first += open_recovery(status) == NULL ? 1 : 0;
     begin_recovery(
@@ -246,8 +246,8 @@ static enum job_result result_named(const char *name) {
 }
 
 /* The worst of all nodes' is the job's. */
-static void take_ended(
-    struct chronicle_status *status, struct chronicle_node *node, const struct chronicle_entry *entry) {
+static void take_ended(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
     enum job_result result = result_named(chronicle_entry_text(entry, CHRONICLE_RESULT));
     if (node->state != CHRONICLE_NODE_GONE) {
         node->state = CHRONICLE_NODE_ENDED;
@@ -319,16 +319,15 @@ static enum job_state judge(struct chronicle_status *status) {
     for (size_t i = 0; i < status->known_nodes; i++) {
         is_any_present = is_any_present || is_present(status->nodes[i].state);
     }
-    return !is_any_present                                     ? JOB_ENDED
-           : open_recovery(status) != NULL                     ? JOB_RECOVERING
-           : has_node_in(status, CHRONICLE_NODE_STARTING)      ? JOB_STARTING
-           : has_node_in(status, CHRONICLE_NODE_RUNNING)       ? JOB_RUNNING
-           : has_node_in(status, CHRONICLE_NODE_ENDING)        ? JOB_ENDING
-                                                               : JOB_WAITING;
+    return !is_any_present                                ? JOB_ENDED
+           : open_recovery(status) != NULL                ? JOB_RECOVERING
+           : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
+           : has_node_in(status, CHRONICLE_NODE_RUNNING)  ? JOB_RUNNING
+           : has_node_in(status, CHRONICLE_NODE_ENDING)   ? JOB_ENDING
+                                                          : JOB_WAITING;
 }
 
-void chronicle_status_take(
-    struct chronicle_status *status, const struct chronicle_entry *entry) {
+void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry) {
     if (!status->has_begun) {
         status->max_restarts = -1;
         status->here = -1;
@@ -363,8 +362,8 @@ const char *job_result_name(enum job_result result) {
 }
 
 const char *chronicle_node_state_name(enum chronicle_node_state state) {
-    static const char *const names[] = {"waiting", "starting", "running", "stopping", "joining",
-        "ending", "ended", "left", "lost"};
+    static const char *const names[] = {
+        "waiting", "starting", "running", "stopping", "joining", "ending", "ended", "left", "lost"};
     return names[state];
 }
 

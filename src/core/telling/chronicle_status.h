@@ -47,7 +47,7 @@ enum chronicle_node_state {
     CHRONICLE_NODE_JOINING, /* its workers are gone, and others are to be started */
     CHRONICLE_NODE_ENDING,
     CHRONICLE_NODE_ENDED,
-    CHRONICLE_NODE_GONE, /* it has left */
+    CHRONICLE_NODE_GONE,   /* it has left */
     CHRONICLE_NODE_MISSED, /* it is lost */
     CHRONICLE_NODE_STATE_COUNT,
 };
@@ -83,7 +83,7 @@ struct chronicle_recovery {
     int exit;      /* as in Python; INT_MIN: not known */
     bool is_charged;
     bool is_over;
-    bool is_given_up; /* the job ends instead */
+    bool is_given_up;                                /* the job ends instead */
     struct wall_time moments[RECOVERY_MOMENT_COUNT]; /* zero: not yet */
     int last[RECOVERY_MOMENT_COUNT]; /* the node that was last there, of `nodes`; -1: not known */
 };
@@ -92,7 +92,7 @@ struct chronicle_recovery {
 struct chronicle_account {
     struct duration states[JOB_STATE_COUNT]; /* RECOVERING in sum; the wall time is without ENDED */
     struct duration recovering[CHRONICLE_CAUSE_COUNT];
-    double worker_seconds; /* of workers that ran */
+    double worker_seconds;         /* of workers that ran */
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
 };
 
@@ -126,8 +126,7 @@ struct chronicle_status {
 };
 
 void chronicle_status_clear(struct chronicle_status *status);
-void chronicle_status_take(
-    struct chronicle_status *status, const struct chronicle_entry *entry);
+void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry);
 /* The time goes on without an entry. */
 void chronicle_status_advance(struct chronicle_status *status, struct wall_time now);
 

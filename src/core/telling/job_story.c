@@ -101,8 +101,7 @@ void job_story_describe_placement(
 static void append_world_end(
     const struct agent_machine *machine, const struct agent_event *event, struct text *out) {
     text_append(out, "the world changes, since ");
-    text_append(
-        out, event->reason != NULL ? event->reason : "a node came, left or restarts");
+    text_append(out, event->reason != NULL ? event->reason : "a node came, left or restarts");
     if (event->is_counted && event->restarts > machine->restarts.used) {
         text_append_format(out, "; this is restart %d of %d (--max-restarts)", event->restarts,
             machine->restarts.maximum);

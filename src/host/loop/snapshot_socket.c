@@ -176,8 +176,8 @@ static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
     }
     reader->asked += (size_t)count;
     reader->question[reader->asked] = '\0';
-    bool is_whole = strstr(reader->question, "\n\r\n") != NULL ||
-                    strstr(reader->question, "\n\n") != NULL;
+    bool is_whole =
+        strstr(reader->question, "\n\r\n") != NULL || strstr(reader->question, "\n\n") != NULL;
     if (is_whole || reader->asked == QUESTION_MAXIMUM - 1) {
         uv_read_stop(stream);
         socket->answer(
@@ -347,8 +347,8 @@ static bool say(int fd, const char *question) {
     return length == 0 || send(fd, question, length, MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-enum failure_code snapshot_socket_read(const char *path,
-    const char *question, void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
+enum failure_code snapshot_socket_read(const char *path, const char *question,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
     char chunk[65536];
     ssize_t length;
     struct bytes come = {0};

@@ -31,11 +31,13 @@ __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new_asked(
 /* Removes the socket, unless something else is at its path by now. Accepts NULL. */
 void snapshot_socket_free(struct snapshot_socket *socket);
 
-/* The client's side: connects, says the question unless that is NULL, and calls `take` for each line of the text as it comes, without its
- * newline. It blocks, but no longer than some seconds without a byte. FAILURE_SYSTEM when there is
- * no server, FAILURE_LIMIT for a text with a line of more than SNAPSHOT_LINE_MAXIMUM bytes. */
+/* The client's side: connects, says the question unless that is NULL, and calls `take` for each
+ * line of the text as it comes, without its newline. It blocks, but no longer than some seconds
+ * without a byte. FAILURE_SYSTEM when there is no server, FAILURE_LIMIT for a text with a line of
+ * more than SNAPSHOT_LINE_MAXIMUM bytes. */
 __attribute__((warn_unused_result)) enum failure_code snapshot_socket_read(const char *path,
-    const char *question, void (*take)(void *context, struct slice line), void *context, struct failure *failure);
+    const char *question, void (*take)(void *context, struct slice line), void *context,
+    struct failure *failure);
 
 #define SNAPSHOT_LINE_MAXIMUM ((size_t)1 << 20)
 

@@ -72,8 +72,8 @@ struct job_list {
 };
 
 /* The jobs announced in all of the places that have a workers' store, each once even where several
- * agents of it run here, in the order of their names. `out_refusals` gets a sentence for each place that is not to be
- * trusted. The caller clears both. */
+ * agents of it run here, in the order of their names. `out_refusals` gets a sentence for each place
+ * that is not to be trusted. The caller clears both. */
 void job_directory_find(
     const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals);
 void job_list_clear(struct job_list *jobs);

@@ -59,14 +59,17 @@ static const char *shown(const char *text) {
     return text != NULL ? text : "-";
 }
 
-static bool is_of_one_job(const struct job_announcement *left, const struct job_announcement *right) {
+static bool is_of_one_job(
+    const struct job_announcement *left, const struct job_announcement *right) {
     return text_equals(left->run_id, right->run_id) &&
-           text_equals(shown(left->facts[JOB_FACT_ENDPOINT]), shown(right->facts[JOB_FACT_ENDPOINT]));
+           text_equals(
+               shown(left->facts[JOB_FACT_ENDPOINT]), shown(right->facts[JOB_FACT_ENDPOINT]));
 }
 
 static int say_none(const char *program, const char *wanted, const struct text_list *places) {
-    fprintf(stderr, "%s: error: no agent of %s%s%s announces itself on this machine to this user (in ",
-        program, wanted != NULL ? "job '" : "a job", wanted != NULL ? wanted : "",
+    fprintf(stderr,
+        "%s: error: no agent of %s%s%s announces itself on this machine to this user (in ", program,
+        wanted != NULL ? "job '" : "a job", wanted != NULL ? wanted : "",
         wanted != NULL ? "'" : "");
     for (size_t i = 0; i < places->count; i++) {
         fprintf(stderr, "%s%s", i > 0 ? ", " : "", places->items[i]);
@@ -108,7 +111,8 @@ static int find_job(
     job_directory_places(environment, &places);
     job_directory_find_agents(&places, &inquiry->agents, &refusals);
     for (size_t i = 0; i < refusals.count; i++) {
-        fprintf(stderr, "%s: not looking for jobs there: %s\n", inquiry->program, refusals.items[i]);
+        fprintf(
+            stderr, "%s: not looking for jobs there: %s\n", inquiry->program, refusals.items[i]);
     }
     keep_wanted(&inquiry->agents, wanted);
     if (inquiry->agents.count == 0) {
@@ -177,8 +181,9 @@ static bool ask(struct inquiry *inquiry, struct failure *failure) {
         struct hearing hearing = {.inquiry = inquiry, .agent = i};
         char *question = text_format(
             "GET /v1/events?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
-        enum failure_code code = snapshot_socket_read(
-            inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question, take_line, &hearing, failure);
+        enum failure_code code =
+            snapshot_socket_read(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
+                take_line, &hearing, failure);
         free(question);
         inquiry->answers[i] = code == FAILURE_NONE && hearing.is_found;
         if (code == FAILURE_NONE && !hearing.is_found) {
@@ -279,7 +284,8 @@ static void append_culprit(const struct chronicle_recovery *recovery, struct tex
         text_append_format(out, "rank %d on %s: ", recovery->rank, shown(recovery->node));
     }
     if (recovery->exit != INT_MIN && recovery->exit >= 0) {
-        text_append_format(out, "exit code %d%s", recovery->exit, recovery->what != NULL ? ": " : "");
+        text_append_format(
+            out, "exit code %d%s", recovery->exit, recovery->what != NULL ? ": " : "");
     } else if (recovery->exit != INT_MIN) {
         text_append_format(out, "signal %d (%s)%s", -recovery->exit,
             shown(signal_name_from_number(-recovery->exit)), recovery->what != NULL ? ": " : "");
@@ -294,8 +300,8 @@ static void append_recovery(const struct chronicle_status *status, struct text *
     const struct chronicle_recovery *last = &status->recoveries[status->recovery_count - 1];
     struct duration sum = {0};
     text_append_format(out, "  last recovery, from %s, ", shown(chronicle_cause_name(last->cause)));
-    append_time((struct duration){status->now.nanoseconds -
-                                  last->moments[RECOVERY_FAILED].nanoseconds},
+    append_time(
+        (struct duration){status->now.nanoseconds - last->moments[RECOVERY_FAILED].nanoseconds},
         out);
     text_append(out, " ago: ");
     append_culprit(last, out);
@@ -307,7 +313,8 @@ static void append_recovery(const struct chronicle_status *status, struct text *
             continue;
         }
         sum.nanoseconds += phase.nanoseconds;
-        text_append_format(out, "%s %s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment));
+        text_append_format(
+            out, "%s %s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment));
         append_time(phase, out);
         if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
             text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);
@@ -331,8 +338,8 @@ static void append_node(
     char failed[32] = "-";
     char spares[16] = "-";
     if (node->first_rank >= 0 && node->workers > 0) {
-        snprintf(ranks, sizeof ranks, "%d-%d", node->first_rank,
-            node->first_rank + node->workers - 1);
+        snprintf(
+            ranks, sizeof ranks, "%d-%d", node->first_rank, node->first_rank + node->workers - 1);
     }
     if (node->failed_first > 0) {
         snprintf(failed, sizeof failed, node->failed_first == 1 ? "once" : "%d times",
@@ -352,8 +359,8 @@ static void append_node(
     text_append(out, "\n");
 }
 
-static void append_words(const struct inquiry *inquiry, struct chronicle_status *status,
-    struct text *out) {
+static void append_words(
+    const struct inquiry *inquiry, struct chronicle_status *status, struct text *out) {
     append_head(inquiry, status, out);
     if (status->max_restarts >= 0) {
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
@@ -403,11 +410,16 @@ static int status_of(const struct chronicle_status *status) {
 
 static const struct option_definition status_definitions[] = {
     OPTION_DEFINITION_HELP,
-    {.destination = "json", .names = {"--json"}, .kind = OPTION_FLAG,
+    {.destination = "json",
+        .names = {"--json"},
+        .kind = OPTION_FLAG,
         .help = "Print one JSON object (muster.status/1)."},
-    {.destination = "nodes", .names = {"--nodes"}, .kind = OPTION_FLAG,
+    {.destination = "nodes",
+        .names = {"--nodes"},
+        .kind = OPTION_FLAG,
         .help = "With --json: the nodes one by one, too."},
-    {.destination = "job", .arity = OPTION_ARITY_OPTIONAL,
+    {.destination = "job",
+        .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
 };
 
@@ -474,15 +486,21 @@ int status_command(const struct text_list *arguments, const struct text_list *en
 
 static const struct option_definition events_definitions[] = {
     OPTION_DEFINITION_HELP,
-    {.destination = "follow", .names = {"--follow"}, .kind = OPTION_FLAG,
+    {.destination = "follow",
+        .names = {"--follow"},
+        .kind = OPTION_FLAG,
         .help = "Go on with what happens from now on, until the job has no agent here any more."},
-    {.destination = "json", .names = {"--json"}, .kind = OPTION_FLAG,
+    {.destination = "json",
+        .names = {"--json"},
+        .kind = OPTION_FLAG,
         .help = "Print each as one JSON object (muster.event/1)."},
-    {.destination = "kind", .names = {"--kind"}, .kind = OPTION_COMMA_LIST,
+    {.destination = "kind",
+        .names = {"--kind"},
+        .kind = OPTION_COMMA_LIST,
         .help = "Only these kinds, between commas, as worker_failed,node_lost."},
-    {.destination = "node", .names = {"--node"},
-        .help = "Only those of this node."},
-    {.destination = "job", .arity = OPTION_ARITY_OPTIONAL,
+    {.destination = "node", .names = {"--node"}, .help = "Only those of this node."},
+    {.destination = "job",
+        .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
 };
 
@@ -502,7 +520,8 @@ static void append_value(const struct chronicle_value *value, struct text *out) 
         text_append_format(out, " %s=%" PRId64, name, value->number);
         break;
     case CHRONICLE_FLAG:
-        text_append_format(out, "%s%s", value->number != 0 ? " " : "", value->number != 0 ? name : "");
+        text_append_format(
+            out, "%s%s", value->number != 0 ? " " : "", value->number != 0 ? name : "");
         break;
     case CHRONICLE_SECONDS:
         text_append_format(out, " %s=", name);
@@ -576,7 +595,8 @@ static void read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
-        struct hearing hearing = {.inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
+        struct hearing hearing = {
+            .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
         int64_t last = inquiry->seqs[i];
         size_t kept = inquiry->count;
         char *path = text_format("%s/events.jsonl", log_dir != NULL ? log_dir : "");

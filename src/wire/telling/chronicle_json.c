@@ -56,13 +56,13 @@ static void write_value(const struct chronicle_value *value, struct text *out) {
 }
 
 void chronicle_json_write_entry(const struct chronicle_entry *entry, struct text *out) {
-    text_append_format(out, "{\"schema\":\"" CHRONICLE_EVENT_SCHEMA "\",\"seq\":%" PRId64 ",\"time\":",
-        entry->seq);
+    text_append_format(out,
+        "{\"schema\":\"" CHRONICLE_EVENT_SCHEMA "\",\"seq\":%" PRId64 ",\"time\":", entry->seq);
     write_nanoseconds(entry->time.nanoseconds, out);
     text_append(out, ",\"node\":");
     write_string(entry->node, out);
-    text_append_format(out, ",\"kind\":\"%s\",\"severity\":\"%s\"", chronicle_kind_name(entry->kind),
-        chronicle_severity_name(entry->severity));
+    text_append_format(out, ",\"kind\":\"%s\",\"severity\":\"%s\"",
+        chronicle_kind_name(entry->kind), chronicle_severity_name(entry->severity));
     if (entry->has_round) {
         text_append_format(out, ",\"round\":%" PRId64, entry->round);
     }
@@ -83,7 +83,8 @@ static bool read_nanoseconds(const struct json_value *value, int64_t *out_nanose
     if (!json_value_number(value, &seconds) || !(seconds >= 0) || seconds >= LATEST_SECONDS) {
         return false;
     }
-    *out_nanoseconds = (int64_t)(seconds * MICROSECONDS_PER_SECOND + 0.5) * CHRONICLE_GRAIN_NANOSECONDS;
+    *out_nanoseconds =
+        (int64_t)(seconds * MICROSECONDS_PER_SECOND + 0.5) * CHRONICLE_GRAIN_NANOSECONDS;
     return true;
 }
 
@@ -133,10 +134,9 @@ static enum failure_code read_members(
     const struct json_value *root, struct chronicle_entry *entry) {
     for (int i = 0; i < CHRONICLE_FIELD_COUNT; i++) {
         enum chronicle_field field = (enum chronicle_field)i;
-        const struct json_value *value =
-            chronicle_kind_has(entry->kind, field)
-                ? json_value_member(root, chronicle_field_name(field))
-                : NULL;
+        const struct json_value *value = chronicle_kind_has(entry->kind, field)
+                                             ? json_value_member(root, chronicle_field_name(field))
+                                             : NULL;
         if (value != NULL && !read_value(value, field, entry)) {
             return FAILURE_MALFORMED;
         }
@@ -171,8 +171,7 @@ static enum failure_code read_root(const struct json_value *root, struct chronic
     return read_members(root, entry);
 }
 
-enum failure_code chronicle_json_read_entry(
-    struct slice line, struct chronicle_entry *out_entry) {
+enum failure_code chronicle_json_read_entry(struct slice line, struct chronicle_entry *out_entry) {
     struct json_document *document;
     struct chronicle_entry entry = {0};
     enum failure_code code =
@@ -232,8 +231,8 @@ static void write_flag(const char *name, bool flag, struct text *out) {
     text_append(out, flag ? "true" : "false");
 }
 
-static void write_seen(const struct chronicle_status *status, const struct chronicle_view *view,
-    struct text *out) {
+static void write_seen(
+    const struct chronicle_status *status, const struct chronicle_view *view, struct text *out) {
     write_name("seen", out);
     text_append(out, "{");
     write_text("from", "nodes", out);
@@ -252,8 +251,8 @@ static void write_seen(const struct chronicle_status *status, const struct chron
     text_append(out, "}");
 }
 
-static void write_job(const struct chronicle_status *status, const struct chronicle_view *view,
-    struct text *out) {
+static void write_job(
+    const struct chronicle_status *status, const struct chronicle_view *view, struct text *out) {
     write_name("job", out);
     text_append(out, "{");
     write_text("id", view->run_id, out);
@@ -308,8 +307,7 @@ static void write_account(const struct chronicle_status *status, struct text *ou
     text_append(out, "}");
 }
 
-static void write_recovery(
-    const struct chronicle_status *status, size_t index, struct text *out) {
+static void write_recovery(const struct chronicle_status *status, size_t index, struct text *out) {
     const struct chronicle_recovery *recovery = &status->recoveries[index];
     text_append(out, "{");
     write_number("seq", (int64_t)(status->recoveries_before + index + 1), true, out);
@@ -431,8 +429,8 @@ static void write_nodes(const struct chronicle_status *status, struct text *out)
     text_append(out, "}");
 }
 
-void chronicle_json_write_status(const struct chronicle_status *status,
-    const struct chronicle_view *view, struct text *out) {
+void chronicle_json_write_status(
+    const struct chronicle_status *status, const struct chronicle_view *view, struct text *out) {
     text_append(out, "{");
     write_text("schema", CHRONICLE_STATUS_SCHEMA, out);
     write_seen(status, view, out);

@@ -35,7 +35,7 @@ struct chronicle_view {
 };
 
 /* Appends the object and a newline. */
-void chronicle_json_write_status(const struct chronicle_status *status,
-    const struct chronicle_view *view, struct text *out);
+void chronicle_json_write_status(
+    const struct chronicle_status *status, const struct chronicle_view *view, struct text *out);
 
 #endif

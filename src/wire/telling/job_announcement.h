@@ -17,7 +17,8 @@
 #define JOB_ANNOUNCEMENT_RUN_ID_MAXIMUM ((size_t)256)
 #define JOB_ANNOUNCEMENT_HOST_MAXIMUM ((size_t)255)
 
-#define JOB_ANNOUNCEMENT_TEXT_MAXIMUM ((size_t)400) /* of the other texts; a longer one is not said */
+#define JOB_ANNOUNCEMENT_TEXT_MAXIMUM                                                              \
+    ((size_t)400) /* of the other texts; a longer one is not said */
 
 /* What is said in one more text; each may be NULL. */
 enum job_fact {

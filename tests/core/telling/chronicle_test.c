@@ -45,10 +45,11 @@ static uint64_t none_from_standby(void *context) {
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.words = "ValueError: boom", .placement = {.group_world_size = 2,
-                                    .local_world_size = 2,
-                                    .group_rank = 1,
-                                    .ranks = {.base_rank = 2, .world_size = 4}}};
+    *fixture = (struct fixture){.words = "ValueError: boom",
+        .placement = {.group_world_size = 2,
+            .local_world_size = 2,
+            .group_rank = 1,
+            .ranks = {.base_rank = 2, .world_size = 4}}};
     agent_machine_init(&fixture->machine, &(struct agent_settings){.worker_count = 2,
                                               .max_restarts = 3,
                                               .shutdown_timeout = duration_from_seconds(30),
@@ -96,7 +97,8 @@ static void take(struct fixture *fixture, int milliseconds, struct agent_event e
     event.now.nanoseconds = fixture->now * NANOSECONDS_PER_MILLISECOND;
     agent_machine_step(&fixture->machine, &event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
-        outcome = effects.items[i].kind == AGENT_EFFECT_FINISH ? &effects.items[i].outcome : outcome;
+        outcome =
+            effects.items[i].kind == AGENT_EFFECT_FINISH ? &effects.items[i].outcome : outcome;
     }
     chronicle_step(fixture->chronicle, before, &fixture->machine, &event, outcome);
 }
@@ -124,8 +126,8 @@ static void join(struct fixture *fixture, int milliseconds, int restarts) {
     fixture->placement.round++;
     fixture->placement.attempt = restarts;
     take(fixture, milliseconds,
-        (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {fixture->machine.ticket, restarts, 2}});
+        (struct agent_event){
+            .kind = AGENT_EVENT_JOINED, .joined = {fixture->machine.ticket, restarts, 2}});
 }
 
 static void run(struct fixture *fixture) {
@@ -178,8 +180,8 @@ TEST_WITH(job_that_succeeds_is_told_from_its_beginning_to_its_end, set_up_test, 
     assert_int_equal(fixture->status.state, JOB_ENDING);
     take_kind(fixture, 20, AGENT_EVENT_ALL_GONE);
     take_kind(fixture, 500, AGENT_EVENT_BARRIER_PASSED);
-    assert_string_equal(text_string(&fixture->told),
-        "waiting world joined started stopping stopped ended");
+    assert_string_equal(
+        text_string(&fixture->told), "waiting world joined started stopping stopped ended");
     assert_int_equal(fixture->status.state, JOB_ENDED);
     assert_int_equal(fixture->status.result, JOB_SUCCEEDED);
     expect_milliseconds(fixture->status.account.states[JOB_WAITING], 2000);
@@ -249,8 +251,8 @@ static void check_change(const char *reason, int restarts, enum chronicle_cause 
 }
 
 TEST(cause_of_a_new_world_follows_from_what_the_record_says) {
-    check_change("rank 3 (local_rank 1) on node2 failed: exit code 7", 1,
-        CHRONICLE_CAUSE_WORKER_FAILED);
+    check_change(
+        "rank 3 (local_rank 1) on node2 failed: exit code 7", 1, CHRONICLE_CAUSE_WORKER_FAILED);
     check_change("a node has joined", 0, CHRONICLE_CAUSE_SCALE_UP);
     check_change("node node2 (pid 77) has left", 0, CHRONICLE_CAUSE_NODE_LEFT);
     check_change("node node2 (pid 77) is gone", 0, CHRONICLE_CAUSE_NODE_LOST);
@@ -325,7 +327,9 @@ TEST(text_is_cut_and_fit_to_be_shown) {
     assert_int_equal(strlen(chronicle_entry_text(&entry, CHRONICLE_TEXT)), 256);
     chronicle_entry_clear(&entry);
     entry.kind = CHRONICLE_STOPPED;
-    chronicle_entry_add_text(&entry, CHRONICLE_REASON, "a\x1b[2Jb\n\xe2\x80\xae" "c\xff\xc3\xa4");
+    chronicle_entry_add_text(&entry, CHRONICLE_REASON,
+        "a\x1b[2Jb\n\xe2\x80\xae"
+        "c\xff\xc3\xa4");
     const char *text = chronicle_entry_text(&entry, CHRONICLE_REASON);
     assert_null(strpbrk(text, "\x1b\n\xff"));
     assert_null(strstr(text, "\xe2\x80\xae"));

@@ -74,16 +74,19 @@ TEST(entry_that_is_read_is_the_one_that_was_written) {
     chronicle_entry_clear(&again);
 }
 
-#define START "{\"schema\":\"muster.event/1\",\"seq\":1,\"time\":1,\"node\":\"a\",\"severity\":\"info\","
+#define START                                                                                      \
+    "{\"schema\":\"muster.event/1\",\"seq\":1,\"time\":1,\"node\":\"a\",\"severity\":\"info\","
 
 TEST(what_is_no_entry_is_refused) {
     static const char *const lines[] = {"", "[]", "{}", "{\"schema\":\"muster.event/1\"}",
         "{\"schema\":\"muster.event/2\",\"seq\":1,\"time\":1,\"node\":\"a\",\"severity\":\"info\","
         "\"kind\":\"stopped\"}",
         START "\"kind\":\"stopped\",\"last\":\"0\"}", START "\"kind\":\"stopped\",\"last\":1e30}",
-        START "\"kind\":\"stopped\",\"last\":4294967296}", START "\"kind\":\"stopped\",\"round\":-1}",
-        START "\"kind\":\"stopped\"", START "\"kind\":\"node_lost\",\"silence\":-1}",
-        START "\"kind\":\"node_lost\",\"silence\":1e300}", START "\"kind\":\"progress\",\"step\":1e19}",
+        START "\"kind\":\"stopped\",\"last\":4294967296}",
+        START "\"kind\":\"stopped\",\"round\":-1}", START "\"kind\":\"stopped\"",
+        START "\"kind\":\"node_lost\",\"silence\":-1}",
+        START "\"kind\":\"node_lost\",\"silence\":1e300}",
+        START "\"kind\":\"progress\",\"step\":1e19}",
         START "\"kind\":\"progress\",\"rate\":\"fast\"}"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct chronicle_entry entry;
@@ -110,7 +113,8 @@ static void tell(struct chronicle_status *status, struct text *file, int64_t seq
         .time = {INT64_C(1764378610000000000) + microseconds * CHRONICLE_GRAIN_NANOSECONDS},
         .kind = kind,
         .has_round = true};
-    chronicle_entry_set_node(&entry, "n\xc3\xb6" "de");
+    chronicle_entry_set_node(&entry, "n\xc3\xb6"
+                                     "de");
     if (kind == CHRONICLE_STOPPING) {
         chronicle_entry_add_text(&entry, CHRONICLE_REASON, "rank 3 failed: \"no\"");
         chronicle_entry_add_text(&entry, CHRONICLE_CAUSE, "worker_failed");

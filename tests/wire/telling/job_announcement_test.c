@@ -10,7 +10,8 @@ static enum failure_code read_text(const char *text, struct job_announcement *ou
 TEST(what_is_written_is_read_again) {
     char run_id[] = "job \"7\" \xc3\xa9";
     char host[] = "fe80::1%eth0";
-    const struct job_announcement job = {.run_id = run_id, .host = host, .port = 29500, .pid = 4711};
+    const struct job_announcement job = {
+        .run_id = run_id, .host = host, .port = 29500, .pid = 4711};
     struct job_announcement again = {0};
     struct text text = {0};
     job_announcement_write(&job, &text);
