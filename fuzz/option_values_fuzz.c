@@ -6,7 +6,7 @@
 #include "options/argparse/option_result.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
-#include "options/launch/rendezvous_options.h"
+#include "options/launch/launch_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -75,22 +75,24 @@ static enum failure_code try_endpoint(const char *text, struct text *reason) {
     return code;
 }
 
+/* --rdzv-conf is no room of its own: it is read with the command line. */
 static enum failure_code try_conf(const char *text, struct text *reason) {
-    struct text_list settings = {0};
-    enum failure_code code = rendezvous_conf_parse(text, &settings, reason);
-    if (code == FAILURE_NONE) {
-        code = rendezvous_conf_check(&settings, "c10d", reason);
+    static const char *const given[] = {"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=j", "t.py"};
+    struct text_list arguments = {0};
+    struct text_list environment = {0};
+    struct launch_options options;
+    text_list_add_taken(&arguments, text_format("--rdzv-conf=%s", text));
+    text_list_add(&arguments, "--rdzv-backend=c10d");
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        text_list_add(&arguments, given[i]);
     }
-    if (code == FAILURE_NONE) {
-        struct launch_dynamic dynamic = {0};
-        struct text_list warnings = {0};
-        rendezvous_conf_apply(&settings, &dynamic);
-        rendezvous_conf_warn_of_unknown(&settings, "c10d", &warnings);
-        require(dynamic.settings.keep_alive_max_attempt >= 0);
-        text_list_clear(&warnings);
-    }
-    text_list_clear(&settings);
-    return code;
+    launch_options_parse("torchrun", &arguments, &environment, &options);
+    require(options.config.dynamic.settings.keep_alive_max_attempt >= 0);
+    bool is_read = options.outcome == OPTION_OUTCOME_VALUES;
+    text_append(reason, is_read ? "" : options.text);
+    launch_options_clear(&options);
+    text_list_clear(&arguments);
+    return is_read ? FAILURE_NONE : FAILURE_INVALID;
 }
 
 static enum failure_code try_scale_up(const char *text, struct text *reason) {
@@ -118,12 +120,13 @@ static enum failure_code try_scratch(const char *text, struct text *reason) {
 }
 
 static enum failure_code try_commas(const char *text, struct text *reason) {
-    struct text_list items = {0};
-    (void)reason;
-    option_split_commas(text, &items);
-    require(items.count >= 1);
-    text_list_clear(&items);
-    return FAILURE_NONE;
+    static const struct option_definition list = {.destination = "l", .kind = OPTION_COMMA_LIST};
+    struct option_value value = {0};
+    enum failure_code code = option_convert(&list, text, &value, reason);
+    require(code == FAILURE_NONE && value.list.count >= 1);
+    text_list_clear(&value.list);
+    free(value.text);
+    return code;
 }
 
 static enum failure_code try_exit_on(const char *text, struct text *reason) {

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     register_entry_write(&entry, &text);
     FUZZ_REQUIRE(
         register_entry_read(slice_from_string(text_string(&text)), &again, NULL) == FAILURE_NONE);
-    FUZZ_REQUIRE(register_entry_is_same(&entry, &again));
+    FUZZ_REQUIRE(entry.number == again.number && text_equals(entry.nonce, again.nonce));
     FUZZ_REQUIRE(text_equals(entry.host, again.host));
     FUZZ_REQUIRE(slice_equals(bytes_slice(&entry.record), bytes_slice(&again.record)));
     register_entry_clear(&entry);

@@ -9,38 +9,6 @@
 
 #include "base/utf8.h"
 
-const char *failure_code_name(enum failure_code code) {
-    switch (code) {
-    case FAILURE_NONE:
-        return "none";
-    case FAILURE_INCOMPLETE:
-        return "incomplete";
-    case FAILURE_MALFORMED:
-        return "malformed";
-    case FAILURE_LIMIT:
-        return "limit passed";
-    case FAILURE_MISSING:
-        return "missing";
-    case FAILURE_INVALID:
-        return "invalid value";
-    case FAILURE_AMBIGUOUS:
-        return "ambiguous";
-    case FAILURE_UNSUPPORTED:
-        return "not supported";
-    case FAILURE_SYSTEM:
-        return "system error";
-    case FAILURE_TIMEOUT:
-        return "timed out";
-    case FAILURE_DISCONNECTED:
-        return "disconnected";
-    case FAILURE_PROTOCOL:
-        return "protocol broken";
-    case FAILURE_CANCELLED:
-        return "cancelled";
-    }
-    return "unknown";
-}
-
 /* glibc has it since 2.32. An older one lacks it, so the reference is weak. */
 extern const char *strerrordesc_np(int system_error) __attribute__((weak));
 

@@ -31,9 +31,6 @@ struct failure {
     char message[FAILURE_MESSAGE_SIZE];
 };
 
-/* A short fixed phrase for a code, for logs. */
-const char *failure_code_name(enum failure_code code);
-
 /* Records a failure and returns `code`, so that callers can write `return failure_set(…)`.
  * `failure` may be NULL: then only the code is returned. A message that is too long is cut, and is
  * made one printable line: it may quote what others have sent. */

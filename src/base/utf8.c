@@ -29,16 +29,16 @@ static bool is_surrogate(const uint8_t *bytes, size_t length) {
            (bytes[2] & 0xc0) == 0x80;
 }
 
-bool utf8_is_python_text(struct slice bytes) {
-    for (size_t i = 0; i < bytes.length;) {
-        size_t length = utf8_character_length(bytes.data + i, bytes.length - i);
-        if (length == 0 && is_surrogate(bytes.data + i, bytes.length - i)) {
-            length = 3;
+bool utf8_is_python_text(const uint8_t *bytes, size_t length) {
+    for (size_t i = 0; i < length;) {
+        size_t one = utf8_character_length(bytes + i, length - i);
+        if (one == 0 && is_surrogate(bytes + i, length - i)) {
+            one = 3;
         }
-        if (length == 0) {
+        if (one == 0) {
             return false;
         }
-        i += length;
+        i += one;
     }
     return true;
 }

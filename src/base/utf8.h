@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
-
 /* The length of the UTF-8 character at the start of the bytes; 0 when there is no valid one.
  * Overlong forms, surrogates and values beyond U+10FFFF are not valid. */
 size_t utf8_character_length(const uint8_t *bytes, size_t length);
@@ -17,7 +15,7 @@ size_t utf8_character_length(const uint8_t *bytes, size_t length);
 /* Whether Python could decode the bytes with its error handler "surrogatepass": UTF-8 in which lone
  * surrogates may occur too. Python spells undecodable arguments and file names with such
  * surrogates. */
-bool utf8_is_python_text(struct slice bytes);
+bool utf8_is_python_text(const uint8_t *bytes, size_t length);
 
 /* Makes what others have written fit for a terminal and a log, in place: sequences that only colour
  * text are dropped, and every other control character but newline and tab (C0, DEL, C1) and every

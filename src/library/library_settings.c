@@ -191,7 +191,7 @@ enum muster_error library_path_check(
 enum muster_error library_utf8_check(
     const char *what, const char *text, size_t maximum, struct muster_failure *out_failure) {
     enum muster_error error = library_text_check(what, text, maximum, out_failure);
-    if (error == MUSTER_OK && !utf8_is_python_text(slice_from_string(text))) {
+    if (error == MUSTER_OK && !utf8_is_python_text((const uint8_t *)text, strlen(text))) {
         return library_fail(out_failure, MUSTER_ERROR_INVALID, "the %s is not UTF-8", what);
     }
     return error;

@@ -32,13 +32,12 @@ TEST(a_buffer_grows_to_a_capacity_and_never_shrinks) {
 }
 
 TEST(consuming_keeps_the_rest) {
-    struct bytes bytes = {0};
+    CLEARED_BY(bytes_clear) struct bytes bytes = {0};
     assert_int_equal(bytes_append(&bytes, "hello", 5), FAILURE_NONE);
     bytes_consume(&bytes, 2);
     assert_true(slice_equals(bytes_slice(&bytes), slice_from_string("llo")));
     bytes_consume(&bytes, 99);
     assert_int_equal(bytes.length, 0);
-    bytes_clear(&bytes);
 }
 
 TEST(a_slice_starts_with_a_shorter_one) {

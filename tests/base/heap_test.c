@@ -23,7 +23,7 @@ static int64_t draw(uint32_t *state) {
 }
 
 TEST(items_come_in_the_order_of_their_keys) {
-    struct heap heap = {0};
+    CLEARED_BY(heap_clear) struct heap heap = {0};
     struct heap_item items[COUNT];
     uint32_t seed = 1;
     assert_null(heap_first(&heap));
@@ -31,11 +31,10 @@ TEST(items_come_in_the_order_of_their_keys) {
         heap_insert(&heap, &items[i], draw(&seed));
     }
     expect_order(&heap, COUNT);
-    heap_clear(&heap);
 }
 
 TEST(any_item_can_be_moved_or_taken_out) {
-    struct heap heap = {0};
+    CLEARED_BY(heap_clear) struct heap heap = {0};
     struct heap_item items[COUNT];
     uint32_t seed = 2;
     for (size_t i = 0; i < COUNT; i++) {
@@ -51,15 +50,13 @@ TEST(any_item_can_be_moved_or_taken_out) {
         assert_int_equal(heap.items[i]->place, i);
     }
     expect_order(&heap, COUNT - COUNT / 5);
-    heap_clear(&heap);
 }
 
 TEST(there_is_room_for_one_more) {
     static struct heap_item items[COUNT];
-    struct heap heap = {0};
+    CLEARED_BY(heap_clear) struct heap heap = {0};
     for (int i = 0; i < COUNT; i++) {
         assert_true(heap_has_room(&heap));
         heap_insert(&heap, &items[i], i);
     }
-    heap_clear(&heap);
 }

@@ -23,9 +23,8 @@ TEST(strings_look_as_python_shows_them) {
         {"\xf0\x9f\x98\x80", "'\xf0\x9f\x98\x80'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text out = {0};
+        CLEARED_BY(text_clear) struct text out = {0};
         python_repr_append(&out, cases[i].string);
         assert_string_equal(text_string(&out), cases[i].shown);
-        text_clear(&out);
     }
 }

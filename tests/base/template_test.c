@@ -97,39 +97,34 @@ static const struct {
 
 TEST(substitution_agrees_with_python) {
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        char *result = template_substitute(vectors[i].template, values, value_count);
+        FREED char *result = template_substitute(vectors[i].template, values, value_count);
         assert_string_equal(result, vectors[i].result);
-        free(result);
     }
 }
 
 TEST(a_value_is_not_substituted_again) {
     static const struct template_value circle[] = {{"a", "$b"}, {"b", "$a"}};
-    char *result = template_substitute("$a$b", circle, 2);
+    FREED char *result = template_substitute("$a$b", circle, 2);
     assert_string_equal(result, "$b$a");
-    free(result);
 }
 
 TEST(without_values_only_doubled_dollars_change) {
-    char *result = template_substitute("$$foo ${rank}", NULL, 0);
+    FREED char *result = template_substitute("$$foo ${rank}", NULL, 0);
     assert_string_equal(result, "$foo ${rank}");
-    free(result);
 }
 
 TEST(unknown_names_are_listed_once_in_order) {
-    struct text_list names = {0};
+    CLEARED_BY(text_list_clear) struct text_list names = {0};
     template_unknown_names(
         "$zeta ${rank} ${alpha}$zeta $$not ${open $1 $alphabet", values, value_count, &names);
     assert_int_equal(names.count, 3);
     assert_string_equal(names.items[0], "zeta");
     assert_string_equal(names.items[1], "alpha");
     assert_string_equal(names.items[2], "alphabet");
-    text_list_clear(&names);
 }
 
 TEST(a_template_of_known_names_has_no_unknown_ones) {
-    struct text_list names = {0};
+    CLEARED_BY(text_list_clear) struct text_list names = {0};
     template_unknown_names("[${role_name}${local_rank}]:", values, value_count, &names);
     assert_int_equal(names.count, 0);
-    text_list_clear(&names);
 }

@@ -9,23 +9,21 @@ TEST(appended_pieces_join) {
     text_append(&text, "a");
     text_append_format(&text, "%d", 12);
     assert_string_equal(text_string(&text), "a12");
-    char *taken = text_take(&text);
+    FREED char *taken = text_take(&text);
     assert_string_equal(taken, "a12");
     assert_int_equal(text.length, 0);
-    free(taken);
 }
 
 TEST(lists_are_always_terminated) {
-    struct text_list list = {0};
+    CLEARED_BY(text_list_clear) struct text_list list = {0};
     for (int i = 0; i < 20; i++) {
         text_list_add(&list, "x");
         assert_null(list.items[list.count]);
     }
-    text_list_clear(&list);
 }
 
 TEST(setting_a_variable_replaces_only_that_name) {
-    struct text_list list = {0};
+    CLEARED_BY(text_list_clear) struct text_list list = {0};
     text_list_add(&list, "RANK_X=1");
     text_list_add(&list, "RANK=1");
     text_list_set_variable(&list, "RANK", "2");
@@ -35,7 +33,6 @@ TEST(setting_a_variable_replaces_only_that_name) {
     assert_string_equal(text_list_variable(&list, "NEW"), "");
     assert_null(text_list_variable(&list, "NO"));
     assert_int_equal(list.count, 3);
-    text_list_clear(&list);
 }
 
 TEST(integers_follow_python) {

@@ -129,6 +129,12 @@ static inline void assert_value(
     assert_blob(fixture, 7, expected);
 }
 
+/* How many keys have a value. */
+static inline int64_t count_keys(struct store_fixture *fixture) {
+    apply(fixture, 7, &(struct store_request){.operation = STORE_COUNT_KEYS});
+    return assert_reply(fixture, 0, 7, STORE_REPLY_INTEGER)->integer;
+}
+
 /* Checks that the only effect closes this client for this reason. */
 static inline void assert_closed(
     const struct store_fixture *fixture, int client, const char *reason) {

@@ -94,9 +94,23 @@ static void state_from_json(const json_t *source, struct rendezvous_state *state
     }
 }
 
+static const char *code_name(enum failure_code code) {
+    switch ((int)code) {
+    case FAILURE_MALFORMED:
+        return "malformed";
+    case FAILURE_LIMIT:
+        return "limit passed";
+    case FAILURE_INVALID:
+        return "invalid value";
+    case FAILURE_UNSUPPORTED:
+        return "not supported";
+    default:
+        return "another failure";
+    }
+}
+
 static json_t *refusal(enum failure_code code, const struct text *reason) {
-    return json_pack(
-        "{s:s, s:s}", "refused", failure_code_name(code), "reason", text_string(reason));
+    return json_pack("{s:s, s:s}", "refused", code_name(code), "reason", text_string(reason));
 }
 
 static struct slice slice_of(const json_t *request, const char *name) {

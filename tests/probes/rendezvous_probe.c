@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/rendezvous/rendezvous_decision.h"
+#include "../record_tools.h"
 
 #define NODES_MAXIMUM 8
 #define LINE_SIZE 512
@@ -31,8 +32,8 @@ static const char *const operation_names[] = {"exit", "join", "close", "keep_ali
 static enum rendezvous_action (*const deciders[])(const struct rendezvous_context *context) = {
     rendezvous_decide_exit,
     rendezvous_decide_join,
-    rendezvous_decide_close,
-    rendezvous_decide_keep_alive,
+    torchrun_decides_close,
+    torchrun_decides_keep_alive,
 };
 
 struct player {
@@ -105,7 +106,7 @@ static size_t expel_the_dead(struct player *player, int64_t wall_now) {
     for (size_t i = player->seen.count; i-- > 0;) {
         const struct rendezvous_node *node = &player->seen.nodes[i];
         if (node->has_heartbeat && node->heartbeat.nanoseconds < wall_now - patience) {
-            rendezvous_state_expel(&player->seen, settings, &node->identity);
+            torchrun_expels(&player->seen, settings, &node->identity);
             expelled++;
         }
     }
@@ -243,7 +244,7 @@ static void read_turn(struct world *world, const char *line) {
     size_t expelled = strcmp(outcome, "cached") == 0 ? 0 : expel_the_dead(player, wall_now);
     enum rendezvous_action action = decide(player, now, wall_now);
     carry_out(player, action, now, wall_now);
-    printf("%s expelled=%zu %s ", outcome, expelled, rendezvous_action_name(action));
+    printf("%s expelled=%zu %s ", outcome, expelled, torchrun_action_name(action));
     print_record(&player->seen);
 }
 

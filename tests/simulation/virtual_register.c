@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "record_tools.h"
 
 void virtual_register_clear(struct virtual_register *reg) {
     for (size_t i = 0; i < reg->count; i++) {
@@ -25,7 +26,7 @@ static const char *objection(const struct virtual_entry *last, const struct virt
     if (entry->is_claim && entry->entry.term != last->entry.term + 1) {
         return "a claim is not of the next term";
     }
-    if (entry->is_claim && !rendezvous_state_equals(before, after)) {
+    if (entry->is_claim && !record_equals(before, after)) {
         return "a claim changes what is committed";
     }
     if (!entry->is_claim && (entry->entry.term != last->entry.term ||

@@ -170,7 +170,7 @@ void virtual_round_step(struct job *job, struct node *node, struct round_event e
         const struct round_effect *effect = &effects.items[i];
         if (effect->kind == ROUND_EFFECT_WAIT) {
             send(&node->waiter, effect, true);
-        } else if (round_effect_is_request(effect)) {
+        } else if (effect->kind >= ROUND_EFFECT_SET_ROLE_INFO && effect->kind < ROUND_EFFECT_WAIT) {
             send(&node->asker, effect, is_new);
             is_new = false;
         } else {

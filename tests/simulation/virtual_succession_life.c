@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "virtual_succession_parts.h"
+#include "record_tools.h"
 
 #define JOIN_SECONDS 1000000.0
 /* More than these come of nodes that answer each other for ever. */
@@ -20,7 +21,7 @@ static uint64_t world_of(const struct rendezvous_state *record) {
 }
 
 static bool is_in(const struct sim_node *node, const struct rendezvous_state *record) {
-    return rendezvous_state_is_participant(record, &node->identity);
+    return record_has_participant(record, &node->identity);
 }
 
 bool simulation_is_over(const struct simulation *simulation) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "virtual_succession_parts.h"
+#include "record_tools.h"
 
 static bool is_over(const struct simulation *simulation, struct instant since, double slack) {
     return duration_seconds(instant_until(since, simulation->now)) >
@@ -24,7 +25,7 @@ static const struct virtual_entry *first_world_without(
     for (size_t i = reg->count; i > 0; i--) {
         const struct virtual_entry *entry = &reg->entries[i - 1];
         if (entry->record.round <= node->round || !entry->record.is_complete ||
-            rendezvous_state_is_participant(&entry->record, &node->identity)) {
+            record_has_participant(&entry->record, &node->identity)) {
             break;
         }
         first = entry;

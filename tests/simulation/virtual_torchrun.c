@@ -109,12 +109,16 @@ static bool learn_ranks(struct job *job, struct node *node) {
     if (!is_there(job, effect.key)) {
         return false;
     }
+    struct round_question question = round_question_of(&effect);
+    struct round_answer answer;
     round_request_build(&effect, RUN_ID, &request);
     store_effects_reset(&job->effects);
     store_table_apply(job->table, &job->torchrun, &request.request, &job->effects);
     assert_int_equal(
-        rank_json_read_assignment(job->effects.items[0].reply.list.items[0], &node->ranks),
-        FAILURE_NONE);
+        round_answer_read(&question, &job->effects.items[0].reply, &answer), FAILURE_NONE);
+    assert_true(answer.event.values.has_ranks);
+    node->ranks = answer.event.values.ranks;
+    round_answer_clear(&answer);
     owned_request_clear(&request);
     node->master = node->cache;
     node->stage = STAGE_JOINED;

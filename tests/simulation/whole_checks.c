@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What must hold whatever befalls the nodes. */
 #include "whole_parts.h"
+#include "record_tools.h"
 
 /* A node that can hear may run in a world that is over no longer than it takes to find out: as
  * long as silence is borne, and some more. */
@@ -74,8 +75,8 @@ static void watch_promptness(struct whole_cluster *cluster, const struct rendezv
             keep_longest(&cluster->outcome.longest_restart, seconds_since(cluster, node->asked_at));
             node->asked_at = -1;
         }
-        if (node->gone_at >= 0 && !rendezvous_state_is_participant(after, &node->identity)) {
-            if (rendezvous_state_is_participant(before, &node->identity)) {
+        if (node->gone_at >= 0 && !record_has_participant(after, &node->identity)) {
+            if (record_has_participant(before, &node->identity)) {
                 keep_longest(&cluster->outcome.longest_loss, seconds_since(cluster, node->gone_at));
             }
             node->gone_at = -1;

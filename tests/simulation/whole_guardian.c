@@ -3,6 +3,7 @@
  * agent/workers/agent_guardian do, and the rule that it is there for: no worker of an agent that
  * stands still runs beside a new world. */
 #include "whole_parts.h"
+#include "record_tools.h"
 
 /* How often the agent gives its sign of life, and the guardian looks for it, in the patience. */
 #define SIGNS_OF_LIFE 8
@@ -42,7 +43,7 @@ void whole_guardian_misses(struct whole_cluster *cluster, struct whole_node *nod
     node->stopped_at = cluster->now;
     node->is_stopped_in_world =
         patience > 0 && cluster->store.has_record && whole_phase(node) == AGENT_RUNNING &&
-        record->round == node->world && rendezvous_state_is_participant(record, &node->identity);
+        record->round == node->world && record_has_participant(record, &node->identity);
     if (patience > 0) {
         int64_t since = cluster->now - whole_between(cluster, 0, sign);
         struct whole_happening *close = whole_schedule(

@@ -6,6 +6,7 @@
 
 #include "core/rendezvous/rendezvous_decision.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
+#include "record_tools.h"
 
 #define ROLLBACK_SECONDS 5
 
@@ -60,7 +61,7 @@ static void sanitize(struct whole_cluster *cluster, struct whole_node *node) {
         struct node_identity identity = state->nodes[i].identity;
         if (state->nodes[i].has_heartbeat && state->nodes[i].heartbeat.nanoseconds < oldest) {
             whole_note(cluster, node, "takes %s for dead", identity.address);
-            rendezvous_state_expel(state, settings, &identity);
+            torchrun_expels(state, settings, &identity);
         } else {
             i++;
         }
@@ -89,9 +90,9 @@ static enum rendezvous_action decide(struct whole_cluster *cluster, struct whole
     case TORCH_JOIN:
         return rendezvous_decide_join(&context);
     case TORCH_CLOSE:
-        return rendezvous_decide_close(&context);
+        return torchrun_decides_close(&context);
     case TORCH_BEAT:
-        return rendezvous_decide_keep_alive(&context);
+        return torchrun_decides_keep_alive(&context);
     case TORCH_LOOK:
     case TORCH_NOTHING:
         break;
@@ -128,7 +129,7 @@ static void act(
 static void proceed(struct whole_cluster *cluster, struct whole_node *node) {
     enum rendezvous_action action = decide(cluster, node);
     enum torch_operation operation = node->torch->operation;
-    whole_note(cluster, node, "%s", rendezvous_action_name(action));
+    whole_note(cluster, node, "%s", torchrun_action_name(action));
     switch (action) {
     case RENDEZVOUS_FINISH:
         node->torch->operation = TORCH_NOTHING;

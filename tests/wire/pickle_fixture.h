@@ -24,11 +24,10 @@ static inline void append_hexadecimal(struct bytes *bytes, const char *digits) {
 }
 
 static inline void assert_hexadecimal(const struct bytes *bytes, const char *digits) {
-    struct bytes wanted = {0};
+    CLEARED_BY(bytes_clear) struct bytes wanted = {0};
     append_hexadecimal(&wanted, digits);
     assert_int_equal(bytes->length, wanted.length);
     assert_memory_equal(bytes->data, wanted.data, wanted.length);
-    bytes_clear(&wanted);
 }
 
 #endif

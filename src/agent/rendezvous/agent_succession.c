@@ -430,10 +430,8 @@ static void handover_post_gone(
  */
 static bool owes_end(struct agent_handover *handover) {
     const struct node_machine *node = handover->reg->settings.agent->machine;
-    const struct succession_machine *machine = node == NULL ? NULL : node_machine_succession(node);
     struct instant now = event_loop_now(handover->loop);
-    if (machine == NULL || machine->state != SUCCESSION_HOST || !machine->is_uncommitted ||
-        machine->handover.has_named || !machine->seen.is_closed) {
+    if (node == NULL || !node_machine_owes_end(node)) {
         return false;
     }
     if (!handover->is_owing) {

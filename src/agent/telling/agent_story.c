@@ -94,7 +94,7 @@ static void tell_workers(const struct agent_story *story) {
     const char *directory = agent_workers_log_directory(story->workers);
     struct text line = {0};
     text_append_format(&line, "[%s] ", story->config->role);
-    if (agent_voice_is_followers(story->voice)) {
+    if (story->voice->is_followers) {
         text_append_format(&line, "node %d of %d in round %lld (node 0, at %s, says the rest); ",
             story->placement->group_rank, story->placement->group_world_size,
             (long long)story->placement->round, story->placement->master_address);
@@ -124,14 +124,14 @@ void agent_story_step(
     if (!is_told(story) || before == after) {
         return;
     }
-    bool is_followers = agent_voice_is_followers(story->voice);
+    bool is_followers = story->voice->is_followers;
     if (before == AGENT_JOINING && after == AGENT_STARTING && !is_followers) {
         tell_placement(story);
     } else if (before == AGENT_STARTING && after == AGENT_RUNNING) {
         tell_workers(story);
     }
-    if ((!is_followers || job_story_is_of_node(story->machine, event)) &&
-        job_story_describe_step(story->config, story->machine, event, before, &line)) {
+    if (job_story_describe_step(
+            story->config, story->machine, event, before, is_followers, &line)) {
         log_info(story->log, "%s", text_string(&line));
     }
     text_clear(&line);

@@ -16,10 +16,6 @@ static bool is_each_heard(const struct agent_voice *voice) {
     return voice->log->threshold <= LOG_LEVEL_DEBUG;
 }
 
-bool agent_voice_is_followers(const struct agent_voice *voice) {
-    return voice->is_another_first && !is_each_heard(voice);
-}
-
 static void say_all(const struct agent_voice *voice, const struct text_list *lines) {
     for (size_t i = 0; i < lines->count; i++) {
         log_warning(voice->log, "%s", lines->items[i]);
@@ -157,7 +153,7 @@ void agent_voice_place(struct agent_voice *voice, int group_rank, bool has_host,
     if (group_rank == 0) {
         say_threads(voice, worker_count);
     }
-    voice->is_another_first = group_rank > 0;
+    voice->is_followers = group_rank > 0 && !is_each_heard(voice);
     voice->is_place_settled = true;
     voice->is_threads_settled = true;
 }

@@ -28,7 +28,7 @@ struct agent_voice {
     bool is_place_settled;   /* what is to be said of the meeting place has been, or is another's */
     bool is_threads_settled; /* the same of OMP_NUM_THREADS */
     bool is_sharing_said;    /* that another agent of this machine takes part */
-    bool is_another_first;   /* the last round that this node took part in has another first node */
+    bool is_followers;       /* of the last round that this node took part in, another node tells */
     struct text launch;      /* what was asked for, which another node may say */
     struct text_list held;   /* warnings about the options that another node may say */
     struct text words;       /* who this is, and a number for each of these warnings */
@@ -63,7 +63,5 @@ void agent_voice_clear(struct agent_voice *voice);
 /* Whether another node says what all would say, as far as is known from the first on: by
  * --node-rank. */
 bool agent_voice_is_anothers(const struct launch_config *config);
-/* The same, of the round that this node took part in last. */
-bool agent_voice_is_followers(const struct agent_voice *voice);
 
 #endif

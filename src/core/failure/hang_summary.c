@@ -23,7 +23,8 @@ void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *
     };
 }
 
-const char *hang_summary_state_words(char state) {
+/* The state in words, for example "sleeping" for 'S'. */
+static const char *hang_summary_state_words(char state) {
     switch (state) {
     case 'R':
         return "running";

@@ -28,7 +28,4 @@ void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *
 
 void hang_summary_append(const struct hang_summary *summary, struct text *out);
 
-/* The state in words, for example "sleeping" for 'S'. */
-const char *hang_summary_state_words(char state);
-
 #endif

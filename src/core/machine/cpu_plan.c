@@ -47,19 +47,10 @@ int cpu_set_next(const struct cpu_set_bits *set, int from) {
     return -1;
 }
 
-void cpu_set_unite(struct cpu_set_bits *set, const struct cpu_set_bits *other) {
+static void cpu_set_unite(struct cpu_set_bits *set, const struct cpu_set_bits *other) {
     for (size_t i = 0; i < CPU_SET_WORDS; i++) {
         set->words[i] |= other->words[i];
     }
-}
-
-bool cpu_set_equals(const struct cpu_set_bits *left, const struct cpu_set_bits *right) {
-    for (size_t i = 0; i < CPU_SET_WORDS; i++) {
-        if (left->words[i] != right->words[i]) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool is_blank(uint8_t byte) {
@@ -141,23 +132,6 @@ enum failure_code cpu_set_parse(struct slice list, struct cpu_set_bits *out_set)
     }
     *out_set = set;
     return FAILURE_NONE;
-}
-
-void cpu_set_format(const struct cpu_set_bits *set, struct text *text) {
-    const char *separator = "";
-    int first = cpu_set_next(set, 0);
-    while (first >= 0) {
-        int last = first;
-        while (cpu_set_has(set, last + 1)) {
-            last++;
-        }
-        text_append_format(text, "%s%d", separator, first);
-        if (last > first) {
-            text_append_format(text, "-%d", last);
-        }
-        separator = ",";
-        first = cpu_set_next(set, last + 1);
-    }
 }
 
 /* Cpu plan. */

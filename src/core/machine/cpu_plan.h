@@ -70,8 +70,6 @@ size_t cpu_set_count(const struct cpu_set_bits *set);
 /* The lowest member that is `from` or higher, -1 when there is none: `for (int cpu =
  * cpu_set_next(set, 0); cpu >= 0; cpu = cpu_set_next(set, cpu + 1))`. */
 int cpu_set_next(const struct cpu_set_bits *set, int from);
-void cpu_set_unite(struct cpu_set_bits *set, const struct cpu_set_bits *other);
-bool cpu_set_equals(const struct cpu_set_bits *left, const struct cpu_set_bits *right);
 
 /* Reads a list as the kernel writes it: numbers and ranges `a-b`, separated by commas. Blanks and a
  * newline around an item are allowed. Empty items are ignored, so an empty list is the empty set.
@@ -79,8 +77,6 @@ bool cpu_set_equals(const struct cpu_set_bits *left, const struct cpu_set_bits *
  * and for a range whose end is below its start. FAILURE_LIMIT for a CPU beyond the ceiling. */
 __attribute__((warn_unused_result)) enum failure_code cpu_set_parse(
     struct slice list, struct cpu_set_bits *out_set);
-/* Appends the shortest list, ascending ("0-2,4,6-7"). Appends nothing for the empty set. */
-void cpu_set_format(const struct cpu_set_bits *set, struct text *text);
 
 /* A CPU set per local rank. `count` is 0 when no worker is to be bound. */
 struct cpu_plan {

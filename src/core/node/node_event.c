@@ -49,7 +49,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_PEER_FAILED] = "peer_failed",
 };
 
-void membership_event_describe(const struct membership_event *event, struct text *out) {
+static void membership_event_describe(const struct membership_event *event, struct text *out) {
     text_append(out, event_names[event->kind]);
     if (membership_event_has_account(event->kind) && event->account != NULL) {
         text_append(out, " ");
@@ -105,18 +105,6 @@ void membership_effect_describe(const struct membership_effect *effect, struct t
     case MEMBERSHIP_EFFECT_KIND_COUNT:
         break;
     }
-}
-
-const char *membership_stage_name(enum membership_stage stage) {
-    static const char *const names[MEMBERSHIP_STAGE_COUNT] = {
-        [MEMBERSHIP_IDLE] = "idle",
-        [MEMBERSHIP_JOINING] = "joining",
-        [MEMBERSHIP_JOINED] = "joined",
-        [MEMBERSHIP_SETTLING] = "settling",
-        [MEMBERSHIP_BARRIER] = "barrier",
-        [MEMBERSHIP_GIVEN_UP] = "given_up",
-    };
-    return names[stage];
 }
 
 /* Event. */

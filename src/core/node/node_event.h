@@ -14,16 +14,9 @@
 #include "core/standby/standby_plan.h"
 #include "core/succession/succession_machine.h"
 
-/* One line for each event that the performer tells the membership, and for each effect, as
- * core/agent/agent_transcript has them for the agent. */
-
 /* Appends one line without a newline, for example "look_for_root_cause round=3" or "agent:
- * round_over". */
-void membership_event_describe(const struct membership_event *event, struct text *out);
+ * round_over", as core/agent/agent_transcript has them for the agent. */
 void membership_effect_describe(const struct membership_effect *effect, struct text *out);
-
-/* "joining", "barrier" … */
-const char *membership_stage_name(enum membership_stage stage);
 
 enum node_part {
     NODE_AGENT,

@@ -8,12 +8,15 @@
 #include "core/agent/agent_transcript.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
-#include "core/round/round_step.h"
 #include "core/round/round_transcript.h"
 #include "core/standby/standby_transcript.h"
 #include "core/succession/succession_transcript.h"
 
-bool node_succession_event(const struct succession_machine *succession,
+/* What the search for a host of the job's store means for the node's part in the rendezvous. */
+
+/* Sets `out_event` to what the rendezvous machine is told. Its strings are the effect's, or
+ * constant. Returns false when the effect is for the performer. */
+static bool node_succession_event(const struct succession_machine *succession,
     const struct succession_effect *effect, struct rendezvous_event *out_event) {
     switch (effect->kind) {
     case SUCCESSION_EFFECT_TELL_CONNECTED:
@@ -59,7 +62,9 @@ bool node_succession_event(const struct succession_machine *succession,
     return false;
 }
 
-void node_succession_step(struct succession_machine *succession,
+/* Lets the succession machine take the event. When this node leaves its store, the machine is given
+ * the record that is known now, which says who stays. */
+static void node_succession_step(struct succession_machine *succession,
     const struct rendezvous_machine *rendezvous, const struct succession_event *event,
     struct succession_effects *effects) {
     struct succession_event taken = *event;
@@ -184,8 +189,8 @@ const struct rendezvous_machine *node_machine_rendezvous(const struct node_machi
     return machine->rendezvous;
 }
 
-const struct succession_machine *node_machine_succession(const struct node_machine *machine) {
-    return machine->succession;
+bool node_machine_owes_end(const struct node_machine *machine) {
+    return machine->succession != NULL && succession_machine_owes_end(machine->succession);
 }
 
 const struct standby_plan *node_machine_standby(const struct node_machine *machine) {

@@ -40,19 +40,6 @@
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/succession/succession_machine.h"
 
-/* What the search for a host of the job's store means for the node's part in the rendezvous. */
-
-/* Sets `out_event` to what the rendezvous machine is told. Its strings are the effect's, or
- * constant. Returns false when the effect is for the performer. */
-bool node_succession_event(const struct succession_machine *succession,
-    const struct succession_effect *effect, struct rendezvous_event *out_event);
-
-/* Lets the succession machine take the event. When this node leaves its store, the machine is given
- * the record that is known now, which says who stays. */
-void node_succession_step(struct succession_machine *succession,
-    const struct rendezvous_machine *rendezvous, const struct succession_event *event,
-    struct succession_effects *effects);
-
 struct node_effect {
     enum node_part part; /* the machine that wants it */
     bool is_internal;
@@ -104,8 +91,8 @@ const struct membership_knowledge *node_machine_knowledge(const struct node_mach
 struct worker_group *node_machine_workers(struct node_machine *machine);
 /* The rendezvous machine of nodes that come and go; else NULL. */
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine);
-/* The succession machine of such nodes that have a register; else NULL. */
-const struct succession_machine *node_machine_succession(const struct node_machine *machine);
+/* With a register: as succession_machine_owes_end. */
+bool node_machine_owes_end(const struct node_machine *machine);
 
 /* The plan of standby workers; NULL where none are wanted. */
 const struct standby_plan *node_machine_standby(const struct node_machine *machine);

@@ -7,12 +7,25 @@
 #include "base/memory.h"
 #include "core/workers/signal_name.h"
 
+/* One step: the membership, the event and the effects. */
+struct membership_step {
+    struct node_membership *membership;
+    const struct membership_event *event;
+    struct membership_effects *effects;
+};
+
+typedef void membership_handler(struct membership_step *step);
+
+/* What the three kinds of membership share: the effects of the current step, what the node knows,
+ * and what the agent machine is told. */
+
 static void membership_push(struct membership_step *step, struct membership_effect effect) {
     assert(step->effects->count < MEMBERSHIP_EFFECTS_MAXIMUM);
     step->effects->items[step->effects->count++] = effect;
 }
 
-void membership_push_kind(struct membership_step *step, enum membership_effect_kind kind) {
+/* Effects. */
+static void membership_push_kind(struct membership_step *step, enum membership_effect_kind kind) {
     membership_push(step, (struct membership_effect){.kind = kind});
 }
 
@@ -21,23 +34,23 @@ static void membership_tell_agent(struct membership_step *step, struct agent_eve
         step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_AGENT, .agent = event});
 }
 
-void membership_tell_agent_kind(struct membership_step *step, enum agent_event_kind kind) {
+static void membership_tell_agent_kind(struct membership_step *step, enum agent_event_kind kind) {
     membership_tell_agent(step, (struct agent_event){.kind = kind});
 }
 
-void membership_tell_rendezvous(
+static void membership_tell_rendezvous(
     struct membership_step *step, enum rendezvous_event_kind kind, const char *reason_or_null) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_RENDEZVOUS,
                               .rendezvous = {.kind = kind, .reason = reason_or_null}});
 }
 
-void membership_tell_round(struct membership_step *step, enum round_event_kind kind) {
+static void membership_tell_round(struct membership_step *step, enum round_event_kind kind) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = kind, .round = step->membership->round}});
 }
 
 /* The text is in membership->note. */
-void membership_note(struct membership_step *step, enum log_level level) {
+static void membership_note(struct membership_step *step, enum log_level level) {
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_NOTE,
                               .note = {level, text_string(&step->membership->note)}});
 }
@@ -49,7 +62,8 @@ static void know_trouble(struct membership_step *step, const char *reason) {
     knowledge->trouble = trouble;
 }
 
-void membership_know_placement(
+/* The two answers to a join. The membership adds names and addresses to `placement` itself. */
+static void membership_know_placement(
     struct membership_step *step, struct node_placement placement, const char *master_address) {
     const struct membership_settings *settings = &step->membership->settings;
     struct membership_knowledge *knowledge = &step->membership->knowledge;
@@ -67,7 +81,7 @@ void membership_know_placement(
             .joined = {step->membership->ticket, placement.attempt, placement.group_world_size}});
 }
 
-void membership_fail_join(struct membership_step *step, const char *reason) {
+static void membership_fail_join(struct membership_step *step, const char *reason) {
     step->membership->stage = MEMBERSHIP_GIVEN_UP;
     step->membership->end.is_leaving = true;
     know_trouble(step, reason);
@@ -95,14 +109,17 @@ static void membership_fail_round(struct membership_step *step) {
     membership_fail_join(step, step->event->round->reason);
 }
 
-void membership_fail_peer(struct membership_step *step, const char *reason, int signal) {
+/* Tells the agent that another node has failed for good, or that the store of the job is gone.
+ * `signal`: the signal that told that node to end, or 0. */
+static void membership_fail_peer(struct membership_step *step, const char *reason, int signal) {
     step->membership->stage = MEMBERSHIP_IDLE;
     know_trouble(step, reason);
     membership_tell_agent(
         step, (struct agent_event){.kind = AGENT_EVENT_PEER_FAILED, .signal = signal});
 }
 
-void membership_keep_join(struct membership_step *step) {
+/* The agent asks to join: keeps the ticket and the attempt. */
+static void membership_keep_join(struct membership_step *step) {
     step->membership->ticket = step->event->join.ticket;
     step->membership->attempt = step->event->join.attempt;
     step->membership->stage = MEMBERSHIP_JOINING;
@@ -110,7 +127,8 @@ void membership_keep_join(struct membership_step *step) {
 
 /* Handlers of all kinds of membership. */
 
-void membership_know_hosting(struct membership_step *step) {
+/* Notes that this node hosts the store; or that it does no more, where another node follows it. */
+static void membership_know_hosting(struct membership_step *step) {
     step->membership->is_host = true;
     step->membership->settings.master_port = step->event->port;
 }
@@ -119,7 +137,8 @@ static void membership_know_end_of_hosting(struct membership_step *step) {
     step->membership->is_host = false;
 }
 
-void membership_settle(struct membership_step *step) {
+/* Wants SETTLED: the agent may end. */
+static void membership_settle(struct membership_step *step) {
     membership_push_kind(step, MEMBERSHIP_EFFECT_SETTLED);
 }
 
@@ -158,14 +177,15 @@ static void membership_explain_leaving(struct membership_step *step, int signal)
     }
 }
 
-void membership_end_barrier(struct membership_step *step, bool has_passed) {
+/* Tells the agent that the exit barrier has ended. */
+static void membership_end_barrier(struct membership_step *step, bool has_passed) {
     step->membership->end.has_passed = has_passed;
     step->membership->stage = MEMBERSHIP_IDLE;
     membership_tell_agent_kind(
         step, has_passed ? AGENT_EVENT_BARRIER_PASSED : AGENT_EVENT_BARRIER_FAILED);
 }
 
-void membership_pass_barrier(struct membership_step *step) {
+static void membership_pass_barrier(struct membership_step *step) {
     membership_end_barrier(step, true);
 }
 
@@ -181,10 +201,6 @@ static membership_handler *const membership_alone_handlers[MEMBERSHIP_EVENT_KIND
     [MEMBERSHIP_EVENT_BARRIER_ASKED] = membership_pass_barrier,
     [MEMBERSHIP_EVENT_END_ASKED] = membership_settle,
 };
-
-membership_handler *membership_alone_handler(enum membership_event_kind kind) {
-    return membership_alone_handlers[kind];
-}
 
 static void join_alone(struct membership_step *step) {
     membership_keep_join(step);
@@ -244,10 +260,6 @@ static membership_handler *const membership_fixed_handlers[MEMBERSHIP_EVENT_KIND
     [MEMBERSHIP_EVENT_PEER_RESTART] = follow_peer_restart,
     [MEMBERSHIP_EVENT_PEER_FAILED] = follow_peer_failure,
 };
-
-membership_handler *membership_fixed_handler(enum membership_event_kind kind) {
-    return membership_fixed_handlers[kind];
-}
 
 static void join_fixed(struct membership_step *step) {
     const struct membership_settings *settings = &step->membership->settings;
@@ -989,13 +1001,14 @@ void node_membership_clear(struct node_membership *membership) {
     text_clear(&membership->note);
 }
 
+/* NULL: the node ignores the event. */
 static membership_handler *handler_of(
     const struct node_membership *membership, enum membership_event_kind kind) {
     switch (membership->settings.kind) {
     case MEMBERSHIP_ALONE:
-        return membership_alone_handler(kind);
+        return membership_alone_handlers[kind];
     case MEMBERSHIP_FIXED:
-        return membership_fixed_handler(kind);
+        return membership_fixed_handlers[kind];
     case MEMBERSHIP_CHANGING:
         return membership_changing_handler(membership->stage, kind);
     case MEMBERSHIP_KIND_COUNT:

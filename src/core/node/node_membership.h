@@ -266,49 +266,4 @@ enum membership_event_kind membership_event_of_round(enum round_effect_kind kind
 /* Whether events of this kind have an account. */
 bool membership_event_has_account(enum membership_event_kind kind);
 
-/* What the three kinds of membership share: the effects of the current step, what the node knows,
- * and what the agent machine is told. This module decides nothing. */
-
-/* One step: the membership, the event and the effects. */
-struct membership_step {
-    struct node_membership *membership;
-    const struct membership_event *event;
-    struct membership_effects *effects;
-};
-
-typedef void membership_handler(struct membership_step *step);
-
-/* The handler of an event; NULL: the node ignores the event. */
-membership_handler *membership_alone_handler(enum membership_event_kind kind);
-membership_handler *membership_fixed_handler(enum membership_event_kind kind);
-
-/* Effects. */
-void membership_push_kind(struct membership_step *step, enum membership_effect_kind kind);
-void membership_tell_agent_kind(struct membership_step *step, enum agent_event_kind kind);
-void membership_tell_rendezvous(
-    struct membership_step *step, enum rendezvous_event_kind kind, const char *reason_or_null);
-void membership_tell_round(struct membership_step *step, enum round_event_kind kind);
-/* Writes a line to the log. Its text is in membership->note. */
-void membership_note(struct membership_step *step, enum log_level level);
-
-/* The agent asks to join: keeps the ticket and the attempt. */
-void membership_keep_join(struct membership_step *step);
-/* The two answers to a join. The membership adds names and addresses to `placement` itself. */
-void membership_know_placement(
-    struct membership_step *step, struct node_placement placement, const char *master_address);
-void membership_fail_join(struct membership_step *step, const char *reason);
-
-/* Tells the agent that another node has failed for good, or that the store of the job is gone.
- * `signal`: the signal that told that node to end, or 0. */
-void membership_fail_peer(struct membership_step *step, const char *reason, int signal);
-/* Tells the agent that the exit barrier has ended. */
-void membership_end_barrier(struct membership_step *step, bool has_passed);
-void membership_pass_barrier(struct membership_step *step);
-
-/* Notes that this node hosts the store; or that it does no more, where another node follows it. */
-void membership_know_hosting(struct membership_step *step);
-
-/* Wants SETTLED: the agent may end. */
-void membership_settle(struct membership_step *step);
-
 #endif

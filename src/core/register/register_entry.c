@@ -69,10 +69,6 @@ void register_entry_copy(const struct register_entry *entry, struct register_ent
     }
 }
 
-bool register_entry_is_same(const struct register_entry *left, const struct register_entry *right) {
-    return left->number == right->number && text_equals(left->nonce, right->nonce);
-}
-
 static bool is_nonce(const char *nonce) {
     return strlen(nonce) == REGISTER_ENTRY_NONCE_SIZE - 1 &&
            strspn(nonce, "0123456789abcdef") == REGISTER_ENTRY_NONCE_SIZE - 1;

@@ -62,9 +62,6 @@ void register_entry_clear(struct register_entry *entry);
 /* `out_entry` is uninitialized before. */
 void register_entry_copy(const struct register_entry *entry, struct register_entry *out_entry);
 
-/* Whether the two are one entry of one number. */
-bool register_entry_is_same(const struct register_entry *left, const struct register_entry *right);
-
 /* FAILURE_INVALID for an entry without a host or nonce, for numbers out of range, and for a nonce
  * or a process that is not 32 hexadecimal digits; FAILURE_LIMIT for one with a part that is too
  * long. */

@@ -115,26 +115,6 @@ void rendezvous_apply(struct rendezvous_state *state, const struct rendezvous_se
     }
 }
 
-const char *rendezvous_action_name(enum rendezvous_action action) {
-    static const char *const names[] = {
-        [RENDEZVOUS_KEEP_ALIVE] = "KEEP_ALIVE",
-        [RENDEZVOUS_ADD_TO_PARTICIPANTS] = "ADD_TO_PARTICIPANTS",
-        [RENDEZVOUS_ADD_TO_WAIT_LIST] = "ADD_TO_WAIT_LIST",
-        [RENDEZVOUS_ADD_TO_REDUNDANCY_LIST] = "ADD_TO_REDUNDANCY_LIST",
-        [RENDEZVOUS_REMOVE_FROM_PARTICIPANTS] = "REMOVE_FROM_PARTICIPANTS",
-        [RENDEZVOUS_REMOVE_FROM_WAIT_LIST] = "REMOVE_FROM_WAIT_LIST",
-        [RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST] = "REMOVE_FROM_REDUNDANCY_LIST",
-        [RENDEZVOUS_MARK_COMPLETE] = "MARK_RENDEZVOUS_COMPLETE",
-        [RENDEZVOUS_MARK_CLOSED] = "MARK_RENDEZVOUS_CLOSED",
-        [RENDEZVOUS_SYNC] = "SYNC",
-        [RENDEZVOUS_ERROR_CLOSED] = "ERROR_CLOSED",
-        [RENDEZVOUS_ERROR_TIMEOUT] = "ERROR_TIMEOUT",
-        [RENDEZVOUS_FINISH] = "FINISH",
-        [RENDEZVOUS_GRACEFUL_EXIT] = "GRACEFUL_EXIT",
-    };
-    return names[action];
-}
-
 /* Decision. */
 
 /* This node's entry in the record, or an entry without any flag. */
@@ -218,18 +198,4 @@ enum rendezvous_action rendezvous_decide_join(const struct rendezvous_context *c
         return join_from_outside(context, entry);
     }
     return entry->is_participant ? wait_for_others(context) : RENDEZVOUS_ADD_TO_PARTICIPANTS;
-}
-
-enum rendezvous_action rendezvous_decide_close(const struct rendezvous_context *context) {
-    if (context->state->is_closed) {
-        return RENDEZVOUS_FINISH;
-    }
-    return context->is_late ? RENDEZVOUS_ERROR_TIMEOUT : RENDEZVOUS_MARK_CLOSED;
-}
-
-enum rendezvous_action rendezvous_decide_keep_alive(const struct rendezvous_context *context) {
-    if (!context->is_keep_alive_due) {
-        return RENDEZVOUS_FINISH;
-    }
-    return context->is_late ? RENDEZVOUS_ERROR_TIMEOUT : RENDEZVOUS_KEEP_ALIVE;
 }

@@ -50,9 +50,6 @@ void rendezvous_apply(struct rendezvous_state *state, const struct rendezvous_se
 bool rendezvous_call_last(struct rendezvous_state *state,
     const struct rendezvous_settings *settings, struct wall_time now);
 
-/* torchrun's name of the action, for example "ADD_TO_WAIT_LIST". The text is constant. */
-const char *rendezvous_action_name(enum rendezvous_action action);
-
 struct rendezvous_context {
     const struct node_identity *node;
     const struct rendezvous_state *state;
@@ -67,7 +64,5 @@ struct rendezvous_context {
 
 enum rendezvous_action rendezvous_decide_exit(const struct rendezvous_context *context);
 enum rendezvous_action rendezvous_decide_join(const struct rendezvous_context *context);
-enum rendezvous_action rendezvous_decide_close(const struct rendezvous_context *context);
-enum rendezvous_action rendezvous_decide_keep_alive(const struct rendezvous_context *context);
 
 #endif

@@ -16,7 +16,7 @@ struct rendezvous_meeting rendezvous_meeting_at(int64_t round, const char *addre
     return meeting;
 }
 
-bool rendezvous_meeting_equals(
+static bool rendezvous_meeting_equals(
     const struct rendezvous_meeting *left, const struct rendezvous_meeting *right) {
     return left->round == right->round && left->port == right->port &&
            strcmp(left->address, right->address) == 0;
@@ -30,7 +30,9 @@ struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind) {
         .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
 }
 
-bool rendezvous_wish_wants_the_same(
+/* Whether both want the same of the record. They may say something else of who is ready for which
+ * round, and of where its workers meet. */
+static bool rendezvous_wish_wants_the_same(
     const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
     return left->kind == right->kind && left->finished_round == right->finished_round &&
            left->ended_round == right->ended_round && left->is_charged == right->is_charged &&
@@ -39,7 +41,8 @@ bool rendezvous_wish_wants_the_same(
            strcmp(left->role, right->role) == 0 && strcmp(left->reason, right->reason) == 0;
 }
 
-bool rendezvous_wish_equals(
+/* Whether both say the same, whatever their sequence numbers. */
+static bool rendezvous_wish_equals(
     const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
     return rendezvous_wish_wants_the_same(left, right) &&
            rendezvous_meeting_equals(&left->meeting, &right->meeting);
@@ -173,7 +176,7 @@ void rendezvous_gathering_wake(
 
 /* Ranking. */
 
-void rendezvous_ranking_clear(struct rendezvous_ranking *ranking) {
+static void rendezvous_ranking_clear(struct rendezvous_ranking *ranking) {
     free(ranking->items);
     *ranking = (struct rendezvous_ranking){0};
 }
@@ -202,7 +205,8 @@ bool rendezvous_ranking_compute(struct rendezvous_ranking *ranking, int64_t roun
     return true;
 }
 
-struct rank_assignment rendezvous_ranking_of(
+/* The ranks of this node in this round. Its world size is 0 where there are none. */
+static struct rank_assignment rendezvous_ranking_of(
     const struct rendezvous_ranking *ranking, int64_t round, int64_t group_rank) {
     bool is_known = ranking->items != NULL && ranking->round == round && group_rank >= 0 &&
                     (uint64_t)group_rank < ranking->count;

@@ -62,21 +62,12 @@ struct rendezvous_wish {
 
 /* Of an address that is too long for it, or NULL, only the round is said. */
 struct rendezvous_meeting rendezvous_meeting_at(int64_t round, const char *address, int port);
-bool rendezvous_meeting_equals(
-    const struct rendezvous_meeting *left, const struct rendezvous_meeting *right);
 
 /* A wish of this kind that says nothing of a round. */
 struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind);
-/* Whether both say the same, whatever their sequence numbers. */
-bool rendezvous_wish_equals(
-    const struct rendezvous_wish *left, const struct rendezvous_wish *right);
 /* Whether the record of this round is to be closed. Who has passed the exit barrier closes only the
  * round in which it was; a failure ends the job in any. */
 bool rendezvous_wish_closes(const struct rendezvous_wish *wish, int64_t round);
-/* Whether both want the same of the record. They may say something else of who is ready for which
- * round, and of where its workers meet. */
-bool rendezvous_wish_wants_the_same(
-    const struct rendezvous_wish *left, const struct rendezvous_wish *right);
 
 /* A node that delegates: it reads and writes no record. The host of the store has offered to write
  * it for this node (rendezvous_serving). This node says what it wishes, and is told how it stands,
@@ -164,16 +155,10 @@ struct rendezvous_ranking {
     struct rank_assignment *items; /* by group rank; NULL: there are none */
 };
 
-void rendezvous_ranking_clear(struct rendezvous_ranking *ranking);
-
 /* Computes the ranks of a round from the roles by group rank. A node without a role, or whose
  * number of workers is none, makes it fail. Returns whether there are ranks now. */
 bool rendezvous_ranking_compute(
     struct rendezvous_ranking *ranking, int64_t round, const struct node_role *roles, size_t count);
-
-/* The ranks of this node in this round. Its world size is 0 where there are none. */
-struct rank_assignment rendezvous_ranking_of(
-    const struct rendezvous_ranking *ranking, int64_t round, int64_t group_rank);
 
 /* The nodes that delegate to this node, which hosts the store: what each one wishes, and what it
  * was told last of how it stands. A node is told only what concerns it. While a round is open, its

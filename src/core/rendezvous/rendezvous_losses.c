@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-void heartbeat_watch_clear(struct heartbeat_watch *watch) {
+static void heartbeat_watch_clear(struct heartbeat_watch *watch) {
     free(watch->entries);
     *watch = (struct heartbeat_watch){0};
 }
@@ -73,8 +73,12 @@ static void carry_silence_over(
     }
 }
 
-void heartbeat_watch_look(struct heartbeat_watch *watch, const struct rendezvous_state *state,
-    struct instant now, struct duration patience, bool of_torchrun_alone) {
+/* Takes note of the heartbeats in the record; of torchrun's nodes alone where others tell of
+ * Muster's. One look adds at most `patience` to the silence of a node. It should be about twice the
+ * time between two looks. */
+static void heartbeat_watch_look(struct heartbeat_watch *watch,
+    const struct rendezvous_state *state, struct instant now, struct duration patience,
+    bool of_torchrun_alone) {
     struct heartbeat_watch later = {.last_look = now, .has_looked = true};
     list_heartbeats(state, of_torchrun_alone, &later);
     carry_silence_over(watch, &later, accounted_time(watch, now, patience));
@@ -82,7 +86,8 @@ void heartbeat_watch_look(struct heartbeat_watch *watch, const struct rendezvous
     *watch = later;
 }
 
-struct duration heartbeat_watch_silence(
+/* How long the heartbeat of the node has not changed. Zero for a node that was never seen. */
+static struct duration heartbeat_watch_silence(
     const struct heartbeat_watch *watch, const struct node_identity *identity) {
     struct heartbeat_entry wanted = {.identity = *identity};
     const struct heartbeat_entry *found = watch->count == 0

@@ -35,18 +35,6 @@ struct heartbeat_watch {
     bool has_looked;
 };
 
-void heartbeat_watch_clear(struct heartbeat_watch *watch);
-
-/* Takes note of the heartbeats in the record; of torchrun's nodes alone where others tell of
- * Muster's. One look adds at most `patience` to the silence of a node. It should be about twice the
- * time between two looks. */
-void heartbeat_watch_look(struct heartbeat_watch *watch, const struct rendezvous_state *state,
-    struct instant now, struct duration patience, bool of_torchrun_alone);
-
-/* How long the heartbeat of the node has not changed. Zero for a node that was never seen. */
-struct duration heartbeat_watch_silence(
-    const struct heartbeat_watch *watch, const struct node_identity *identity);
-
 /* A zeroed struct is valid: no node is known to be gone. */
 struct rendezvous_losses {
     /* Nodes that the backend has reported, the last ones and those before them. The number says

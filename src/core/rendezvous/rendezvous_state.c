@@ -289,49 +289,6 @@ static struct rendezvous_node **sort_nodes(
     return sorted;
 }
 
-/* Equality. */
-
-static bool are_nodes_equal(
-    const struct rendezvous_node *left, const struct rendezvous_node *right) {
-    return node_identity_equals(&left->identity, &right->identity) &&
-           left->is_participant == right->is_participant && left->is_waiting == right->is_waiting &&
-           left->is_redundant == right->is_redundant &&
-           left->has_heartbeat == right->has_heartbeat && left->is_done == right->is_done &&
-           (!left->is_participant || left->rank == right->rank) &&
-           (!left->has_heartbeat || left->heartbeat.nanoseconds == right->heartbeat.nanoseconds);
-}
-
-static bool are_rounds_equal(
-    const struct rendezvous_state *left, const struct rendezvous_state *right) {
-    return left->round == right->round && left->is_complete == right->is_complete &&
-           left->is_closed == right->is_closed && left->has_deadline == right->has_deadline &&
-           (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
-           left->origin == right->origin && left->base == right->base &&
-           left->next_base == right->next_base && left->restarts == right->restarts &&
-           left->next_restarts == right->next_restarts && left->wanted == right->wanted &&
-           left->is_draining == right->is_draining && left->is_frozen == right->is_frozen &&
-           left->is_charged == right->is_charged && left->is_doubted == right->is_doubted &&
-           left->has_failed == right->has_failed && left->size == right->size &&
-           left->ranked == right->ranked && left->signal == right->signal &&
-           strcmp(left->reason, right->reason) == 0;
-}
-
-bool rendezvous_state_equals(
-    const struct rendezvous_state *left, const struct rendezvous_state *right) {
-    if (left->count != right->count || !are_rounds_equal(left, right)) {
-        return false;
-    }
-    struct rendezvous_node **left_nodes = sort_nodes(left, compare_as_torchrun);
-    struct rendezvous_node **right_nodes = sort_nodes(right, compare_as_torchrun);
-    size_t same = 0;
-    while (same < left->count && are_nodes_equal(left_nodes[same], right_nodes[same])) {
-        same++;
-    }
-    free(left_nodes);
-    free(right_nodes);
-    return same == left->count;
-}
-
 bool rendezvous_state_is_ranked(const struct rendezvous_state *state) {
     return state->is_complete && state->ranked > 0 && state->ranked - 1 == state->round;
 }
@@ -476,13 +433,6 @@ bool rendezvous_state_take_out(
     return was_participant;
 }
 
-void rendezvous_state_expel(struct rendezvous_state *state,
-    const struct rendezvous_settings *settings, const struct node_identity *identity) {
-    if (rendezvous_state_take_out(state, identity, 1)) {
-        rendezvous_state_settle(state, settings);
-    }
-}
-
 /* Questions. */
 
 size_t rendezvous_state_participants(const struct rendezvous_state *state) {
@@ -507,12 +457,6 @@ size_t rendezvous_state_redundant(const struct rendezvous_state *state) {
         count += state->nodes[i].is_redundant ? 1 : 0;
     }
     return count;
-}
-
-bool rendezvous_state_is_participant(
-    const struct rendezvous_state *state, const struct node_identity *identity) {
-    const struct rendezvous_node *node = rendezvous_state_find(state, identity);
-    return node != NULL && node->is_participant;
 }
 
 bool rendezvous_state_has_foreign_participant(const struct rendezvous_state *state) {
@@ -559,7 +503,9 @@ struct rendezvous_crowd rendezvous_state_crowd(const struct rendezvous_state *st
         .has_gaps = state->is_complete && !rendezvous_state_is_whole(state)};
 }
 
-void rendezvous_state_rank(struct rendezvous_state *state) {
+/* Assigns the ranks of the participants: in torchrun's order when one of torchrun's nodes is a
+ * participant, else in the natural order. */
+static void rendezvous_state_rank(struct rendezvous_state *state) {
     struct rendezvous_node **sorted = sort_nodes(state,
         rendezvous_state_has_foreign_participant(state) ? compare_as_torchrun : compare_naturally);
     int64_t rank = 0;

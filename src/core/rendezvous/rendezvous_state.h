@@ -183,9 +183,6 @@ struct rendezvous_state {
 void rendezvous_state_clear(struct rendezvous_state *state);
 /* `out_copy` is cleared first. */
 void rendezvous_state_copy(const struct rendezvous_state *state, struct rendezvous_state *out_copy);
-/* Whether both records say the same. The order of their nodes does not matter. */
-bool rendezvous_state_equals(
-    const struct rendezvous_state *left, const struct rendezvous_state *right);
 
 /* Whether the round is complete, and the host of the store tells each of its nodes its ranks. */
 bool rendezvous_state_is_ranked(const struct rendezvous_state *state);
@@ -221,8 +218,6 @@ void rendezvous_state_prune(struct rendezvous_state *state);
 size_t rendezvous_state_participants(const struct rendezvous_state *state);
 size_t rendezvous_state_waiting(const struct rendezvous_state *state);
 size_t rendezvous_state_redundant(const struct rendezvous_state *state);
-bool rendezvous_state_is_participant(
-    const struct rendezvous_state *state, const struct node_identity *identity);
 
 /* Whether a foreign node (one that is not Muster's) is a participant, or is in the record at all.
  */
@@ -244,11 +239,6 @@ void rendezvous_state_forget_round(struct rendezvous_state *state);
 bool rendezvous_state_take_out(
     struct rendezvous_state *state, const struct node_identity *gone, size_t gone_count);
 
-/* Removes a node from every list, as torchrun removes a dead node (_sanitize), and settles the
- * record if the node was a participant. `identity` may point into the record. */
-void rendezvous_state_expel(struct rendezvous_state *state,
-    const struct rendezvous_settings *settings, const struct node_identity *identity);
-
 /* Whether the n participants have the ranks 0 to n - 1. A participant that leaves a complete round
  * leaves a gap in the ranks, unless its rank was the highest. */
 bool rendezvous_state_is_whole(const struct rendezvous_state *state);
@@ -257,10 +247,6 @@ struct rendezvous_crowd rendezvous_state_crowd(const struct rendezvous_state *st
 
 /* Completes the round: it has all its participants. Assigns their ranks. */
 void rendezvous_state_complete(struct rendezvous_state *state);
-
-/* Assigns the ranks of the participants: in torchrun's order when one of torchrun's nodes is a
- * participant, else in the natural order. */
-void rendezvous_state_rank(struct rendezvous_state *state);
 
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow

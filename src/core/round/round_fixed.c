@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/round/round_exchange.h"
 #include "core/workers/signal_name.h"
 
 /* How long a node waits for a rank that another one has. It is more than the three minutes after

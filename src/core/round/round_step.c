@@ -164,6 +164,21 @@ void round_step_gather(struct round_step *step) {
     }
 }
 
+/* The exit barrier. */
+
+bool round_step_is_in_barrier(const struct round_step *step) {
+    return step->exchange->phase == ROUND_LEAVING || step->exchange->phase == ROUND_COUNTING;
+}
+
+void round_barrier_take_waited(struct round_step *step) {
+    if (!round_step_is_in_barrier(step)) {
+        return;
+    }
+    round_step_disarm_timer(step);
+    step->exchange->phase = ROUND_ENDED;
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED});
+}
+
 /* Clearing. */
 
 /* Of a round in which this node was not it knows nothing. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inside of the round exchange: its state, and what all its parts do in a step. Only
- * round_exchange and its parts use it: round_address agrees on the workers' store, round_barrier is
- * the exit barrier, round_diagnosis finds what a failed join was missing, round_admission tells
- * whom the workers' store serves, round_told takes what the host
- * of the store tells, round_clearing deletes what earlier rounds left, round_fixed is what only
- * fixed nodes do, and round_claim how they claim their ranks. */
+/* The inside of the round exchange: its state, and what its two parts do in a step. Only they use
+ * it: round_exchange, and round_fixed for what only fixed nodes do. */
 #ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
 #define MUSTER_CORE_ROUND_ROUND_STEP_H
 
@@ -14,7 +10,6 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/round/round_exchange.h"
 #include "core/round/round_key.h"
 #include "core/workers/rank_assignment.h"
 
@@ -168,6 +163,11 @@ bool round_step_awaits_commit(struct round_step *step);
 void round_step_join(struct round_step *step);
 /* Rank 0: waits for the role infos, unless it does already. */
 void round_step_gather(struct round_step *step);
+
+/* Whether this node waits in the exit barrier, or counts who is there. */
+bool round_step_is_in_barrier(const struct round_step *step);
+/* Passes the exit barrier, if the node is in it. */
+void round_barrier_take_waited(struct round_step *step);
 
 /* A part of the round exchange: which keys of earlier rounds rank 0 has deleted. All nodes are in
  * its round, so no node needs the round before the previous one. Of rounds whose ranks the host of

@@ -48,7 +48,8 @@ static bool can_grow(const struct file_store_contents *contents, size_t entries,
            memory <= contents->limits.memory_bytes - contents->memory;
 }
 
-bool file_store_contents_have_room(const struct file_store_contents *contents,
+/* Whether all these records can be taken, even if none of them replaces a value. */
+static bool file_store_contents_have_room(const struct file_store_contents *contents,
     const struct file_store_record *records, size_t count) {
     size_t memory = 0;
     size_t entries = 0;
@@ -94,7 +95,9 @@ enum failure_code file_store_contents_take(
     return FAILURE_NONE;
 }
 
-bool file_store_contents_find(
+/* Returns false when the key has no value. `out_value` (may be NULL) is borrowed until the next
+ * record. */
+static bool file_store_contents_find(
     const struct file_store_contents *contents, struct slice key, struct slice *out_value) {
     const struct held_value *held = table_get(contents->table, key);
     if (held != NULL && out_value != NULL) {
@@ -103,7 +106,8 @@ bool file_store_contents_find(
     return held != NULL;
 }
 
-size_t file_store_contents_count(const struct file_store_contents *contents) {
+/* How many keys have a value. PyTorch's own key ("refcount/") counts too, as in its num_keys(). */
+static size_t file_store_contents_count(const struct file_store_contents *contents) {
     return table_count(contents->table);
 }
 
@@ -114,7 +118,10 @@ static bool list_key(void *context, struct slice key, void *value) {
     return true;
 }
 
-void file_store_contents_list(const struct file_store_contents *contents, struct slice *out_keys) {
+/* Writes the names of these keys to `out_keys`, which must have room for all of them. They are
+ * borrowed until the next record. */
+static void file_store_contents_list(
+    const struct file_store_contents *contents, struct slice *out_keys) {
     table_each(contents->table, list_key, &out_keys);
 }
 

@@ -43,26 +43,10 @@ struct file_store_contents;
 struct file_store_contents *file_store_contents_new(const struct file_store_limits *limits);
 void file_store_contents_free(struct file_store_contents *contents);
 
-/* Whether all these records can be taken, even if none of them replaces a value. */
-bool file_store_contents_have_room(const struct file_store_contents *contents,
-    const struct file_store_record *records, size_t count);
-
 /* Copies the key and value of the record. FAILURE_LIMIT beyond the limits; then nothing has
  * changed. */
 __attribute__((warn_unused_result)) enum failure_code file_store_contents_take(
     struct file_store_contents *contents, const struct file_store_record *record);
-
-/* Returns false when the key has no value. `out_value` (may be NULL) is borrowed until the next
- * record. */
-bool file_store_contents_find(
-    const struct file_store_contents *contents, struct slice key, struct slice *out_value);
-
-/* How many keys have a value. PyTorch's own key ("refcount/") counts too, as in its num_keys(). */
-size_t file_store_contents_count(const struct file_store_contents *contents);
-
-/* Writes the names of these keys to `out_keys`, which must have room for all of them. They are
- * borrowed until the next record. */
-void file_store_contents_list(const struct file_store_contents *contents, struct slice *out_keys);
 
 /* The answer to a request to a FileStore, and the records that the request appends to its file. It
  * is a pure function of the contents of the file and of the request. The contents change only when

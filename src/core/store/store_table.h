@@ -103,8 +103,6 @@ void store_table_describe(struct store_table *table, struct text *out);
 
 /* The bytes held for clients: keys, values, queues and waits, with their bookkeeping. */
 size_t store_table_memory(const struct store_table *table);
-/* How many keys have a value, as GETNUMKEYS counts them. */
-size_t store_table_count(const struct store_table *table);
 /* How many connections wait. */
 size_t store_table_waiting(const struct store_table *table);
 

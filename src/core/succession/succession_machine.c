@@ -10,6 +10,134 @@
 
 #define SUCCESSION_TURN_MILLISECONDS 20
 
+/* Whether a host has lost the greater part of the committed world to silence. Perhaps those nodes
+ * are dead. Perhaps it is the host that is cut off, and they are together: then they should have
+ * another host, and the register would never give them one while this one renews its term. So such
+ * a host does not renew it, and commits nothing, for a time in which they can claim. Nodes whose
+ * processes have ended claim nothing, and do not count; nor do nodes whose workers are done.
+ *
+ * One cut is found out node by node, and between two of them a smaller world may be committed. So
+ * those who fell silent within a while are counted together: with the committed world, and with the
+ * nodes that it has lost to silence in that while.
+ *
+ * Of a host that is not in the committed world itself this is not asked: the world's nodes are
+ * those of an earlier start of the job. */
+struct succession_missing {
+    struct node_identity identity;
+    struct instant missed_at;
+    bool was_in_world; /* the committed one has had it since */
+    bool is_back;      /* the record that was seen last has this process */
+};
+
+/* A zeroed struct is valid: nobody is missing. */
+struct succession_majority {
+    struct succession_missing *missing;
+    size_t count;
+    size_t capacity;
+    struct node_table places; /* of their processes: a record may list any number of nodes */
+};
+
+/* Whether the host of the job's store is silent to everybody, and not to this node alone: a host
+ * that is there renews its term in the register all the time, whoever cannot reach it. So a node
+ * that hears nothing of the host looks at its renewal there, by a clock of its own. It begins when
+ * it first has reason to doubt, long before the connection is taken for lost (core/store/
+ * connection_silence). By then it knows already. TorchElastic has nothing like it.
+ *
+ * A zeroed struct is valid: there is no doubt. */
+struct succession_silence {
+    bool is_watched;
+    bool is_looking; /* a look is not answered yet */
+    struct instant asked_at;
+    struct moment look_at;
+    char *renewal;             /* as it was seen last; NULL: not yet, or the register was away */
+    struct instant seen_at;    /* when it was seen first */
+    struct duration stood_for; /* from then to the last look that found it unchanged */
+};
+
+/* A failure of the register is told as it is, with what may help at its end. */
+#define SUCCESSION_REASON_SIZE FAILURE_MESSAGE_SIZE
+
+enum succession_request {
+    SUCCESSION_REQUEST_NONE,
+    SUCCESSION_REQUEST_READ,
+    SUCCESSION_REQUEST_APPEND,
+};
+
+enum succession_suspicion_kind {
+    SUCCESSION_SUSPICION_NONE,
+    SUCCESSION_SUSPICION_REFUSED,
+    SUCCESSION_SUSPICION_SILENT,
+};
+
+/* Of the host that this node cannot reach. */
+struct succession_suspicion {
+    enum succession_suspicion_kind kind;
+    /* The next READ that finds nothing new is followed by a claim; REFUSED: unless other nodes have
+     * their turns before. */
+    bool is_turn;
+    int turns_before;      /* REFUSED: which have not begun yet */
+    struct moment turn_at; /* REFUSED: when the turn of another node is over */
+    int64_t watched;       /* the number of the entry after which the register is watched */
+};
+
+/* Of the host, when it leaves. */
+enum succession_handover_stage {
+    SUCCESSION_HANDOVER_NONE,
+    SUCCESSION_HANDOVER_SETTLING, /* the others form their round; it is appended */
+    SUCCESSION_HANDOVER_NAMED,    /* the successor was told */
+    SUCCESSION_HANDOVER_OVER,
+};
+
+struct succession_handover {
+    enum succession_handover_stage stage;
+    bool has_named; /* nothing is appended or renewed any more */
+    struct node_identity successor;
+    struct moment quiet_at; /* SETTLING; not set: it is quiet */
+    struct moment until;    /* SETTLING, NAMED */
+};
+
+struct succession_machine {
+    struct succession_settings settings;
+    enum succession_state state;
+    struct succession_entry entry;  /* the last one known; number 0: none */
+    struct rendezvous_state record; /* what it has committed */
+    struct node_identity formers[SUCCESSION_FORMERS_MAXIMUM]; /* hosts of terms since that commit */
+    size_t former_count;
+    /* Host: the record of a round that is whole, and no entry yet; and what is being appended. */
+    struct rendezvous_state seen;
+    struct rendezvous_state appended;
+    bool is_uncommitted;
+    bool is_open; /* the round seen last has not its nodes yet */
+    struct succession_majority majority;
+    struct moment count_at;      /* somebody has fallen silent just now */
+    struct moment patient_until; /* set: most of the committed world is missing */
+    enum succession_request request;
+    bool is_claim;      /* the append under way, or the one that is unresolved */
+    bool is_unresolved; /* nobody knows whether the append was won */
+    bool is_seeking;
+    struct instant deadline; /* of SEEK */
+    bool has_read;           /* since SEEK */
+    bool is_dialing;
+    bool is_connected;
+    bool is_named; /* by the host that this node is connected to, as its successor */
+    bool was_connected;
+    int64_t connected_term; /* of the connection, or of the last one */
+    struct succession_suspicion suspicion;
+    struct succession_silence silence; /* begins before the suspicion */
+    struct moment renew_at;
+    bool is_renewing; /* the last renewal is not answered … */
+    bool is_stuck;    /* … nor was the one before, or it was refused */
+    uint64_t renewal_count;
+    struct moment retry_at;
+    struct succession_handover handover;
+    struct instant asked_at; /* the last READ or APPEND */
+    /* Of the host, or what the register has as its last entry. A renewal does not count: it tells
+     * nothing of other terms, in which the others may have gone on. */
+    struct instant heard_at;
+    bool is_fenced;
+    char reason[SUCCESSION_REASON_SIZE];
+};
+
 struct succession_step {
     struct succession_machine *machine;
     const struct succession_event *event;
@@ -20,7 +148,7 @@ static void succession_give_up(struct succession_step *step);
 static bool succession_is_news(
     const struct rendezvous_state *seen, const struct rendezvous_state *known);
 
-void succession_majority_clear(struct succession_majority *majority) {
+static void succession_majority_clear(struct succession_majority *majority) {
     free(majority->missing);
     node_table_clear(&majority->places);
     *majority = (struct succession_majority){0};
@@ -38,7 +166,8 @@ static void keep_place(struct succession_majority *majority, size_t place) {
     node_table_put(&majority->places, &process, place);
 }
 
-void succession_majority_miss(struct succession_majority *majority,
+/* The machine of this node is silent. */
+static void succession_majority_miss(struct succession_majority *majority,
     const struct node_identity *identity, struct instant now) {
     struct succession_missing *missing = find(majority, identity);
     if (missing == NULL) {
@@ -52,7 +181,8 @@ void succession_majority_miss(struct succession_majority *majority,
     missing->is_back = false;
 }
 
-void succession_majority_see(
+/* The host's store has this record now. */
+static void succession_majority_see(
     struct succession_majority *majority, const struct rendezvous_state *record) {
     for (size_t i = 0; i < majority->count; i++) {
         majority->missing[i].is_back = false;
@@ -84,7 +214,9 @@ static const struct rendezvous_node *participant(const struct succession_missing
     return place == NODE_TABLE_ABSENT ? NULL : &committed->nodes[place];
 }
 
-void succession_majority_forget(struct succession_majority *majority,
+/* Nodes that fell silent at `until` or earlier count no more, unless the committed world has them.
+ */
+static void succession_majority_forget(struct succession_majority *majority,
     const struct rendezvous_state *committed, struct instant until) {
     size_t kept = 0;
     if (majority->count == 0) {
@@ -106,7 +238,9 @@ void succession_majority_forget(struct succession_majority *majority,
     node_table_clear(&participants);
 }
 
-bool succession_majority_is_missing(struct succession_majority *majority,
+/* Whether more than half are missing of the committed world's nodes and of those that it has lost
+ * to silence, `self` being in that world. */
+static bool succession_majority_is_missing(struct succession_majority *majority,
     const struct rendezvous_state *committed, const struct node_identity *self) {
     size_t all = 0;
     size_t missing_count = 0;
@@ -152,27 +286,33 @@ static struct duration limit_of(struct duration silence_timeout) {
     return (struct duration){limit > least ? limit : least};
 }
 
-void succession_silence_begin(struct succession_silence *silence, struct instant now) {
+/* Begins, unless it has begun: the first look is due at once. */
+static void succession_silence_begin(struct succession_silence *silence, struct instant now) {
     if (!silence->is_watched) {
         silence->is_watched = true;
         moment_set(&silence->look_at, now);
     }
 }
 
-void succession_silence_end(struct succession_silence *silence) {
+/* Frees what is kept. */
+static void succession_silence_end(struct succession_silence *silence) {
     free(silence->renewal);
     *silence = (struct succession_silence){0};
 }
 
-bool succession_silence_is_due(const struct succession_silence *silence, struct instant now) {
+/* Whether to look now. The look before has to be answered. */
+static bool succession_silence_is_due(
+    const struct succession_silence *silence, struct instant now) {
     return silence->is_watched && !silence->is_looking && moment_has_come(&silence->look_at, now);
 }
 
-struct moment succession_silence_next(const struct succession_silence *silence) {
+/* When to look next; not set while nothing is watched, or a look is under way. */
+static struct moment succession_silence_next(const struct succession_silence *silence) {
     return silence->is_watched && !silence->is_looking ? silence->look_at : (struct moment){0};
 }
 
-void succession_silence_ask(struct succession_silence *silence, struct instant now) {
+/* A look is asked for. */
+static void succession_silence_ask(struct succession_silence *silence, struct instant now) {
     silence->is_looking = true;
     silence->asked_at = now;
     moment_set_after(
@@ -191,7 +331,16 @@ static void compare(struct succession_silence *silence, const char *renewal, str
     silence->stood_for = (struct duration){0};
 }
 
-void succession_silence_take(struct succession_silence *silence, const char *renewal,
+/* The host has given another sign of life than a renewal. */
+static void succession_silence_hear(struct succession_silence *silence) {
+    free(silence->renewal);
+    silence->renewal = NULL;
+    silence->stood_for = (struct duration){0};
+}
+
+/* The look is answered. `renewal` NULL: the register is away, so what was seen before shows
+ * nothing. `silence_timeout` as below. */
+static void succession_silence_take(struct succession_silence *silence, const char *renewal,
     struct duration silence_timeout, struct instant now) {
     if (!silence->is_looking) {
         return; /* of a doubt that is over */
@@ -210,13 +359,10 @@ void succession_silence_take(struct succession_silence *silence, const char *ren
     }
 }
 
-void succession_silence_hear(struct succession_silence *silence) {
-    free(silence->renewal);
-    silence->renewal = NULL;
-    silence->stood_for = (struct duration){0};
-}
-
-bool succession_silence_has_lasted(
+/* Whether the host has not renewed its term for as long as a host that is there never takes: half a
+ * second less than silence_timeout, since the half second before the first look is a silence, too;
+ * and two renewals at least. */
+static bool succession_silence_has_lasted(
     const struct succession_silence *silence, struct duration silence_timeout) {
     return silence->stood_for.nanoseconds >= limit_of(silence_timeout).nanoseconds;
 }
@@ -247,8 +393,8 @@ static void succession_read(struct succession_step *step) {
     }
 }
 
-/* Dials the host, if a connection is wanted. */
-/* A dial is given up after silence_timeout, so that the host comes to be suspected. */
+/* Dials the host, if a connection is wanted. A dial is given up after silence_timeout, so that the
+ * host comes to be suspected. */
 static void succession_dial(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (!instant_is_before(step->event->now, machine->deadline)) {
@@ -291,7 +437,6 @@ static void tell_lost(struct succession_step *step) {
                               .keeps_hosting = step->machine->state == SUCCESSION_HOST});
 }
 
-/* The store that this node is connected to is not the job's any more. SEEK follows. */
 /* The store of another term is not the job's any more. SEEK follows. */
 static void succession_leave_connection(struct succession_step *step) {
     if (step->machine->is_connected) {
@@ -299,7 +444,6 @@ static void succession_leave_connection(struct succession_step *step) {
     }
 }
 
-/* Ends the workers of a node that is not connected: the others may have gone on without it. */
 /* Workers of a node that is not connected end when the others may have gone on without it. */
 static void succession_fence(struct succession_step *step, const char *reason) {
     struct succession_machine *machine = step->machine;
@@ -331,7 +475,8 @@ static const struct rendezvous_state *latest_world(const struct succession_machi
     return seen->count > 0 && (seen->round > read->round || read->count == 0) ? seen : read;
 }
 
-int succession_turn(const struct succession_machine *machine) {
+/* How many nodes of the world known last claim before this one. */
+static int succession_turn(const struct succession_machine *machine) {
     const struct rendezvous_state *world = latest_world(machine);
     const struct rendezvous_node *self = succession_find_self(machine, world);
     int before = 0;
@@ -831,6 +976,11 @@ void succession_machine_free(struct succession_machine *machine) {
 
 enum succession_state succession_machine_state(const struct succession_machine *machine) {
     return machine->state;
+}
+
+bool succession_machine_owes_end(const struct succession_machine *machine) {
+    return machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+           machine->seen.is_closed && !machine->handover.has_named;
 }
 
 /* Suspicion. */

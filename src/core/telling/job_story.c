@@ -131,7 +131,7 @@ static const char *why_stopping(const struct agent_machine *machine, enum agent_
     return "the job is over";
 }
 
-bool job_story_is_of_node(const struct agent_machine *machine, const struct agent_event *event) {
+static bool is_of_node(const struct agent_machine *machine, const struct agent_event *event) {
     bool is_of_world = machine->stop_reason == AGENT_STOP_CLEAN_UP ||
                        machine->stop_reason == AGENT_STOP_PEER_FAILURE ||
                        event->kind == AGENT_EVENT_ROUND_OVER ||
@@ -141,8 +141,8 @@ bool job_story_is_of_node(const struct agent_machine *machine, const struct agen
 
 bool job_story_describe_step(const struct launch_config *config,
     const struct agent_machine *machine, const struct agent_event *event, enum agent_phase before,
-    struct text *out) {
-    if (machine->phase == before) {
+    bool is_followers, struct text *out) {
+    if (machine->phase == before || (is_followers && !is_of_node(machine, event))) {
         return false;
     }
     switch (machine->phase) {

@@ -32,12 +32,10 @@ void job_story_describe_placement(
     const char *role, const struct node_placement *placement, struct text *out);
 
 /* Appends one line about what a step of the machine means for the workers, and returns true; false
- * when there is nothing to say. `machine` has taken the event, and was in phase `before`. */
+ * when there is nothing to say. `machine` has taken the event, and was in phase `before`. Of a
+ * follower, for which another node tells, only what is about this node itself is said. */
 bool job_story_describe_step(const struct launch_config *config,
     const struct agent_machine *machine, const struct agent_event *event, enum agent_phase before,
-    struct text *out);
-
-/* Whether that line is about this node, so that no other node says the same. */
-bool job_story_is_of_node(const struct agent_machine *machine, const struct agent_event *event);
+    bool is_followers, struct text *out);
 
 #endif

@@ -20,10 +20,6 @@ void line_splitter_clear(struct line_splitter *splitter) {
     *splitter = (struct line_splitter){0};
 }
 
-uint64_t line_splitter_held(const struct line_splitter *splitter) {
-    return splitter->raw_length + splitter->sequence_length + (splitter->has_return ? 1 : 0);
-}
-
 /* `newline_length`: how many bytes of input became the newline. */
 static void end_line(
     struct line_splitter *splitter, size_t newline_length, const struct outlet *outlet) {

@@ -45,9 +45,6 @@ void line_splitter_feed(
  */
 void line_splitter_finish(struct line_splitter *splitter, line_visit *visit, void *context);
 
-/* How many bytes of input were taken, but not given as part of a line yet. */
-uint64_t line_splitter_held(const struct line_splitter *splitter);
-
 /* Whether one of the needles occurs in the line with its newline. The empty needle occurs in every
  * line. */
 bool line_matches(struct slice line, const struct text_list *needles);

@@ -8,6 +8,19 @@
 #include "base/python_repr.h"
 #include "options/argparse/option_help.h"
 
+/* Decides whether an argument is an option, and which one: by whole name, by prefix, as a short
+ * option with its value attached. Numbers below zero are no options. Looks at one argument alone.
+ * Matches Lib/argparse.py ArgumentParser._parse_optional and _get_option_tuples (Python 3.14). */
+
+/* Strings belong to the table and to the argument. */
+struct option_match {
+    size_t index;         /* of the definition; definition_count: the option is unknown */
+    const char *name;     /* in the table's spelling */
+    bool has_equals_sign; /* "=" stands before the attached value */
+    const char *attached; /* the value or further short options in the same argument; NULL: none */
+    bool is_one_option;   /* all names that the argument may mean are of this option */
+};
+
 /* Walks over each name of each option in the table's order, as argparse's map of option strings
  * does. */
 struct name_cursor {
@@ -99,7 +112,9 @@ static bool looks_like_negative_number(const char *argument) {
     return text_is_digit(*digit);
 }
 
-size_t option_match_find(const struct option_table *table, const char *argument,
+/* The number of names of options that the argument may mean. `out_first` gets the first of them.
+ * `out_names`, unless NULL, gets all their names, separated by ", ". */
+static size_t option_match_find(const struct option_table *table, const char *argument,
     struct option_match *out_first, struct text *out_names) {
     size_t length = strlen(argument);
     if (find_exact(table, argument, length, out_first)) {
@@ -119,7 +134,8 @@ size_t option_match_find(const struct option_table *table, const char *argument,
     return count;
 }
 
-bool option_match_is_option(const struct option_table *table, const char *argument) {
+/* Whether the argument looks like an option, known or unknown. */
+static bool option_match_is_option(const struct option_table *table, const char *argument) {
     if (argument[0] != '-' || argument[1] == '\0') {
         return false;
     }
@@ -131,7 +147,9 @@ bool option_match_is_option(const struct option_table *table, const char *argume
     return !looks_like_negative_number(argument) && strchr(argument, ' ') == NULL;
 }
 
-size_t option_match_letter(const struct option_table *table, char letter, const char **out_name) {
+/* The definition of the one-letter option "-`letter`"; definition_count when there is none. */
+static size_t option_match_letter(
+    const struct option_table *table, char letter, const char **out_name) {
     const char name[] = {'-', letter, '\0'};
     struct option_match match;
     if (!find_exact(table, name, 2, &match)) {
@@ -142,6 +160,23 @@ size_t option_match_letter(const struct option_table *table, char letter, const 
 }
 
 /* Option bundle. */
+
+/* Reads one argument that is an option completely before any of it takes effect: a long option, or
+ * a bundle of one-letter flags that may end in an option with a value ("-mt3", "-m -t 3"). Matches
+ * consume_optional of Lib/argparse.py ArgumentParser._parse_known_args (Python 3.14). */
+
+/* Definitions are given by index; definition_count means none. */
+struct option_bundle {
+    size_t *flags; /* options without value, in order */
+    size_t flag_count;
+    size_t flag_capacity;
+    size_t valued;       /* the option with a value at the end of the bundle */
+    const char *value;   /* belongs to the arguments */
+    char *unknown;       /* the part that no option matches, "-x"; NULL: none */
+    struct text mistake; /* why the argument is invalid; empty: it is valid */
+    size_t mistaken;     /* the option that the mistake is about */
+    size_t end;          /* position of the first argument behind the option and its value */
+};
 
 static void add_flag(struct option_bundle *bundle, size_t index) {
     bundle->flags = memory_reserve(
@@ -213,7 +248,10 @@ static void read_matched(const struct option_table *table, const struct text_lis
     } while (next_letter(table, bundle, &match));
 }
 
-void option_bundle_read(const struct option_table *table, const struct text_list *arguments,
+/* Reads the option at `position`. `pattern` has a letter for each argument: 'O' an option, '-' the
+ * first "--", 'A' any other. To the letter, as argparse does, a prefix of two spellings of one
+ * option is ambiguous; otherwise it means the option. The caller clears the bundle. */
+static void option_bundle_read(const struct option_table *table, const struct text_list *arguments,
     const char *pattern, size_t position, bool is_to_the_letter, struct option_bundle *out_bundle) {
     const char *argument = arguments->items[position];
     *out_bundle = (struct option_bundle){.valued = table->definition_count,
@@ -233,7 +271,7 @@ void option_bundle_read(const struct option_table *table, const struct text_list
     text_clear(&names);
 }
 
-void option_bundle_clear(struct option_bundle *bundle) {
+static void option_bundle_clear(struct option_bundle *bundle) {
     free(bundle->flags);
     free(bundle->unknown);
     text_clear(&bundle->mistake);
@@ -241,6 +279,13 @@ void option_bundle_clear(struct option_bundle *bundle) {
 }
 
 /* Positional match. */
+
+/* How many arguments each waiting positional takes from a run of arguments. argparse writes one
+ * regular expression for all of them and lets it backtrack; the few patterns it can produce are
+ * matched here directly. Matches Lib/argparse.py ArgumentParser._match_arguments_partial and
+ * _get_nargs_pattern (Python 3.14). */
+
+#define POSITIONAL_MAXIMUM_COUNT 8
 
 /* The most arguments this arity may hold at all. */
 static size_t most_values(enum option_arity arity) {
@@ -289,7 +334,11 @@ static bool match_all(
     return false;
 }
 
-size_t positional_match(
+/* `pattern` has a letter for each argument from here on: 'O' an option, 'A' another argument, '-'
+ * the first "--". Matches as many of the positionals, in order, as can be, each taking all it can.
+ * Writes the arguments each takes to `out_taken` and returns how many positionals matched; at most
+ * POSITIONAL_MAXIMUM_COUNT are looked at. */
+static size_t positional_match(
     const enum option_arity *arities, size_t arity_count, const char *pattern, size_t *out_taken) {
     if (arity_count > POSITIONAL_MAXIMUM_COUNT) {
         arity_count = POSITIONAL_MAXIMUM_COUNT;
@@ -383,7 +432,10 @@ static const char *of_other_launchers(const struct option_table *table, const ch
     return NULL;
 }
 
-const char *option_suggest(const struct option_table *table, const char *argument) {
+/* The long name that is most like the argument (whatever follows its "="), or NULL where none is
+ * like it; of a word of another launcher's, what it is called here. The name belongs to the table.
+ */
+static const char *option_suggest(const struct option_table *table, const char *argument) {
     const char *found = of_other_launchers(table, argument);
     size_t length = strcspn(argument, "=");
     size_t best = 0;

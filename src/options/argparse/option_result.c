@@ -173,7 +173,8 @@ static enum failure_code check_choice(
     return FAILURE_INVALID;
 }
 
-void option_split_commas(const char *text, struct text_list *out_items) {
+/* Splits at commas. Two commas in a row mean one comma inside an item. "" is one empty item. */
+static void option_split_commas(const char *text, struct text_list *out_items) {
     struct text item = {0};
     for (; *text != '\0'; text++) {
         if (*text != ',') {

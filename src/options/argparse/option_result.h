@@ -93,7 +93,4 @@ __attribute__((warn_unused_result)) enum failure_code option_convert(
     const struct option_definition *definition, const char *text, struct option_value *value,
     struct text *out_reason);
 
-/* Splits at commas. Two commas in a row mean one comma inside an item. "" is one empty item. */
-void option_split_commas(const char *text, struct text_list *out_items);
-
 #endif

@@ -30,7 +30,8 @@ static bool is_ipv4_address(const char *text) {
     return true;
 }
 
-bool endpoint_is_ipv6_address(const char *text) {
+/* Whether the text is an IPv6 address as in RFC 4291, without a zone. */
+static bool endpoint_is_ipv6_address(const char *text) {
     int groups = 0;
     bool has_gap = false;
     bool is_after_group = false;

@@ -35,9 +35,6 @@ __attribute__((warn_unused_result)) enum failure_code endpoint_parse_host(
  * 127.0.0.0/8 or ::1. */
 bool endpoint_is_loopback(const char *host);
 
-/* Whether the text is an IPv6 address as in RFC 4291, without a zone. */
-bool endpoint_is_ipv6_address(const char *text);
-
 /* Parses HOST:PORT,HOST:PORT,… of the members of a job's etcd, for the options and for the engine.
  * Each member may begin with http:// or https://, which is cut off, and may end with a slash.
  * A member without a port has etcd's own, as in etcd_rendezvous.py _create_etcd_client. */

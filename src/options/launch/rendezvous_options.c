@@ -11,6 +11,13 @@
 #include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 
+/* Parses --rdzv-conf (KEY=VALUE separated by commas) and checks the values of known keys. Matches
+ * elastic/rendezvous/utils.py _parse_rendezvous_config, api.py RendezvousParameters and the keys
+ * that create_handler and create_backend read in dynamic_rendezvous.py and
+ * c10d_rendezvous_backend.py. Unlike there, values that would make a job hang (keep_alive_interval
+ * or keep_alive_max_attempt below 1) are refused. silence_timeout and exit_barrier_timeout are
+ * Muster's own keys. */
+
 enum setting_kind {
     SETTING_SECONDS, /* a whole number from 1 to the key's maximum */
     SETTING_COUNT,   /* the same for a count */
@@ -145,7 +152,9 @@ static bool is_word(const char *text, const char *word) {
     return *text == *word;
 }
 
-enum failure_code rendezvous_conf_parse_boolean(const char *text, bool *out_value) {
+/* A boolean as RendezvousParameters.get_as_bool reads it: 1 true t yes y, 0 false f no n, in any
+ * case. FAILURE_MALFORMED for anything else. */
+static enum failure_code rendezvous_conf_parse_boolean(const char *text, bool *out_value) {
     static const char *const yes[] = {"1", "true", "t", "yes", "y"};
     static const char *const no[] = {"0", "false", "f", "no", "n"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
@@ -215,7 +224,9 @@ static int backend_bit(const char *backend) {
     return 0;
 }
 
-enum failure_code rendezvous_conf_check(
+/* Checks the values of the keys that this backend knows: their grammar and range. Other keys are
+ * ignored. FAILURE_INVALID with a reason appended. */
+static enum failure_code rendezvous_conf_check(
     const struct text_list *settings, const char *backend, struct text *out_reason) {
     int bit = backend_bit(backend);
     for (size_t i = 0; i < sizeof known_settings / sizeof *known_settings; i++) {
@@ -252,7 +263,10 @@ static bool rendezvous_conf_wants_file(const struct text_list *settings) {
     return type != NULL && is_word(type, "file");
 }
 
-void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynamic *dynamic) {
+/* Applies the settings for c10d, which must have passed rendezvous_conf_check. Values without a
+ * setting stay unchanged, but for delegation, whose default follows from the number of nodes. */
+static void rendezvous_conf_apply(
+    const struct text_list *settings, struct launch_dynamic *dynamic) {
     struct rendezvous_settings *rendezvous = &dynamic->settings;
     take_seconds(settings, "join_timeout", &rendezvous->join_timeout);
     take_seconds(settings, "last_call_timeout", &rendezvous->last_call_timeout);

@@ -239,7 +239,9 @@ static bool take_tasks(const char **position, int64_t *out_tasks) {
     return read_number(number, out_tasks);
 }
 
-enum failure_code slurm_parse_tasks(const char *text, int64_t *out_largest) {
+/* The largest number in "2(x3),1", Slurm's short form of how many tasks each node has, of at most
+ * 64 KiB. FAILURE_MALFORMED for other text. */
+static enum failure_code slurm_parse_tasks(const char *text, int64_t *out_largest) {
     int64_t largest = 0;
     if (strlen(text) > LONGEST_TASK_LIST) {
         return FAILURE_MALFORMED;

@@ -42,11 +42,6 @@ int64_t slurm_job_node_count(const struct text_list *environment);
  * describe that part alone. */
 bool slurm_job_is_heterogeneous(const struct text_list *environment);
 
-/* The largest number in "2(x3),1", Slurm's short form of how many tasks each node has, of at most
- * 64 KiB. FAILURE_MALFORMED for other text. */
-__attribute__((warn_unused_result)) enum failure_code slurm_parse_tasks(
-    const char *text, int64_t *out_largest);
-
 /* Reads the step. FAILURE_INVALID when a variable is missing, cannot be read or contradicts
  * another; the reason names it and its value. The caller clears the step in every case. */
 __attribute__((warn_unused_result)) enum failure_code slurm_step_read(

@@ -128,7 +128,10 @@ static size_t next_entry(struct slice table, size_t at) {
     return at;
 }
 
-enum failure_code python_lines_find(
+/* Finds the line of the instruction that is `offset` bytes into a function whose first line is
+ * `first_line`. FAILURE_MISSING when the instruction has no line or lies beyond the table,
+ * FAILURE_MALFORMED when the table is invalid. */
+static enum failure_code python_lines_find(
     struct slice table, int first_line, uint64_t offset, int *out_line) {
     int64_t line = first_line;
     uint64_t end = 0;

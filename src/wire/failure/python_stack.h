@@ -34,15 +34,6 @@ __attribute__((warn_unused_result)) enum failure_code memory_map_read_line(
 /* Whether the file name (the last part of the path) begins with `start`. */
 bool memory_mapping_is_file(const struct memory_mapping *mapping, const char *start);
 
-/* Reads the line table of a CPython code object (co_linetable of Python 3.11 and later). The table
- * says which source line an instruction belongs to. Compare Objects/locations.md in CPython. */
-
-/* Finds the line of the instruction that is `offset` bytes into a function whose first line is
- * `first_line`. FAILURE_MISSING when the instruction has no line or lies beyond the table,
- * FAILURE_MALFORMED when the table is invalid. */
-__attribute__((warn_unused_result)) enum failure_code python_lines_find(
-    struct slice table, int first_line, uint64_t offset, int *out_line);
-
 /* The first bytes of the runtime state, at an address divisible by 8. */
 #define PYTHON_RUNTIME_COOKIE "xdebugpy"
 

@@ -106,7 +106,15 @@ static size_t copy_non_number(struct slice rest, struct text *out) {
     return 0;
 }
 
-enum failure_code json_repair(struct slice input, int maximum_depth, struct text *out) {
+/* Changes JSON text that Python can write or read so that a strict parser accepts it, and checks
+ * its nesting before a parser recurses. Lone surrogates (\udc80 … \udcff, which Python uses for
+ * undecodable bytes) and invalid UTF-8 (a worker may die in the middle of a character) become
+ * U+FFFD. NaN becomes null. Infinity and -Infinity become the largest and the smallest number. The
+ * grammar is not checked here; the parser does that. */
+
+/* Appends the repaired text. FAILURE_LIMIT when objects and arrays nest deeper than
+ * `maximum_depth`; `out` may then hold a part of the text. */
+static enum failure_code json_repair(struct slice input, int maximum_depth, struct text *out) {
     bool is_in_string = false;
     int depth = 0;
     for (size_t i = 0; i < input.length;) {

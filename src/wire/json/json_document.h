@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Converts JSON text to a tree of values and back. No other module uses the JSON library. Reading
  * accepts what Python's json module accepts (lone surrogates, NUL in strings, NaN and Infinity). It
- * also accepts invalid UTF-8, because a worker may die half-way through a character. json_repair
- * says what such input is replaced with. Writing follows Python's json.dumps: separators ", " and
+ * also accepts invalid UTF-8, because a worker may die half-way through a character. Lone
+ * surrogates and such bytes become U+FFFD, NaN becomes null, and Infinity the largest number.
+ * Writing follows Python's json.dumps: separators ", " and
  * ": ", ASCII only. */
 #ifndef MUSTER_WIRE_JSON_JSON_DOCUMENT_H
 #define MUSTER_WIRE_JSON_JSON_DOCUMENT_H
@@ -14,17 +15,6 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-
-/* Changes JSON text that Python can write or read so that a strict parser accepts it, and checks
- * its nesting before a parser recurses. Lone surrogates (\udc80 … \udcff, which Python uses for
- * undecodable bytes) and invalid UTF-8 (a worker may die in the middle of a character) become
- * U+FFFD. NaN becomes null. Infinity and -Infinity become the largest and the smallest number. The
- * grammar is not checked here; the parser does that. */
-
-/* Appends the repaired text. FAILURE_LIMIT when objects and arrays nest deeper than
- * `maximum_depth`; `out` may then hold a part of the text. */
-__attribute__((warn_unused_result)) enum failure_code json_repair(
-    struct slice input, int maximum_depth, struct text *out);
 
 /* Appends plain text, with U+FFFD in place of each NUL and each byte that is not part of a UTF-8
  * character. */

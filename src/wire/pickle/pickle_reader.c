@@ -315,7 +315,7 @@ static enum failure_code push_text(struct reader *reader, unsigned size) {
     if (code != FAILURE_NONE) {
         return code;
     }
-    if (!utf8_is_python_text(value.bytes)) {
+    if (!utf8_is_python_text(value.bytes.data, value.bytes.length)) {
         return refuse(reader, FAILURE_MALFORMED, "text that is not UTF-8");
     }
     return pickle_stack_push_new(&reader->stack, &value);

@@ -154,7 +154,7 @@ static void fail(struct pickle_writer *writer, enum failure_code code) {
 }
 
 void pickle_write_text(struct pickle_writer *writer, struct slice text) {
-    if (!utf8_is_python_text(text)) {
+    if (!utf8_is_python_text(text.data, text.length)) {
         fail(writer, FAILURE_INVALID);
     } else if (text.length > UINT32_MAX) {
         fail(writer, FAILURE_LIMIT);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 #include "wire/pickle/pickle_writer.h"
 #include "wire/rendezvous/base64.h"
@@ -409,7 +410,10 @@ static enum failure_code read_extras(struct reader *reader) {
     return code;
 }
 
-enum failure_code rendezvous_state_unpickle(const struct pickle_document *document,
+/* Reads the document's root. `out_state` must be empty. On failure it is untouched, and one line is
+ * appended to `out_reason`. FAILURE_MALFORMED: it is not a state, an attribute is missing or has
+ * another type. FAILURE_LIMIT: too many nodes, or a number, date or address out of range. */
+static enum failure_code rendezvous_state_unpickle(const struct pickle_document *document,
     struct rendezvous_state *out_state, struct text *out_reason) {
     static enum failure_code (*const parts[])(struct reader * reader) = {read_round, read_complete,
         read_deadline, read_closed, read_participants, read_wait_list, read_redundancy_list,

@@ -12,7 +12,7 @@ static bool is_line(struct slice run_id) {
         }
     }
     return run_id.length > 0 && run_id.length <= WAITING_LIST_ID_BYTES &&
-           utf8_is_python_text(run_id);
+           utf8_is_python_text(run_id.data, run_id.length);
 }
 
 /* Takes the last line off the list. Returns false when there is none left. */

@@ -9,8 +9,18 @@
 #include "core/launch/launch_config.h"
 #include "wire/json/json_document.h"
 
-void rank_json_write_role_info(const struct node_role *node, const char *addresses, int group_rank,
-    int muster_version, struct text *out) {
+/* How agents spell nodes and ranks in the rendezvous store: role_info and assigned_ranks. Matches
+ * _RoleInstanceInfo and SimpleElasticAgent._assign_worker_ranks in
+ * torch/distributed/elastic/agent/server/api.py. TorchElastic's reader accepts further members, so
+ * Muster adds `"muster": 1`, by which Muster's nodes recognise each other, and on demand the
+ * addresses of the node's machine, as in `"addresses": "10.0.0.7 fd00::7"`. */
+
+#define RANK_JSON_MAXIMUM_SIZE 65536u
+
+/* Appends `{"role": "default", "rank": 0, "local_world_size": 2}`, with ", \"muster\": N" unless
+ * the version is 0, and with the addresses unless they are NULL. */
+static void rank_json_write_role_info(const struct node_role *node, const char *addresses,
+    int group_rank, int muster_version, struct text *out) {
     text_append(out, "{\"role\": ");
     json_text_write(node->role, out);
     text_append_format(
@@ -83,7 +93,9 @@ static enum failure_code read_role_info(const struct json_value *root, struct ro
     return FAILURE_NONE;
 }
 
-enum failure_code rank_json_read_role_info(struct slice input, struct role_info *out_info) {
+/* FAILURE_MALFORMED or FAILURE_LIMIT for input that cannot be used. The caller clears the result
+ * with role_info_clear. */
+static enum failure_code rank_json_read_role_info(struct slice input, struct role_info *out_info) {
     struct json_document *document;
     enum failure_code code = json_document_parse(input, RANK_JSON_MAXIMUM_SIZE, &document, NULL);
     if (code != FAILURE_NONE) {
@@ -94,7 +106,8 @@ enum failure_code rank_json_read_role_info(struct slice input, struct role_info 
     return code;
 }
 
-void rank_json_write_assignment(const struct rank_assignment *assignment, struct text *out) {
+/* Appends `[0, 2, 0, 2]`. */
+static void rank_json_write_assignment(const struct rank_assignment *assignment, struct text *out) {
     text_append_format(out, "[%d, %d, %d, %d]", assignment->base_rank, assignment->world_size,
         assignment->role_base_rank, assignment->role_world_size);
 }
@@ -123,7 +136,7 @@ static enum failure_code read_assignment(
     return FAILURE_NONE;
 }
 
-enum failure_code rank_json_read_assignment(
+static enum failure_code rank_json_read_assignment(
     struct slice input, struct rank_assignment *out_assignment) {
     struct json_document *document;
     enum failure_code code = json_document_parse(input, RANK_JSON_MAXIMUM_SIZE, &document, NULL);
@@ -143,25 +156,20 @@ enum failure_code rank_json_read_assignment(
 #define PORT_MAXIMUM 65535
 
 static const struct {
-    bool is_request;
     enum store_operation operation;
     bool wants_answer;
     enum round_event_kind answer;
 } spellings[ROUND_EFFECT_KIND_COUNT] = {
-    [ROUND_EFFECT_SET_ROLE_INFO] = {true, STORE_SET, false, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_SET_ASSIGNMENTS] = {true, STORE_MULTI_SET, false, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_PUBLISH] = {true, STORE_MULTI_SET, false, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_SET] = {true, STORE_SET, false, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_DECIDE] = {true, STORE_COMPARE_SET, false, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_ADD] = {true, STORE_ADD, true, ROUND_EVENT_COUNTED},
-    [ROUND_EFFECT_CHECK] = {true, STORE_CHECK, true, ROUND_EVENT_CHECKED},
-    [ROUND_EFFECT_GET] = {true, STORE_MULTI_GET, true, ROUND_EVENT_VALUES},
-    [ROUND_EFFECT_WAIT] = {true, STORE_WAIT, true, ROUND_EVENT_WAITED},
+    [ROUND_EFFECT_SET_ROLE_INFO] = {STORE_SET, false, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_SET_ASSIGNMENTS] = {STORE_MULTI_SET, false, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_PUBLISH] = {STORE_MULTI_SET, false, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_SET] = {STORE_SET, false, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_DECIDE] = {STORE_COMPARE_SET, false, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_ADD] = {STORE_ADD, true, ROUND_EVENT_COUNTED},
+    [ROUND_EFFECT_CHECK] = {STORE_CHECK, true, ROUND_EVENT_CHECKED},
+    [ROUND_EFFECT_GET] = {STORE_MULTI_GET, true, ROUND_EVENT_VALUES},
+    [ROUND_EFFECT_WAIT] = {STORE_WAIT, true, ROUND_EVENT_WAITED},
 };
-
-bool round_effect_is_request(const struct round_effect *effect) {
-    return spellings[effect->kind].is_request;
-}
 
 bool round_effect_wants_answer(enum round_effect_kind kind) {
     return spellings[kind].wants_answer;

@@ -399,7 +399,8 @@ static size_t operand_size(uint8_t operand, const struct store_request *request)
     return size;
 }
 
-size_t store_request_encoded_size(const struct store_request *request) {
+/* The number of bytes that store_request_encode appends. */
+static size_t store_request_encoded_size(const struct store_request *request) {
     const uint8_t *operands = store_grammar[request->operation];
     size_t size = 1;
     for (size_t i = 0; operands[i] != STORE_OPERAND_END; i++) {

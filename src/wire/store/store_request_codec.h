@@ -64,8 +64,6 @@ __attribute__((warn_unused_result)) enum failure_code store_request_decoder_next
  * ceiling; the buffer is then unchanged. */
 __attribute__((warn_unused_result)) enum failure_code store_request_encode(
     const struct store_request *request, struct bytes *out);
-/* The number of bytes that store_request_encode appends. */
-size_t store_request_encoded_size(const struct store_request *request);
 
 /* What a store server reads from one connection: requests, and where the store wants one, parts of
  * the proof that the client has the job's token. Joins store_request_codec and store_proof, and

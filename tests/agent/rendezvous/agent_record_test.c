@@ -3,6 +3,7 @@
 
 #include "host/store/store_client.h"
 #include "record_fixture.h"
+#include "record_tools.h"
 
 /* What the backend reports. */
 
@@ -47,7 +48,7 @@ TEST(a_record_is_told_as_a_copy) {
     site_await(fixture.nodes[0], "written won");
     perform(fixture.records[0], RENDEZVOUS_EFFECT_FETCH);
     const struct node_event *event = site_await(fixture.nodes[0], "record round 4");
-    assert_true(rendezvous_state_is_participant(event->rendezvous.state, &identity));
+    assert_true(record_has_participant(event->rendezvous.state, &identity));
     tear_down(&fixture);
 }
 

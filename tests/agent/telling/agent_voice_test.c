@@ -217,8 +217,7 @@ static void check_launch(enum log_level threshold, int rank, bool is_host, const
     text_list_clear(&fixture.voice.held);
     assert_non_null(strstr(text_string(&fixture.said), expected));
     assert_int_equal(strstr(text_string(&fixture.said), "launch") != NULL, *expected != '\0');
-    assert_int_equal(
-        agent_voice_is_followers(&fixture.voice), rank > 0 && threshold > LOG_LEVEL_DEBUG);
+    assert_int_equal(fixture.voice.is_followers, rank > 0 && threshold > LOG_LEVEL_DEBUG);
     tear_down(&fixture);
 }
 

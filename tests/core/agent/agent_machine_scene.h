@@ -36,13 +36,12 @@ static inline void step(struct scene *scene, struct agent_event event, const cha
     event.now = (struct instant){.nanoseconds = scene->seconds * 1000000000};
     struct agent_effects effects;
     agent_machine_step(&scene->machine, &event, &effects);
-    struct text transcript = {0};
+    CLEARED_BY(text_clear) struct text transcript = {0};
     for (size_t i = 0; i < effects.count; i++) {
         text_append(&transcript, i == 0 ? "" : "; ");
         agent_effect_describe(&effects.items[i], &transcript);
     }
     assert_string_equal(text_string(&transcript), expected);
-    text_clear(&transcript);
 }
 
 static inline struct agent_event plain(enum agent_event_kind kind) {

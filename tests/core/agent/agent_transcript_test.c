@@ -4,17 +4,15 @@
 #include "core/agent/agent_transcript.h"
 
 static void check_event(struct agent_event event, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     agent_event_describe(&event, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 static void check_effect(struct agent_effect effect, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     agent_effect_describe(&effect, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(events_read_as_one_line) {
@@ -58,21 +56,19 @@ TEST(effects_read_as_one_line) {
 
 TEST(every_kind_has_a_name) {
     for (int kind = 0; kind < AGENT_EVENT_COUNT; kind++) {
-        struct text text = {0};
+        CLEARED_BY(text_clear) struct text text = {0};
         struct agent_event event = {.kind = (enum agent_event_kind)kind};
         if (event.kind == AGENT_EVENT_START_FAILED) {
             event.start_failed.message = "";
         }
         agent_event_describe(&event, &text);
         assert_true(text.length > 0);
-        text_clear(&text);
     }
     for (int kind = 0; kind < AGENT_EFFECT_COUNT; kind++) {
-        struct text text = {0};
+        CLEARED_BY(text_clear) struct text text = {0};
         struct agent_effect effect = {.kind = (enum agent_effect_kind)kind};
         agent_effect_describe(&effect, &text);
         assert_true(text.length > 0);
-        text_clear(&text);
     }
     for (int phase = 0; phase < AGENT_PHASE_COUNT; phase++) {
         assert_non_null(agent_phase_name((enum agent_phase)phase));

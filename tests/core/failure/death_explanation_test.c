@@ -8,11 +8,10 @@
 #define TERMINATE 15
 
 static void assert_explained(struct death_facts facts, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     facts.pid = 4321;
     death_explain(&facts, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 static struct process_exit by_signal(int signal) {
@@ -90,10 +89,9 @@ TEST(core_dump_is_located) {
 }
 
 TEST(words_are_appended) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     text_append(&text, "x: ");
     const struct death_facts facts = {.exit = by_signal(SEGMENT)};
     death_explain(&facts, &text);
     assert_string_equal(text_string(&text), "x: invalid memory access");
-    text_clear(&text);
 }

@@ -15,10 +15,9 @@ static struct failure_account account_of(struct process_exit exit) {
 
 /* Checks the one-line form, and clears the account. */
 static void check_line(struct failure_account *account, const char *expected) {
-    struct text line = {0};
+    CLEARED_BY(text_clear) struct text line = {0};
     failure_account_describe(account, &line);
     assert_string_equal(text_string(&line), expected);
-    text_clear(&line);
     failure_account_clear(account);
 }
 
@@ -66,11 +65,10 @@ TEST(the_line_ends_with_a_whole_character) {
         text_append(&long_summary, "\342\202\254"); /* the euro sign */
     }
     account.summary = text_take(&long_summary);
-    struct text line = {0};
+    CLEARED_BY(text_clear) struct text line = {0};
     failure_account_describe(&account, &line);
     size_t before = strlen("rank 5 (local_rank 1) on node2 failed: exit code 1 (");
     assert_int_equal(line.length, before + (FAILURE_ACCOUNT_LINE_MAXIMUM - before) / 3 * 3);
-    text_clear(&line);
     failure_account_clear(&account);
 }
 

@@ -33,18 +33,16 @@ static char *format(const struct failure_account *accounts, size_t count, size_t
 /* Checks the report, and clears the accounts. */
 static void check(
     struct failure_account *accounts, size_t count, size_t root, const char *expected) {
-    char *report = format(accounts, count, root);
+    FREED char *report = format(accounts, count, root);
     assert_string_equal(report, expected);
-    free(report);
     for (size_t i = 0; i < count; i++) {
         failure_account_clear(&accounts[i]);
     }
 }
 
 static void check_contains(const struct failure_account *account, const char *expected) {
-    char *report = format(account, 1, 0);
+    FREED char *report = format(account, 1, 0);
     assert_non_null(strstr(report, expected));
-    free(report);
 }
 
 TEST(the_root_cause_comes_first_and_keeps_its_number) {
@@ -104,16 +102,14 @@ TEST(the_rule_is_as_wide_as_the_longest_line) {
 
 /* Checks the lines from "traceback" to the rule. */
 static void check_traceback(const struct failure_account *account, const char *expected) {
-    char *report = format(account, 1, 0);
+    FREED char *report = format(account, 1, 0);
     const char *start = strstr(report, "  traceback : ");
     assert_non_null(start);
     start += strlen("  traceback : ");
     const char *end = strstr(start, "\n---");
     assert_non_null(end);
-    char *actual = strndup(start, (size_t)(end - start));
+    FREED char *actual = strndup(start, (size_t)(end - start));
     assert_string_equal(actual, expected);
-    free(actual);
-    free(report);
 }
 
 TEST(tracebacks_from_objects_are_indented_and_strings_are_not) {
@@ -126,6 +122,7 @@ TEST(tracebacks_from_objects_are_indented_and_strings_are_not) {
 }
 
 TEST(what_the_kernel_knows_is_said_in_words) {
+    CLEARED_BY(failure_account_clear)
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 9});
     account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
@@ -138,7 +135,6 @@ TEST(what_the_kernel_knows_is_said_in_words) {
     account.message = memory_duplicate_string("gone");
     account.note = memory_duplicate_string("and more");
     check_traceback(&account, "gone\n  core dumped\n  and more");
-    failure_account_clear(&account);
 }
 
 TEST(a_worker_that_did_not_start_says_why) {
@@ -160,24 +156,23 @@ TEST(a_worker_that_hung_says_for_how_long) {
 }
 
 TEST(a_signal_without_a_name_is_still_a_signal) {
+    CLEARED_BY(failure_account_clear)
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 33});
     check_traceback(&account, "Signal 33 (<N/A>) received by PID 16990");
     check_contains(&account, "\n  exitcode  : -33 (pid: 16990) \n");
-    failure_account_clear(&account);
 }
 
 TEST(a_consequence_is_called_so) {
+    CLEARED_BY(failure_account_clear)
     struct failure_account account =
         account_of(0, (struct process_exit){.is_signal = true, .value = 15});
     struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
-    struct text report = {0};
+    CLEARED_BY(text_clear) struct text report = {0};
     failure_report_format(&report, &python_job, &entry, 1, 0);
     assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
                                                  "  judgement : consequence: of that\n"
                                                  "  traceback : "));
-    text_clear(&report);
-    failure_account_clear(&account);
 }
 
 TEST(last_lines_follow_and_look_like_no_other_line) {
@@ -186,7 +181,7 @@ TEST(last_lines_follow_and_look_like_no_other_line) {
     const struct failure_report_entry entry = {
         .account = &account, .last_lines = "[1]:\n\nValueError: boom\n"};
     const struct failure_report_job job = {"a.out", false};
-    struct text report = {0};
+    CLEARED_BY(text_clear) struct text report = {0};
     failure_report_format(&report, &job, &entry, 1, 0);
     assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
                                                  "  log_file  : /logs/0/stderr.log\n"
@@ -196,7 +191,6 @@ TEST(last_lines_follow_and_look_like_no_other_line) {
                                                  "  |\n"
                                                  "  | ValueError: boom\n"
                                                  "---"));
-    text_clear(&report);
     failure_account_clear(&account);
 }
 
@@ -204,9 +198,71 @@ TEST(hint_about_tracebacks_is_for_python) {
     struct failure_account account = account_of(0, (struct process_exit){.value = 1});
     const struct failure_report_entry entry = {.account = &account};
     const struct failure_report_job job = {"a.out", false};
-    struct text report = {0};
+    CLEARED_BY(text_clear) struct text report = {0};
     failure_report_format(&report, &job, &entry, 1, 0);
     assert_non_null(strstr(text_string(&report), "\n  traceback : <N/A>\n---"));
-    text_clear(&report);
     failure_account_clear(&account);
+}
+
+/* Failure judgement. */
+
+static void check_message(const char *message, enum failure_judgement expected) {
+    CLEARED_BY(failure_account_clear)
+    struct failure_account account = {
+        .exit = {.value = 1}, .message = memory_duplicate_string(message)};
+    assert_int_equal(failure_judge(&account, false), expected);
+}
+
+static void check_exit(struct process_exit exit, enum failure_judgement expected) {
+    struct failure_account account = {.exit = exit};
+    assert_int_equal(failure_judge(&account, false), expected);
+}
+
+TEST(our_signal_is_our_doing_whatever_the_worker_says) {
+    struct failure_account account = {.message = memory_duplicate_string("Broken pipe")};
+    assert_int_equal(failure_judge(&account, true), FAILURE_JUDGED_TERMINATED);
+    failure_account_clear(&account);
+}
+
+TEST(words_of_a_lost_peer_are_known) {
+    static const char *const messages[] = {
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
+        "peer [127.0.0.1]:1234",
+        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+        "BrokenPipeError: [Errno 32] Broken pipe",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was "
+        "a network error, NCCL version 2.20.5\nncclRemoteError: A call failed",
+        "bbbroken pipe",
+    };
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        check_message(messages[i], FAILURE_JUDGED_DISCONNECTED);
+    }
+}
+
+TEST(other_words_are_a_failure_of_its_own) {
+    check_message("ValueError: boom", FAILURE_JUDGED_INDEPENDENT);
+    check_message("", FAILURE_JUDGED_INDEPENDENT);
+    check_message("broken pip", FAILURE_JUDGED_INDEPENDENT);
+}
+
+TEST(without_words_the_end_decides) {
+    check_exit((struct process_exit){.value = 1}, FAILURE_JUDGED_UNKNOWN);
+    check_exit((struct process_exit){.is_signal = true, .value = 6}, FAILURE_JUDGED_UNKNOWN);
+    check_exit((struct process_exit){.is_signal = true, .value = 11}, FAILURE_JUDGED_INDEPENDENT);
+    struct failure_account account = {.stuck = duration_from_seconds(1)};
+    assert_int_equal(failure_judge(&account, false), FAILURE_JUDGED_INDEPENDENT);
+    account = (struct failure_account){.start_message = memory_duplicate_string("no such file")};
+    assert_int_equal(failure_judge(&account, false), FAILURE_JUDGED_INDEPENDENT);
+    failure_account_clear(&account);
+}
+
+TEST(consequences_are_called_so) {
+    assert_string_equal(
+        failure_judgement_text(FAILURE_JUDGED_TERMINATED), "consequence: ended by the launcher");
+    assert_true(
+        text_starts_with(failure_judgement_text(FAILURE_JUDGED_DISCONNECTED), "consequence: "));
+    assert_true(
+        text_starts_with(failure_judgement_text(FAILURE_JUDGED_INDEPENDENT), "independent"));
+    assert_true(text_starts_with(failure_judgement_text(FAILURE_JUDGED_UNKNOWN), "unknown"));
 }

@@ -4,10 +4,9 @@
 #include "core/failure/hang_summary.h"
 
 static void expect(struct hang_summary summary, const char *words) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     hang_summary_append(&summary, &out);
     assert_string_equal(text_string(&out), words);
-    text_clear(&out);
 }
 
 TEST(everything_that_is_known_is_said) {
@@ -25,11 +24,11 @@ TEST(what_is_not_known_is_left_out) {
 }
 
 TEST(a_copy_outlives_what_it_was_taken_from) {
+    CLEARED_BY(hang_summary_clear)
     struct hang_summary original = {
         'S', text_format("read"), text_format("pipe_read"), text_format("a.py:1 in f"), 2, 5};
     struct hang_summary copy;
     hang_summary_copy(&original, &copy);
-    hang_summary_clear(&original);
     assert_int_equal(copy.file_error, 5);
     expect(copy, "sleeping in read (pipe_read), 2 threads, at a.py:1 in f");
     hang_summary_clear(&copy);

@@ -5,10 +5,9 @@
 #include "core/failure/last_lines.h"
 
 static void check(const char *end, bool is_cut, const char *expected) {
-    struct text shown = {0};
+    CLEARED_BY(text_clear) struct text shown = {0};
     last_lines_append(slice_from_string(end), is_cut, &shown);
     assert_string_equal(text_string(&shown), expected);
-    text_clear(&shown);
 }
 
 TEST(short_file_is_shown_as_it_is) {
@@ -22,8 +21,8 @@ TEST(last_line_without_an_end_gets_one) {
 }
 
 TEST(no_more_lines_are_shown_than_are_allowed) {
-    struct text all = {0};
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text all = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     for (int i = 0; i < 3 * LAST_LINES_MAXIMUM; i++) {
         text_append_format(&all, "line %d\n", i);
         if (i >= 2 * LAST_LINES_MAXIMUM) {
@@ -32,8 +31,6 @@ TEST(no_more_lines_are_shown_than_are_allowed) {
     }
     check(text_string(&all), false, text_string(&expected));
     check(text_string(&all), true, text_string(&expected));
-    text_clear(&all);
-    text_clear(&expected);
 }
 
 TEST(line_that_has_lost_its_beginning_is_left_out) {
@@ -43,17 +40,15 @@ TEST(line_that_has_lost_its_beginning_is_left_out) {
 }
 
 TEST(no_more_bytes_are_shown_than_are_allowed) {
-    struct text long_line = {0};
+    CLEARED_BY(text_clear) struct text long_line = {0};
     for (size_t i = 0; i < 2 * LAST_LINES_WINDOW; i++) {
         text_append(&long_line, "x");
     }
-    struct text shown = {0};
+    CLEARED_BY(text_clear) struct text shown = {0};
     last_lines_append(slice_from_string(text_string(&long_line)), false, &shown);
     assert_int_equal(shown.length, LAST_LINES_WINDOW + 1);
-    text_clear(&shown);
     text_append(&long_line, "\nthe end\n");
     check(text_string(&long_line), false, "the end\n");
-    text_clear(&long_line);
 }
 
 TEST(only_the_last_state_of_an_overwritten_line_is_shown) {
@@ -63,16 +58,14 @@ TEST(only_the_last_state_of_an_overwritten_line_is_shown) {
 
 TEST(nothing_moves_the_cursor_or_is_no_text) {
     check("\x1b]0;owned\x07\x1b[31mred\x1b[0m\t\x80\n", false, "?]0;owned?red\t?\n");
-    struct text shown = {0};
+    CLEARED_BY(text_clear) struct text shown = {0};
     last_lines_append((struct slice){(const uint8_t *)"a\0b\n", 4}, false, &shown);
     assert_string_equal(text_string(&shown), "a?b\n");
-    text_clear(&shown);
 }
 
 TEST(lines_are_appended) {
-    struct text shown = {0};
+    CLEARED_BY(text_clear) struct text shown = {0};
     text_append(&shown, "before\n");
     last_lines_append(slice_from_string("after"), false, &shown);
     assert_string_equal(text_string(&shown), "before\nafter\n");
-    text_clear(&shown);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "base/memory.h"
 #include "core/machine/cpu_plan.h"
 
 #define CPUS_MAXIMUM 64
@@ -63,10 +64,9 @@ static void assert_plan(const struct sample *sample, enum launch_numa_binding bi
     assert_int_equal(cpu_plan_make(&sample->machine, binding, count, &plan, NULL), FAILURE_NONE);
     assert_int_equal(plan.count, count);
     for (size_t rank = 0; rank < count; rank++) {
-        struct text text = {0};
-        cpu_set_format(&plan.sets[rank], &text);
-        assert_string_equal(text_string(&text), lists[rank]);
-        text_clear(&text);
+        struct cpu_set_bits expected;
+        assert_int_equal(cpu_set_parse(slice_from_string(lists[rank]), &expected), FAILURE_NONE);
+        assert_memory_equal(&plan.sets[rank], &expected, sizeof expected);
     }
     cpu_plan_clear(&plan);
 }
@@ -84,10 +84,9 @@ static void assert_no_plan(const struct sample *sample, enum launch_numa_binding
     assert_int_equal(
         cpu_plan_make(&sample->machine, binding, worker_count, &plan, &problem), FAILURE_INVALID);
     assert_int_equal(plan.count, 77);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     cpu_plan_explain(&problem, &text);
     assert_string_equal(text_string(&text), sentence);
-    text_clear(&text);
 }
 
 /* 2 sockets x 2 nodes x 4 cores x 2 threads: 32 CPUs; node n has CPUs 4n..4n+3 and 16 more up. */
@@ -249,4 +248,97 @@ TEST(every_refusal_says_why) {
         &sample, LAUNCH_NUMA_EXCLUSIVE, 3, "2 physical cores cannot be divided among 3 workers");
     sample.machine.cpu_count = 0;
     assert_no_plan(&sample, LAUNCH_NUMA_NODE, 1, "no CPU of this machine may be used");
+}
+
+/* Cpu set. */
+
+static struct cpu_set_bits parsed(const char *list) {
+    struct cpu_set_bits set;
+    assert_int_equal(cpu_set_parse(slice_from_string(list), &set), FAILURE_NONE);
+    return set;
+}
+
+TEST(a_list_may_be_spelled_in_many_ways) {
+    static const struct {
+        const char *list;
+        const char *same;
+        size_t count;
+    } cases[] = {
+        {"0-3,8\n", "0-3,8", 5},
+        {"8, 0-3", "0-3,8", 5},
+        {"3,2,1,0", "0-3", 4},
+        {"0-2,1-5", "0-5", 6},
+        {"7-7", "7", 1},
+        {"", "", 0},
+        {"\n", "", 0},
+        {",,1,", "1", 1},
+        {"0-8191", "0-8191", 8192},
+        {"63-64,127,8191", "63-64,127,8191", 4},
+        {"007", "7", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cpu_set_bits set = parsed(cases[i].list);
+        struct cpu_set_bits same = parsed(cases[i].same);
+        assert_memory_equal(&set, &same, sizeof set);
+        assert_int_equal(cpu_set_count(&set), cases[i].count);
+    }
+}
+
+TEST(other_text_is_refused_and_changes_nothing) {
+    static const struct {
+        const char *list;
+        enum failure_code code;
+    } cases[] = {
+        {"x", FAILURE_MALFORMED},
+        {"-1", FAILURE_MALFORMED},
+        {"1-", FAILURE_MALFORMED},
+        {"3-1", FAILURE_MALFORMED},
+        {"1 2", FAILURE_MALFORMED},
+        {"0-16:2/4", FAILURE_MALFORMED},
+        {"1-2-3", FAILURE_MALFORMED},
+        {"8192", FAILURE_LIMIT},
+        {"0-8192", FAILURE_LIMIT},
+        {"99999999999999999999", FAILURE_LIMIT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cpu_set_bits set = parsed("5");
+        assert_int_equal(cpu_set_parse(slice_from_string(cases[i].list), &set), cases[i].code);
+        assert_int_equal(cpu_set_count(&set), 1);
+        assert_true(cpu_set_has(&set, 5));
+    }
+}
+
+TEST(members_are_walked_in_order) {
+    struct cpu_set_bits set = parsed("0,63-65,640,8191");
+    static const int expected[] = {0, 63, 64, 65, 640, 8191};
+    size_t seen = 0;
+    for (int cpu = cpu_set_next(&set, 0); cpu >= 0; cpu = cpu_set_next(&set, cpu + 1)) {
+        assert_true(seen < sizeof expected / sizeof *expected);
+        assert_int_equal(cpu, expected[seen++]);
+    }
+    assert_int_equal(seen, 6);
+    assert_int_equal(cpu_set_next(&set, 8192), -1);
+}
+
+TEST(numbers_outside_the_ceiling_are_no_members) {
+    struct cpu_set_bits set = parsed("0-8191");
+    assert_false(cpu_set_has(&set, -1));
+    assert_false(cpu_set_has(&set, 8192));
+}
+
+/* Machine description. */
+
+TEST(cleared_machine_is_empty_and_can_be_cleared_again) {
+    CLEARED_BY(machine_description_clear)
+    struct machine_description machine = {
+        .cpus = memory_allocate(2 * sizeof(struct machine_cpu)),
+        .cpu_count = 2,
+        .device_nodes = memory_allocate(sizeof(int)),
+        .device_count = 1,
+    };
+    machine_description_clear(&machine);
+    assert_null(machine.cpus);
+    assert_int_equal(machine.cpu_count, 0);
+    assert_null(machine.device_nodes);
+    assert_int_equal(machine.device_count, 0);
 }

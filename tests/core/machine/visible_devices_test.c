@@ -13,17 +13,15 @@ static struct text_list known_uuids(void) {
 }
 
 static void assert_visible(const char *value, const char *expected) {
-    struct text_list uuids = known_uuids();
+    CLEARED_BY(text_list_clear) struct text_list uuids = known_uuids();
     struct visible_devices visible;
     assert_int_equal(visible_devices_select(value, 4, &uuids, &visible), FAILURE_NONE);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (size_t i = 0; i < visible.count; i++) {
         text_append_format(&text, "%s%d", i > 0 ? " " : "", visible.ordinals[i]);
     }
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
     visible_devices_clear(&visible);
-    text_list_clear(&uuids);
 }
 
 TEST(unset_shows_every_device) {

@@ -8,7 +8,7 @@
 /* Worlds. */
 
 TEST(a_world_is_entered_before_the_node_is_placed) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     const struct node_placement *placement = &knowledge_of(&desk)->placement;
     assert_string_equal(placement->run_id, "job");
     assert_string_equal(placement->node, ME);
@@ -19,19 +19,17 @@ TEST(a_world_is_entered_before_the_node_is_placed) {
     assert_int_equal(placement->local_world_size, 2);
     assert_int_equal(placement->ranks.world_size, 4);
     assert_int_equal(placement->round, 4);
-    desk_clear(&desk);
 }
 
 TEST(a_world_tells_why_it_was_begun) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world(&desk, 4, "a node has left",
         "note round 4 of job 'job': this node is rank 0 of 2 nodes; a node has left; "
         "round: begin 4 rank=0 of 2");
-    desk_clear(&desk);
 }
 
 TEST(a_world_that_was_held_begins_when_it_is_released) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     struct rendezvous_state record = {.round = 4, .is_complete = true};
     struct rendezvous_effect world = {.kind = RENDEZVOUS_EFFECT_WORLD,
         .world = {.state = &record,
@@ -55,107 +53,95 @@ TEST(a_world_that_was_held_begins_when_it_is_released) {
             .kind = membership_event_of_rendezvous(&released), .rendezvous = {.effect = &released}},
         "round: released 4 [0, 4, 0, 4] a:29600");
     expect_stage(&desk, MEMBERSHIP_JOINING);
-    desk_clear(&desk);
 }
 
 TEST(restarts_of_the_job_are_those_the_round_tells) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_placed(&desk, 4, 3, "rendezvous: placed; agent: joined ticket=1 restarts=3 nodes=2");
     assert_int_equal(knowledge_of(&desk)->placement.attempt, 3);
-    desk_clear(&desk);
 }
 
 TEST(a_placement_does_not_name_a_node_of_the_round_before) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_join(&desk, 2, 0, "rendezvous: join_asked");
     take_world(&desk, 4, "", WORLD_4);
     assert_null(knowledge_of(&desk)->placement.node);
-    desk_clear(&desk);
 }
 
 TEST(a_round_that_finds_no_agreement_fails_the_join) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_round(
         &desk, ROUND_EFFECT_JOIN_FAILED, "node 1 did not come", "agent: join_failed ticket=1");
     assert_string_equal(knowledge_of(&desk)->trouble, "node 1 did not come");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-    desk_clear(&desk);
 }
 
 TEST(a_world_that_ends_before_the_node_is_placed_is_followed_by_another) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came",
         "round: abandon; cancel_roll; rendezvous: join_asked");
     expect_stage(&desk, MEMBERSHIP_JOINING);
-    desk_clear(&desk);
 }
 
 TEST(a_world_that_ends_stops_the_workers_and_may_have_a_root_cause) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came",
         "round: abandon; cancel_roll; look_for_root_cause round=4; "
         "note joining the job's next round: a node came; agent: round_over");
     expect_stage(&desk, MEMBERSHIP_IDLE);
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "");
     take_join(&desk, 2, 0, "rendezvous: join_asked");
-    desk_clear(&desk);
 }
 
 TEST(a_finished_node_is_called_back_into_the_next_world) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "worker 1 failed",
         "round: abandon; cancel_roll; look_for_root_cause round=4; "
         "note joining the job's next round: worker 1 failed; agent: round_over");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 TEST(a_finished_node_that_is_cut_off_is_released) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_cut_off(&desk, "round: abandon; cancel_roll; agent: barrier_failed");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 TEST(a_node_that_is_cut_off_from_its_work_ends_its_round) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_cut_off(&desk, "round: abandon; cancel_roll; look_for_root_cause round=4; "
                         "note joining the job's next round: cut off; agent: round_over");
-    desk_clear(&desk);
 }
 
 TEST(a_node_that_has_ended_its_round_itself_is_not_told_so) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED,
         "round: abandon; rendezvous: restart_asked node me cannot go on");
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came", "round: abandon; cancel_roll");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
 }
 
 /* The exit barrier. */
 
 TEST(nodes_that_are_done_close_the_record) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
     expect_stage(&desk, MEMBERSHIP_IDLE);
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
-    desk_clear(&desk);
 }
 
 TEST(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
         "note 1 of 2 nodes had come; agent: barrier_failed");
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
-    desk_clear(&desk);
 }
 
 TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_kind(
         &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
@@ -164,7 +150,6 @@ TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
         "done");
     expect_stage(&desk, MEMBERSHIP_BARRIER);
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
-    desk_clear(&desk);
 }
 
 /* LINGER is told when nobody else is connected. */
@@ -173,7 +158,7 @@ TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
     "done; linger seconds=9.22337e+09"
 
 TEST(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     desk.membership.settings.ignores_losses = true;
     take_hosting(&desk, 0);
     take_kind(
@@ -183,13 +168,12 @@ TEST(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node) {
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=30");
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
-    desk_clear(&desk);
 }
 
 /* The others pass the barrier, too, and may be gone. */
 TEST(who_is_done_after_the_record_was_closed_awaits_nobody) {
     for (int is_host = 0; is_host < 2; is_host++) {
-        struct desk desk = desk_joined();
+        CLEARED_BY(desk_clear) struct desk desk = desk_joined();
         if (is_host) {
             take_hosting(&desk, 0);
         }
@@ -201,7 +185,6 @@ TEST(who_is_done_after_the_record_was_closed_awaits_nobody) {
         take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
         take_kind(&desk, MEMBERSHIP_EVENT_SETTLED,
             is_host ? "disconnect; linger seconds=9.22337e+09" : "disconnect; settled");
-        desk_clear(&desk);
     }
 }
 
@@ -212,7 +195,7 @@ TEST(a_host_that_is_done_awaits_no_lost_node_of_torchruns) {
     };
     struct rendezvous_state with_torchrun = {
         .round = 4, .is_complete = true, .nodes = nodes, .count = 2};
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world_of(&desk, &with_torchrun, WORLD_4);
     take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=1 restarts=0 nodes=2");
     take_hosting(&desk, 0);
@@ -220,29 +203,26 @@ TEST(a_host_that_is_done_awaits_no_lost_node_of_torchruns) {
         &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
     take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come", STAYS_UNTIL_ALONE);
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
-    desk_clear(&desk);
 }
 
 TEST(a_record_that_is_closed_well_ends_the_barrier_too) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
-    desk_clear(&desk);
 }
 
 TEST(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "");
     take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come", "");
     expect_stage(&desk, MEMBERSHIP_JOINED);
-    desk_clear(&desk);
 }
 
 /* Failures here. */
 
 TEST(who_failed_is_written_down_before_the_record_says_that_somebody_did) {
     struct failure_account account = account_of(ME);
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account,
         "round: abandon; publish_root_cause round=4 " FAILED_WORKER
         "; rendezvous: restart_asked " FAILED_WORKER);
@@ -258,42 +238,38 @@ TEST(who_failed_is_written_down_before_the_record_says_that_somebody_did) {
     take_account(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account,
         "round: abandon; publish_root_cause round=4 " FAILED_WORKER
         "; rendezvous: close_asked " FAILED_WORKER);
-    desk_clear(&desk);
 }
 
 TEST(without_a_worker_to_blame_the_node_names_itself) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED,
         "round: abandon; rendezvous: failure_asked node me cannot go on");
     take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED,
         "round: abandon; rendezvous: close_asked node me cannot go on");
-    desk_clear(&desk);
 }
 
 TEST(a_failure_that_stands_is_told_and_is_the_last_word) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_kind(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED,
         "round: abandon; rendezvous: failure_asked node me cannot go on");
     take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_STANDS, "agent: failure_stands");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; settled");
-    desk_clear(&desk);
 }
 
 TEST(who_found_no_way_in_has_nothing_to_say_about_the_job_of_the_others) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "nobody came", "agent: join_failed ticket=1");
     struct failure_account account = account_of("me");
     take_account(
         &desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account, "round: abandon; rendezvous: leave_asked");
-    desk_clear(&desk);
 }
 
 /* Failures elsewhere. */
 
 TEST(a_failed_job_is_told_after_its_root_cause_was_looked_for) {
     struct failure_account account = account_of(OTHER);
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
     take_account(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, &account, "");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
@@ -302,41 +278,37 @@ TEST(a_failed_job_is_told_after_its_root_cause_was_looked_for) {
     assert_true(knowledge_of(&desk)->has_root_cause);
     assert_string_equal(knowledge_of(&desk)->root_cause.host, "host2");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, ""); /* it is told once */
-    desk_clear(&desk);
 }
 
 TEST(a_failed_job_is_told_without_a_root_cause_too) {
-    struct desk desk = desk_in_barrier();
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 6 failed", "look_for_root_cause round=4");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
     assert_string_equal(knowledge_of(&desk)->trouble, "worker 6 failed");
     assert_false(knowledge_of(&desk)->has_root_cause);
-    desk_clear(&desk);
 }
 
 TEST(a_late_joiner_of_a_failed_job_is_told_so) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=0");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: join_failed ticket=1");
     assert_string_equal(knowledge_of(&desk)->trouble, "worker 5 failed");
-    desk_clear(&desk);
 }
 
 TEST(what_this_node_has_written_itself_is_no_news_to_it) {
     struct failure_account mine = account_of(ME);
     struct failure_account nameless = account_of(NULL);
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_account(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, &mine, "");
     assert_false(knowledge_of(&desk)->has_root_cause);
     take_account(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, &nameless, "");
     assert_true(knowledge_of(&desk)->has_root_cause);
-    desk_clear(&desk);
 }
 
 TEST(a_root_cause_elsewhere_is_kept_until_the_next_round) {
     struct failure_account account = account_of(OTHER);
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_account(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, &account, "");
     take_join(&desk, 2, 1, "rendezvous: join_asked");
     take_world(&desk, 4, "", WORLD_4);
@@ -344,7 +316,6 @@ TEST(a_root_cause_elsewhere_is_kept_until_the_next_round) {
     take_placed(&desk, 4, 1, "rendezvous: placed; agent: joined ticket=2 restarts=1 nodes=2");
     assert_false(knowledge_of(&desk)->has_root_cause);
     assert_null(knowledge_of(&desk)->root_cause.host);
-    desk_clear(&desk);
 }
 
 static void take_awaited(struct desk *desk, const char *expected) {
@@ -357,17 +328,16 @@ static void take_awaited(struct desk *desk, const char *expected) {
 }
 
 TEST(a_wait_for_a_lost_store_is_said) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_awaited(&desk, "note still no connection to the job's store at host:29400, 5 s after it "
                         "was lost; this node "
                         "gives up in 25 s at the latest (--host-timeout)");
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=1");
     take_awaited(&desk, ""); /* nobody waits any more */
-    desk_clear(&desk);
 }
 
 TEST(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=1");
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", ""); /* nobody waits any more */
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
@@ -375,7 +345,6 @@ TEST(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer) {
     desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: peer_failed");
     assert_string_equal(knowledge_of(&desk)->trouble, "no connection");
-    desk_clear(&desk);
 }
 
 /* Jobs that end well without this node. */
@@ -383,13 +352,12 @@ TEST(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer) {
 TEST(a_spare_ends_well_with_the_job) {
     struct rendezvous_effect closed = {
         .kind = RENDEZVOUS_EFFECT_CLOSED, .told = {.reason = "", .is_spare = true}};
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take(&desk,
         (struct membership_event){
             .kind = MEMBERSHIP_EVENT_CLOSED, .rendezvous = {.effect = &closed}},
         "note the job ended well without this node: its program never ran here; agent: job_over");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-    desk_clear(&desk);
 }
 
 TEST(who_waited_beside_a_job_of_others_has_failed_when_that_is_over) {
@@ -399,7 +367,7 @@ TEST(who_waited_beside_a_job_of_others_has_failed_when_that_is_over) {
         .kind = MEMBERSHIP_EVENT_CLOSED, .rendezvous = {.effect = &closed}};
     struct membership_event misplaced = {
         .kind = MEMBERSHIP_EVENT_MISPLACED, .reason = "that job runs another program"};
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take(&desk, misplaced, "");
     take(&desk, over,
         "note job 'job' at host:29400 is over, and the program of this node never ran: that job "
@@ -412,32 +380,295 @@ TEST(who_waited_beside_a_job_of_others_has_failed_when_that_is_over) {
     take(&desk, misplaced, "");
     take(&desk, over,
         "note the job ended well without this node: its program never ran here; agent: job_over");
-    desk_clear(&desk);
 }
 
 TEST(who_comes_too_late_is_told_to_name_a_new_job) {
-    struct desk desk = desk_joining();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: join_failed ticket=1");
     assert_string_equal(knowledge_of(&desk)->trouble,
         "job 'job' at host:29400 is over: its record is closed; a new job needs another --rdzv-id");
-    desk_clear(&desk);
 }
 
 /* As when a torchrun node has failed for good, which closes the record and says nothing. */
 TEST(a_node_of_a_closed_job_is_told_that_it_cannot_go_on) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_join(&desk, 2, 1, "rendezvous: join_asked");
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: join_failed ticket=2");
     assert_string_equal(knowledge_of(&desk)->trouble,
         "job 'job' at host:29400 is over: its record is closed; another node has ended, and "
         "workers cannot be started again");
-    desk_clear(&desk);
 }
 
 TEST(a_closed_record_lets_workers_finish) {
-    struct desk desk = desk_joined();
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
     take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "",
         "note the job's record was closed; workers here may finish, but not restart");
     expect_stage(&desk, MEMBERSHIP_JOINED);
+}
+
+/* Of a world that is over because another node was told to end by a signal,
+ * which may be on its way to this node, too. */
+
+#define ROUND_OVER "note joining the job's next round: a node has left; agent: round_over"
+
+static struct desk joined_desk(int settling_seconds) {
+    struct desk desk = desk_of(MEMBERSHIP_CHANGING);
+    desk.membership.settings.settling_time = duration_from_seconds(settling_seconds);
+    take_join(&desk, 1, 0, "rendezvous: join_asked");
+    take_world(&desk, 4, "",
+        "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
+    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=1 restarts=0 nodes=2");
+    return desk;
+}
+
+/* 5 s after the clock's beginning, another node has left by SIGINT, where a node that leaves is not
+ * waited for when enough are left; they are if `is_next_whole`. */
+static void take_leaving(struct desk *desk, bool is_next_whole, const char *expected) {
+    struct rendezvous_effect effect = {.kind = RENDEZVOUS_EFFECT_ROUND_OVER,
+        .told = {.reason = "a node has left", .is_next_whole = is_next_whole, .signal = 2}};
+    desk->membership.settings.is_hasty = true;
+    take(desk,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_WORLD_OVER,
+            .now = {.nanoseconds = INT64_C(5000000000)},
+            .rendezvous = {.effect = &effect}},
+        expected);
+    expect_stage(desk, MEMBERSHIP_SETTLING);
+}
+
+static struct desk hasty_desk(void) {
+    struct desk desk = joined_desk(2);
+    take_leaving(&desk, true,
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER
+        " signal=2; arm_timer at=5.025");
+    return desk;
+}
+
+/* 5 s after the clock's beginning, another node has left by SIGINT. */
+static struct desk settling_desk(void) {
+    struct desk desk = joined_desk(2);
+    struct instant now = {.nanoseconds = INT64_C(5000000000)};
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, now,
+        "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
+        "its way to this node, too: the workers here run on for 2 s (--settling-time); "
+        "arm_timer at=7.000");
+    expect_stage(&desk, MEMBERSHIP_SETTLING);
+    return desk;
+}
+
+TEST(nothing_is_started_anew_before_the_time_is_over) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
+        "look_for_root_cause round=4; " ROUND_OVER " signal=2");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+TEST(a_world_that_is_over_without_a_signal_is_left_at_once) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node has left",
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+TEST(without_a_settling_time_a_signal_makes_no_difference) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(0);
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, (struct instant){0},
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+}
+
+/* The record is anybody's. */
+TEST(a_signal_that_no_program_handles_is_not_believed) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 9, (struct instant){0},
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
     desk_clear(&desk);
+    desk = joined_desk(2);
+    take_signalled(
+        &desk, RENDEZVOUS_EFFECT_CLOSED, 9, (struct instant){0}, "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
+}
+
+TEST(workers_that_are_done_meanwhile_wait_for_the_next_world) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
+        "look_for_root_cause round=4; " ROUND_OVER " signal=2");
+}
+
+/* Workers that miss those of the other node fail: the world's end is to blame, and costs nothing.
+ */
+TEST(workers_that_fail_meanwhile_are_not_announced) {
+    struct failure_account account = account_of(ME);
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_join(&desk, 2, 1, "rendezvous: join_asked");
+    desk_clear(&desk);
+    desk = settling_desk();
+    take_account(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED, &account, "agent: round_over");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+}
+
+TEST(a_join_waits_until_the_time_is_over) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
+    take_join(&desk, 2, 1, "");
+    expect_stage(&desk, MEMBERSHIP_SETTLING);
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    take_world(&desk, 4, "",
+        "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
+    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=2 restarts=0 nodes=2");
+}
+
+TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_signalled(
+        &desk, RENDEZVOUS_EFFECT_CLOSED, 15, (struct instant){0}, "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed signal=15");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    desk_clear(&desk);
+    desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
+    take_join(&desk, 2, 1, "");
+    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=2");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+}
+
+TEST(the_signal_that_comes_here_too_ends_this_node) {
+    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, ""); /* no word of a round it does not join */
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
+}
+
+/* Its workers are stopped by that signal meanwhile, so they get it once. */
+TEST(where_enough_nodes_are_left_they_go_on_after_a_moment) {
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
+    take_join(&desk, 2, 0, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    desk_clear(&desk);
+    desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_join(&desk, 2, 0, "rendezvous: join_asked");
+}
+
+TEST(in_that_moment_the_same_signal_ends_this_node) {
+    CLEARED_BY(desk_clear) struct desk desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+}
+
+TEST(where_too_few_nodes_are_left_they_settle) {
+    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
+    take_leaving(&desk, false,
+        "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
+        "its way to this node, too: the workers here run on for 2 s (--settling-time); "
+        "arm_timer at=7.000");
+}
+
+TEST(a_membership_may_end_while_it_settles) {
+    struct desk desk = settling_desk();
+    desk_clear(&desk); /* the sanitizer looks */
+}
+
+/* Of membership_changing: how a node ends. */
+
+TEST(the_host_of_the_store_lingers_for_the_others) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_hosting(&desk, 0);
+    take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, ""); /* the last word is not said yet */
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=30");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, ""); /* the end has begun */
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+}
+
+/* Whoever passes the barrier closes the record; a stranger may close it while the others work. */
+TEST(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=9.22337e+09");
+}
+
+TEST(a_host_whose_job_has_failed_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED,
+        "round: abandon; rendezvous: close_asked node me cannot go on");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+    desk_clear(&desk);
+    desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
+    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+    desk_clear(&desk);
+    desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_STANDS, "agent: failure_stands");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=5");
+}
+
+#define NOBODY_FOLLOWS "; no other node can take its place (with --rdzv-backend dir one does)"
+
+TEST(a_host_that_leaves_says_so_and_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED,
+        "round: abandon; note node me, which hosts the job's store, has left" NOBODY_FOLLOWS
+        "; rendezvous: close_asked node me, which hosts the job's store, has left" NOBODY_FOLLOWS);
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=1");
+}
+
+/* It stays connected, since it commits the round in which the others go on. */
+TEST(a_host_whom_another_node_follows_hands_its_store_over) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    desk.membership.settings.has_succession = true;
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "linger seconds=0");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+}
+
+TEST(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: peer_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
+}
+
+TEST(a_host_that_found_no_way_in_does_not_stay_for_long) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
+    take_hosting(&desk, 0);
+    take_world(&desk, 4, "", WORLD_4);
+    take_round(
+        &desk, ROUND_EFFECT_JOIN_FAILED, "node 1 did not come", "agent: join_failed ticket=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
+}
+
+TEST(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; settled");
+}
+
+TEST(a_node_that_has_nothing_to_say_ends_at_once) {
+    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
+    take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
+        "note 1 of 2 nodes had come; agent: barrier_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
 }

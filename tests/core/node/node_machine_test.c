@@ -31,7 +31,7 @@ static void post_many(struct play *play, const struct node_effect *effect) {
 }
 
 TEST(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order) {
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     struct play play;
     play_open(&play, MEMBERSHIP_ALONE, 0);
     play.interlude = post_many;
@@ -43,7 +43,6 @@ TEST(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order) {
     }
     assert_string_equal(text_string(&play.taken), text_string(&expected));
     assert_int_equal(play_phase(&play), AGENT_RUNNING);
-    text_clear(&expected);
     play_close(&play);
 }
 

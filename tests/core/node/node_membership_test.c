@@ -80,10 +80,9 @@ TEST(each_kind_of_node_has_rules_of_its_own) {
         [MEMBERSHIP_CHANGING] = "rendezvous: join_asked",
     };
     for (int kind = 0; kind < MEMBERSHIP_KIND_COUNT; kind++) {
-        struct desk desk = desk_of((enum membership_kind)kind);
+        CLEARED_BY(desk_clear) struct desk desk = desk_of((enum membership_kind)kind);
         take_kind(&desk, MEMBERSHIP_EVENT_NONE, "");
         take_join(&desk, 1, 0, answers[kind]);
-        desk_clear(&desk);
     }
 }
 

@@ -49,11 +49,10 @@ static inline void play_tell_round(struct play *play, struct round_event event) 
 
 /* Its own text is overwritten and freed as soon as it is posted. */
 static inline void play_fail_start(struct play *play) {
-    char *message = memory_duplicate_string(play->start_failure);
+    FREED char *message = memory_duplicate_string(play->start_failure);
     play_tell_agent(play, (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
                               .start_failed = {.local_rank = 1, .message = message}});
     memset(message, '?', strlen(message));
-    free(message);
 }
 
 static inline void play_perform_agents(struct play *play, const struct agent_effect *effect) {
@@ -174,14 +173,13 @@ static inline bool play_is_told(const struct node_effect *effect) {
 }
 
 static inline void play_tell(struct play *play, const struct node_effect *effect) {
-    struct text line = {0};
+    CLEARED_BY(text_clear) struct text line = {0};
     node_effect_describe(effect, &line); /* all of them: what they point to must be there */
     assert_string_not_equal(text_string(&line), "");
     if (!effect->is_internal && play_is_told(effect)) {
         text_append(&play->story, play->story.length == 0 ? "" : "; ");
         text_append(&play->story, text_string(&line));
     }
-    text_clear(&line);
 }
 
 static inline void play_note_taken(struct play *play) {

@@ -1,44 +1,114 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What the search for a host of the job's store means for the node's part in the rendezvous: what
+ * is the performer's is in the story, what the machines of the node tell each other is in `taken`.
+ */
 #include "unit.h"
 
-#include "core/node/node_machine.h"
-#include "core/rendezvous/rendezvous_step.h"
+#include "node_play.h"
 
-TEST(a_lost_host_is_sought_and_one_that_was_given_up_is_not) {
-    struct rendezvous_event event = {0};
-    assert_true(node_succession_event(
-        NULL, &(struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_LOST}, &event));
-    assert_int_equal(event.kind, RENDEZVOUS_EVENT_CONNECTION_LOST);
-    assert_true(event.lost.is_host_sought);
-    assert_true(node_succession_event(NULL,
-        &(struct succession_effect){.kind = SUCCESSION_EFFECT_GAVE_UP, .reason = "no quorum"},
-        &event));
-    assert_int_equal(event.kind, RENDEZVOUS_EVENT_CONNECTION_LOST);
-    assert_false(event.lost.is_host_sought);
-    assert_string_equal(event.lost.reason, "no quorum");
+static void tell(struct play *play, struct succession_event event) {
+    text_clear(&play->taken);
+    play_post(play, (struct node_event){.part = NODE_SUCCESSION, .succession = event});
 }
 
-TEST(what_is_to_be_done_is_the_performers) {
-    struct rendezvous_event event = {0};
-    for (int kind = 0; kind < SUCCESSION_EFFECT_TELL_CONNECTED; kind++) {
-        struct succession_effect effect = {.kind = (enum succession_effect_kind)kind};
-        assert_false(node_succession_event(NULL, &effect, &event));
+static void tell_kind(struct play *play, enum succession_event_kind kind) {
+    tell(play, (struct succession_event){.kind = kind});
+}
+
+static void expect_taken(const struct play *play, const char *part) {
+    if (strstr(text_string(&play->taken), part) == NULL) {
+        fail_msg("not \"%s\" in \"%s\"", part, text_string(&play->taken));
     }
 }
 
-TEST(who_stays_is_in_the_record_that_is_known) {
-    struct succession_effects effects;
-    struct succession_settings settings = {0};
-    struct rendezvous_machine_settings node = {0};
-    rendezvous_settings_init(&node.rendezvous);
-    node_identity_init(&settings.identity, "a", 1, node_identity_muster_local_id(0));
-    node.identity = settings.identity;
-    struct succession_machine *succession = succession_machine_new(&settings);
-    struct rendezvous_machine *rendezvous = rendezvous_machine_new(&node);
-    node_succession_step(succession, rendezvous,
-        &(struct succession_event){.kind = SUCCESSION_EVENT_LEAVE}, &effects);
-    assert_int_equal(effects.count, 1); /* it does not host */
-    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_DISMISS);
-    rendezvous_machine_free(rendezvous);
-    succession_machine_free(succession);
+/* This node seeks the host of a job that it is the first to come to. */
+static void open_seeking(struct play *play) {
+    play_open(play, MEMBERSHIP_CHANGING, 0);
+    play->settings.rendezvous.has_succession = true;
+    play->settings.membership.has_succession = true;
+    play->settings.succession =
+        (struct succession_settings){.identity = play->settings.rendezvous.identity,
+            .silence_timeout = duration_from_seconds(3),
+            .fence_timeout = duration_from_seconds(5)};
+    node_machine_free(play->node);
+    play->node = node_machine_new(&play->settings);
+    play->wants_taken = true;
+    play_agent_kind(play, AGENT_EVENT_START);
+    play_expect(play, "read_register");
+}
+
+static void open_hosting(struct play *play) {
+    open_seeking(play);
+    tell_kind(play, SUCCESSION_EVENT_READ);
+    play_expect(play, "append claim 1 term 1: round 0 open [] wait [] spare []");
+    tell_kind(play, SUCCESSION_EVENT_WON);
+    play_expect(play, "host term 1; dial self at=3.000");
+    tell_kind(play, SUCCESSION_EVENT_CONNECTED);
+    play_forget(play);
+}
+
+TEST(a_node_that_hosts_is_connected_to_itself_and_shows_what_is_in_its_store) {
+    struct play play;
+    open_hosting(&play);
+    expect_taken(&play, "host_connected; connected presence host; record round 0 ");
+    expect_taken(&play, "; written won; seen round 0 open [" ME "]");
+    play_close(&play);
+}
+
+TEST(a_host_that_is_away_is_sought_again_and_one_that_cannot_be_is_given_up) {
+    struct play play;
+    open_hosting(&play);
+    tell(&play, (struct succession_event){
+                    .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
+    expect_taken(&play, "connection_lost host_sought still_host ");
+    expect_taken(&play, "; seek at=");
+    play_expect(&play, "dial self at=3.000");
+    play_close(&play);
+    open_seeking(&play);
+    tell(&play, (struct succession_event){
+                    .kind = SUCCESSION_EVENT_FAILED, .failed = {"permission denied", true}});
+    expect_taken(&play, "; connection_lost permission denied; join_failed ");
+    play_expect(&play, "finish join_failed; disconnect; settled");
+    play_close(&play);
+}
+
+TEST(a_register_that_takes_nothing_is_told) {
+    struct play play;
+    open_hosting(&play);
+    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true});
+    expect_taken(&play, "renewed not; register stuck");
+    play_close(&play);
+}
+
+/* The record that is known says who stays. */
+TEST(a_host_that_leaves_shows_its_record) {
+    struct play play;
+    open_hosting(&play);
+    tell_kind(&play, SUCCESSION_EVENT_LEAVE);
+    play_expect(&play, "dismiss"); /* nobody stays */
+    play_close(&play);
+}
+
+/* This node is one of three that a has hosted; node b hosts the next term without it. */
+TEST(a_node_that_the_others_have_left_behind_is_fenced) {
+    struct play play;
+    open_seeking(&play);
+    play_write_round(&play, 4, "mab");
+    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
+                    .is_there = true,
+                    .entry = {7, 1, identity_of("a")},
+                    .record = &play.record});
+    tell(&play,
+        (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED, .offers_delegation = true});
+    expect_taken(&play, "host_connected; connected presence offer; record round 4 complete ");
+    tell(&play, (struct succession_event){
+                    .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
+    expect_taken(&play, "host_lost silent; connection_lost host_sought the host ");
+    play_write_round(&play, 5, "ab");
+    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
+                    .is_there = true,
+                    .entry = {8, 2, identity_of("b")},
+                    .record = &play.record});
+    expect_taken(&play, "; fenced the others have gone on without this node");
+    play_close(&play);
 }

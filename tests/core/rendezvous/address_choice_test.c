@@ -48,13 +48,12 @@ static void node_has(struct node *node, struct network_address address) {
 }
 
 static void assert_choices(const struct node *node, const char *for_one, const char *for_many) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     address_choice_for_one_node(&node->candidates, &text);
     assert_string_equal(text_string(&text), for_one);
     text_clear(&text);
     address_choice_for_many_nodes(&node->candidates, &text);
     assert_string_equal(text_string(&text), for_many);
-    text_clear(&text);
 }
 
 TEST(name_of_an_own_address_serves_all) {
@@ -183,10 +182,9 @@ TEST(ipv6_addresses_are_written_in_the_shortest_form) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct network_address address = {.is_ipv6 = true};
         memcpy(address.bytes, cases[i].bytes, sizeof address.bytes);
-        struct text text = {0};
+        CLEARED_BY(text_clear) struct text text = {0};
         network_address_format(&address, &text);
         assert_string_equal(text_string(&text), cases[i].text);
-        text_clear(&text);
     }
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdlib.h>
+
 #include "core/rendezvous/endpoint_match.h"
 
 static const struct network_address first_card = {.bytes = {10, 0, 0, 1}};
@@ -107,7 +109,7 @@ TEST(one_of_several_addresses_is_enough) {
 static void expect_others(
     const struct network_address *addresses, size_t count, size_t others, const char *expected) {
     const struct network_address local[] = {loopback, first_card, ipv6_card};
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     struct endpoint_facts facts = {
         .host = "head",
         .host_addresses = addresses,
@@ -120,7 +122,6 @@ static void expect_others(
     };
     assert_int_equal(endpoint_list_others(&facts, &out), others);
     assert_string_equal(text_string(&out), expected);
-    text_clear(&out);
 }
 
 TEST(addresses_of_other_machines_are_told_from_all_of_this_one) {
@@ -134,4 +135,42 @@ TEST(addresses_of_other_machines_are_told_from_all_of_this_one) {
     }
     expect_others(many, 20, 20,
         "10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2");
+}
+
+/* Host place. */
+
+TEST(what_is_written_is_read) {
+    static const char *const names[] = {
+        "node7", "node-7_a.example.org 10.0.0.7", "10.0.0.7 fd00::7 fe80::1%eth0"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CLEARED_BY(text_clear) struct text text = {0};
+        struct host_place place;
+        host_place_write(29400, names[i], &text);
+        assert_int_equal(host_place_parse(text_string(&text), &place), FAILURE_NONE);
+        assert_int_equal(place.port, 29400);
+        assert_string_equal(place.names, names[i]);
+        host_place_clear(&place);
+    }
+}
+
+TEST(odd_texts_are_refused) {
+    static const char *const odd[] = {"", "29400", "29400 ", " 29400 a", "0 a", "029400 a",
+        "65536 a", "123456789012345678901 a", "29400  a", "29400 a ", "29400 a  b", "29400 a\nb",
+        "29400 a;b", "29400 /etc", "-1 a", "29400\ta", "a 29400", "29400 \303\266"};
+    struct host_place place;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        assert_int_equal(host_place_parse(odd[i], &place), FAILURE_MALFORMED);
+    }
+}
+
+TEST(a_text_has_a_limit) {
+    char text[HOST_PLACE_TEXT_MAXIMUM + 2];
+    struct host_place place;
+    memset(text, 'a', sizeof text - 1);
+    memcpy(text, "1 ", 2);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(host_place_parse(text, &place), FAILURE_LIMIT);
+    text[sizeof text - 2] = '\0';
+    assert_int_equal(host_place_parse(text, &place), FAILURE_NONE);
+    host_place_clear(&place);
 }

@@ -11,11 +11,10 @@ static struct instant second(double seconds) {
 
 /* One look of a host that looks every second, and allows three seconds of silence. */
 static size_t count_stalled(struct presence_watch *watch, double now) {
-    struct text_list stalled = {0};
+    CLEARED_BY(text_list_clear) struct text_list stalled = {0};
     presence_watch_look(
         watch, second(now), duration_from_seconds(2), duration_from_seconds(3), &stalled);
     size_t count = stalled.count;
-    text_list_clear(&stalled);
     return count;
 }
 
@@ -24,17 +23,16 @@ static void hear(struct presence_watch *watch, const char *name, double now) {
 }
 
 TEST(an_agent_that_is_heard_of_has_not_stalled) {
-    struct presence_watch watch = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
     for (int now = 0; now < 20; now++) {
         hear(&watch, "a", now);
         assert_int_equal(count_stalled(&watch, now), 0);
     }
-    presence_watch_clear(&watch);
 }
 
 TEST(an_agent_that_is_silent_for_too_long_has_stalled) {
-    struct presence_watch watch = {0};
-    struct text_list stalled = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(text_list_clear) struct text_list stalled = {0};
     hear(&watch, "a", 0);
     hear(&watch, "b", 0);
     for (int now = 0; now <= 3; now++) {
@@ -45,14 +43,12 @@ TEST(an_agent_that_is_silent_for_too_long_has_stalled) {
         &watch, second(4), duration_from_seconds(2), duration_from_seconds(3), &stalled);
     assert_int_equal(stalled.count, 1);
     assert_string_equal(stalled.items[0], "a");
-    text_list_clear(&stalled);
-    presence_watch_clear(&watch);
 }
 
 /* An agent that has given a sign of life just before a look was not silent since the previous look.
  */
 TEST(silence_starts_when_an_agent_was_last_heard_of) {
-    struct presence_watch watch = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
     for (int now = 0; now < 20; now += 4) {
         assert_int_equal(count_stalled(&watch, now), 0);
         hear(&watch, "a", now + 0.9);
@@ -61,21 +57,19 @@ TEST(silence_starts_when_an_agent_was_last_heard_of) {
         assert_int_equal(count_stalled(&watch, now + 3.8), 0);
         hear(&watch, "a", now + 3.9);
     }
-    presence_watch_clear(&watch);
 }
 
 TEST(a_host_that_was_stopped_itself_accuses_nobody) {
-    struct presence_watch watch = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
     hear(&watch, "a", 0);
     assert_int_equal(count_stalled(&watch, 0), 0);
     assert_int_equal(count_stalled(&watch, 60), 0);
     hear(&watch, "a", 60);
     assert_int_equal(count_stalled(&watch, 61), 0);
-    presence_watch_clear(&watch);
 }
 
 TEST(an_agent_that_has_gone_is_forgotten) {
-    struct presence_watch watch = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
     hear(&watch, "a", 0);
     hear(&watch, "b", 0);
     presence_watch_forget(&watch, "a");
@@ -84,12 +78,11 @@ TEST(an_agent_that_has_gone_is_forgotten) {
         hear(&watch, "b", now);
         assert_int_equal(count_stalled(&watch, now), 0);
     }
-    presence_watch_clear(&watch);
 }
 
 TEST(those_who_are_known_are_listed) {
-    struct presence_watch watch = {0};
-    struct text_list names = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(text_list_clear) struct text_list names = {0};
     presence_watch_list(&watch, &names);
     assert_int_equal(names.count, 0);
     hear(&watch, "a", 0);
@@ -99,8 +92,6 @@ TEST(those_who_are_known_are_listed) {
     presence_watch_list(&watch, &names);
     assert_int_equal(names.count, 1);
     assert_string_equal(names.items[0], "a");
-    text_list_clear(&names);
-    presence_watch_clear(&watch);
 }
 
 /* Nodes that never come. */
@@ -113,12 +104,11 @@ static void note_name(void *context, const struct presence_absence *absence) {
  * missed, one or none. */
 static const char *miss(struct presence_watch *watch, double now) {
     static char name[NODE_ADDRESS_SIZE];
-    struct text_list missed = {0};
+    CLEARED_BY(text_list_clear) struct text_list missed = {0};
     presence_watch_miss(
         watch, second(now), duration_from_seconds(2), duration_from_seconds(3), note_name, &missed);
     assert_true(missed.count <= 1);
     snprintf(name, sizeof name, "%s", missed.count == 0 ? "" : missed.items[0]);
-    text_list_clear(&missed);
     return name;
 }
 
@@ -132,15 +122,14 @@ static struct node_identity add_node(
 
 static void hear_node(
     struct presence_watch *watch, const struct node_identity *identity, double now) {
-    struct text name = {0};
+    CLEARED_BY(text_clear) struct text name = {0};
     node_identity_write(identity, &name);
     hear(watch, text_string(&name), now);
-    text_clear(&name);
 }
 
 TEST(a_node_of_the_record_that_never_comes_is_missed_once) {
-    struct presence_watch watch = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     (void)add_node(&record, "ghost", node_identity_muster_local_id(1));
     assert_false(presence_watch_is_awaiting(&watch));
     for (int now = 0; now < 3; now++) {
@@ -152,13 +141,11 @@ TEST(a_node_of_the_record_that_never_comes_is_missed_once) {
     presence_watch_await(&watch, &record, second(3));
     assert_false(presence_watch_is_awaiting(&watch));
     assert_string_equal(miss(&watch, 9), "");
-    rendezvous_state_clear(&record);
-    presence_watch_clear(&watch);
 }
 
 TEST(nobody_is_missed_who_comes_or_leaves_the_record_or_is_torchruns) {
-    struct presence_watch watch = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity comes = add_node(&record, "comes", node_identity_muster_local_id(1));
     struct node_identity leaves = add_node(&record, "leaves", node_identity_muster_local_id(2));
     (void)add_node(&record, "torchrun", 0);
@@ -172,14 +159,12 @@ TEST(nobody_is_missed_who_comes_or_leaves_the_record_or_is_torchruns) {
     for (int now = 3; now < 9; now++) {
         assert_string_equal(miss(&watch, now), "");
     }
-    rendezvous_state_clear(&record);
-    presence_watch_clear(&watch);
 }
 
 TEST(a_node_that_is_known_to_be_gone_is_not_missed) {
-    struct presence_watch watch = {0};
-    struct rendezvous_state record = {0};
-    struct text name = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
+    CLEARED_BY(text_clear) struct text name = {0};
     struct node_identity node = add_node(&record, "done", node_identity_muster_local_id(1));
     node_identity_write(&node, &name);
     hear_node(&watch, &node, 0);
@@ -190,22 +175,17 @@ TEST(a_node_that_is_known_to_be_gone_is_not_missed) {
     for (int now = 1; now < 9; now++) {
         assert_string_equal(miss(&watch, now), "");
     }
-    text_clear(&name);
-    rendezvous_state_clear(&record);
-    presence_watch_clear(&watch);
 }
 
 TEST(a_host_that_was_stopped_itself_misses_nobody) {
-    struct presence_watch watch = {0};
-    struct rendezvous_state record = {0};
+    CLEARED_BY(presence_watch_clear) struct presence_watch watch = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity node = add_node(&record, "comes", node_identity_muster_local_id(1));
     presence_watch_await(&watch, &record, second(0));
     assert_string_equal(miss(&watch, 60), "");
     hear_node(&watch, &node, 60);
     assert_string_equal(miss(&watch, 61), "");
     assert_string_equal(miss(&watch, 62), "");
-    rendezvous_state_clear(&record);
-    presence_watch_clear(&watch);
 }
 
 TEST(a_node_that_is_given_up_is_awaited_no_longer) {

@@ -10,6 +10,7 @@
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
+#include "record_tools.h"
 
 struct bench {
     struct rendezvous_machine *machine;
@@ -86,7 +87,7 @@ static inline void bench_lose_write(struct bench *bench) {
 /* Answers the held request. A write wins unless the test has changed the record. */
 static inline void bench_answer(struct bench *bench) {
     enum rendezvous_effect_kind held = bench->held;
-    if (held == RENDEZVOUS_EFFECT_WRITE && !rendezvous_state_equals(&bench->record, &bench->seen)) {
+    if (held == RENDEZVOUS_EFFECT_WRITE && !record_equals(&bench->record, &bench->seen)) {
         bench_lose_write(bench);
         return;
     }

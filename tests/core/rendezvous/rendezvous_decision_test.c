@@ -7,7 +7,7 @@ static void check(const struct scene *scene,
     enum rendezvous_action (*decide)(const struct rendezvous_context *context),
     enum rendezvous_action expected) {
     assert_string_equal(
-        rendezvous_action_name(decide(&scene->context)), rendezvous_action_name(expected));
+        torchrun_action_name(decide(&scene->context)), torchrun_action_name(expected));
 }
 
 /* Exit. */
@@ -212,33 +212,6 @@ SCENE_TEST(more_participants_than_the_maximum_complete_no_round) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
 }
 
-/* Close and keep-alive. */
-
-SCENE_TEST(what_is_closed_need_not_be_closed_again) {
-    struct scene *scene = set_scene(state, 1, 2);
-    scene->record.is_closed = true;
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_close, RENDEZVOUS_FINISH);
-}
-
-SCENE_TEST(any_node_may_close_in_time) {
-    struct scene *scene = set_scene(state, 1, 2);
-    check(scene, rendezvous_decide_close, RENDEZVOUS_MARK_CLOSED);
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_close, RENDEZVOUS_ERROR_TIMEOUT);
-}
-
-SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_FINISH);
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_ERROR_TIMEOUT);
-    scene->context.is_late = false;
-    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
-}
-
 /* The last call, where no participant has begun it. */
 
 static bool call_last(struct scene *scene) {
@@ -277,4 +250,187 @@ SCENE_TEST(a_full_round_needs_no_last_call) {
     assert_true(call_last(scene));
     assert_true(scene->record.is_complete);
     assert_false(call_last(scene));
+}
+
+/* Rendezvous action. */
+
+SCENE_TEST(a_heartbeat_changes_nothing_else) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_KEEP_ALIVE);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+SCENE_TEST(joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [me_1_0] wait [] spare []");
+    assert_true(scene->record.nodes[0].has_heartbeat);
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+SCENE_TEST(the_node_that_makes_them_enough_begins_the_last_call) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_false(scene->record.has_deadline);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_true(scene->record.has_deadline);
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
+}
+
+SCENE_TEST(a_deadline_is_as_fine_as_the_record_can_hold_it) {
+    struct scene *scene = set_scene(state, 1, 2);
+    struct wall_time now = {wall_seconds(1000).nanoseconds + 1999};
+    rendezvous_apply(
+        &scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS, now);
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds + 1000);
+}
+
+SCENE_TEST(nodes_after_that_do_not_prolong_the_last_call) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    rendezvous_apply(&scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS,
+        wall_seconds(1020));
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
+}
+
+SCENE_TEST(a_last_call_without_end_does_not_run_over) {
+    struct scene *scene = set_scene(state, 1, 2);
+    scene->settings.last_call_timeout = DURATION_FOREVER;
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_true(scene->record.deadline.nanoseconds == INT64_MAX);
+}
+
+SCENE_TEST(the_node_that_makes_the_maximum_completes_the_round) {
+    struct scene *scene = set_scene(state, 2, 2);
+    apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [z_1_0:1 me_1_0:0] wait [] spare []");
+    assert_false(scene->record.has_deadline);
+}
+
+SCENE_TEST(a_node_beyond_the_maximum_does_not_complete_the_round) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "a");
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [a_1_0 me_1_0] wait [] spare []");
+}
+
+SCENE_TEST(a_joining_node_has_no_rank_left_of_an_earlier_round) {
+    struct scene *scene = set_scene(state, 2, 2);
+    place_waiting(&scene->record, "me");
+    scene->record.nodes[0].rank = 5;
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_int_equal(scene->record.nodes[0].rank, 0);
+}
+
+SCENE_TEST(completion_ranks_the_nodes_and_ends_the_last_call) {
+    struct scene *scene = set_scene(state, 2, 4);
+    scene->record.wanted = 3;
+    apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_MARK_COMPLETE);
+    check_record(&scene->record, "round 0 complete [z_1_0:2 a_1_0:0 me_1_0:1] wait [] spare []");
+    assert_false(scene->record.has_deadline);
+}
+
+SCENE_TEST(waiting_takes_a_node_off_the_redundancy_list) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_redundant(&scene->record, "me");
+    apply(scene, RENDEZVOUS_ADD_TO_WAIT_LIST);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+SCENE_TEST(a_new_spare_has_a_heartbeat) {
+    struct scene *scene = set_scene(state, 1, 2);
+    apply(scene, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
+    check_record(&scene->record, "round 0 open [] wait [] spare [me_1_0]");
+    assert_true(scene->record.nodes[0].has_heartbeat);
+}
+
+SCENE_TEST(who_is_removed_leaves_no_heartbeat_behind) {
+    struct scene *scene = set_scene(state, 1, 3);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "w");
+    place_redundant(&scene->record, "s");
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    apply_as(scene, "w", RENDEZVOUS_REMOVE_FROM_WAIT_LIST);
+    apply_as(scene, "s", RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
+    assert_int_equal(scene->record.count, 0);
+}
+
+SCENE_TEST(leaving_one_list_leaves_the_others_alone) {
+    struct scene *scene = set_scene(state, 1, 3);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_false(scene->record.nodes[0].has_heartbeat);
+}
+
+SCENE_TEST(the_removal_of_a_stranger_changes_nothing) {
+    struct scene *scene = set_scene(state, 1, 3);
+    scene->record.is_complete = true;
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [] wait [] spare []");
+}
+
+SCENE_TEST(a_leaving_node_does_not_close) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "you");
+    scene->record.is_complete = true;
+    rendezvous_state_complete(&scene->record);
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [you_1_0:1] wait [] spare []");
+}
+
+SCENE_TEST(the_last_to_leave_a_complete_round_opens_the_next) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "w");
+    scene->record.is_complete = true;
+    scene->record.round = 7;
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 8 open [] wait [w_1_0] spare []");
+}
+
+SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    assert_true(scene->record.has_deadline);
+    apply_as(scene, "a", RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [b_1_0] wait [] spare []");
+}
+
+SCENE_TEST(closing_keeps_the_round_as_it_is) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    apply(scene, RENDEZVOUS_MARK_CLOSED);
+    check_record(&scene->record, "round 0 open [me_1_0] wait [] spare [] closed");
+}
+
+SCENE_TEST(answers_are_no_changes) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state before = {0};
+    rendezvous_state_copy(&scene->record, &before);
+    for (int action = RENDEZVOUS_SYNC; action <= RENDEZVOUS_GRACEFUL_EXIT; action++) {
+        apply(scene, (enum rendezvous_action)action);
+        assert_true(record_equals(&scene->record, &before));
+    }
+}
+
+TEST(actions_have_upstreams_names) {
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_KEEP_ALIVE), "KEEP_ALIVE");
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_MARK_COMPLETE), "MARK_RENDEZVOUS_COMPLETE");
+    assert_string_equal(torchrun_action_name(RENDEZVOUS_GRACEFUL_EXIT), "GRACEFUL_EXIT");
 }

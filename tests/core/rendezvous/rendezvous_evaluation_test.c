@@ -12,6 +12,7 @@
 
 static void expect_situation(const struct rendezvous_node *entry, bool is_complete, bool is_closed,
     enum rendezvous_situation situation) {
+    CLEARED_BY(rendezvous_view_clear)
     struct rendezvous_view view = {
         .me = muster_node("me"), .seen = {.is_complete = is_complete, .is_closed = is_closed}};
     if (entry != NULL) {
@@ -20,7 +21,6 @@ static void expect_situation(const struct rendezvous_node *entry, bool is_comple
         node->identity = view.me;
     }
     assert_int_equal(rendezvous_situation(&view), situation);
-    rendezvous_view_clear(&view);
 }
 
 TEST(a_node_stands_where_the_record_lists_it) {

@@ -54,10 +54,9 @@ static inline struct rendezvous_settings sized(int minimum_nodes, int maximum_no
 }
 
 static inline void check_record(const struct rendezvous_state *record, const char *line) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_describe(record, &text);
     assert_string_equal(text_string(&text), line);
-    text_clear(&text);
 }
 
 #endif

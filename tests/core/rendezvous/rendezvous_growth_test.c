@@ -54,7 +54,7 @@ ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first) {
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     bench_run(bench, "am", true, false);
     struct node_identity a = muster_node("a");
-    rendezvous_state_expel(&bench->record, &bench->settings.rendezvous, &a);
+    torchrun_expels(&bench->record, &bench->settings.rendezvous, &a);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 0.02), 2);
 }

@@ -19,11 +19,10 @@ static void expect_join(struct bench *bench, int maximum_nodes, const char *writ
     bench->settings.rendezvous = sized(3, maximum_nodes);
     place(&bench->record, muster_node("a"))->is_participant = true;
     bench_join(bench, true, false);
-    struct text expected = {0};
+    CLEARED_BY(text_clear) struct text expected = {0};
     text_append_format(&expected,
         "connect 600.000; present " ME "; %s round 0 open [" A " " ME "] wait [] spare []", write);
     bench_expect(bench, text_string(&expected));
-    text_clear(&expected);
 }
 
 ON_BENCH(of_few_nodes_each_sees_who_comes) {
@@ -195,7 +194,7 @@ ON_BENCH(a_round_that_somebody_has_left_is_not_entered) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abm");
     struct node_identity b = muster_node("b");
-    rendezvous_state_expel(&bench->record, &bench->settings.rendezvous, &b);
+    torchrun_expels(&bench->record, &bench->settings.rendezvous, &b);
     bench_join(bench, true, false);
     bench_expect(bench, "connect 60.000; present " ME "; write round 2 complete [" A ":0 " ME
                         ":1] wait [] spare [] because a node has left the round; "

@@ -3,7 +3,12 @@
  * rendezvous_evaluation_test.c and the tests beside it. */
 #include "unit.h"
 
+#include "base/memory.h"
+#include "core/rendezvous/rendezvous_link.h"
+#include "core/rendezvous/rendezvous_member.h"
+#include "core/rendezvous/rendezvous_waiting.h"
 #include "rendezvous_bench.h"
+#include "rendezvous_fixture.h"
 
 #define ME "me_1_1073741824"
 
@@ -219,4 +224,229 @@ ON_BENCH(beside_nodes_that_tell_nobody_everybody_looks) {
     int fetches = bench->fetches;
     bench_wait(bench, 10);
     assert_in_range(bench->fetches, fetches + 9, fetches + 10);
+}
+
+/* Rendezvous finish. */
+
+TEST(until_the_store_answers_somebody_is_done) {
+    struct rendezvous_finish finish = {0};
+    assert_false(rendezvous_finish_is_anywhere(&finish));
+    assert_true(rendezvous_finish_ask(&finish, 3));
+    assert_true(rendezvous_finish_is_anywhere(&finish));
+    rendezvous_finish_take_count(&finish, 0);
+    assert_false(rendezvous_finish_is_anywhere(&finish));
+}
+
+TEST(the_store_is_asked_once_between_two_signs_of_life) {
+    struct rendezvous_finish finish = {0};
+    assert_true(rendezvous_finish_ask(&finish, 3));
+    assert_false(rendezvous_finish_ask(&finish, 3));
+    rendezvous_finish_forget_count(&finish);
+    assert_true(rendezvous_finish_ask(&finish, 3));
+}
+
+TEST(what_is_known_of_one_round_says_nothing_of_the_next) {
+    struct rendezvous_finish finish = {0};
+    assert_true(rendezvous_finish_ask(&finish, 3));
+    rendezvous_finish_take_count(&finish, 0);
+    assert_true(rendezvous_finish_ask(&finish, 4));
+    assert_true(rendezvous_finish_is_anywhere(&finish));
+}
+
+TEST(a_node_that_was_done_may_have_to_run_again) {
+    struct rendezvous_finish finish = {0};
+    rendezvous_finish_enter(&finish);
+    assert_true(finish.is_here);
+    rendezvous_finish_leave(&finish);
+    assert_false(finish.is_here);
+}
+
+/* Rendezvous patience. */
+
+#define SECOND INT64_C(1000000000)
+
+static const struct duration minute = {60 * SECOND};
+
+static struct instant at(int64_t seconds) {
+    return (struct instant){seconds * SECOND};
+}
+
+TEST(a_wait_that_has_begun_does_not_begin_again) {
+    struct rendezvous_patience patience = {0};
+    assert_false(rendezvous_patience_is_late(&patience, 1, at(1000)));
+    rendezvous_patience_begin(&patience, at(0), minute);
+    rendezvous_patience_begin(&patience, at(30), minute);
+    assert_false(rendezvous_patience_is_late(&patience, 1, at(59)));
+    assert_true(rendezvous_patience_is_late(&patience, 1, at(60)));
+    rendezvous_patience_prolong(&patience, at(60), minute);
+    assert_false(rendezvous_patience_is_late(&patience, 1, at(119)));
+    rendezvous_patience_end(&patience);
+    assert_false(rendezvous_patience_is_late(&patience, 1, at(1000)));
+}
+
+TEST(who_is_late_has_five_seconds_to_go_and_knows_how_many_there_were) {
+    struct rendezvous_patience patience = {0};
+    rendezvous_patience_begin(&patience, at(0), minute);
+    assert_true(rendezvous_patience_is_late(&patience, 3, at(61)));
+    assert_true(rendezvous_patience_is_late(&patience, 2, at(62)));
+    assert_int_equal(patience.size_when_late, 3);
+    assert_false(rendezvous_patience_is_too_late(&patience, at(65)));
+    assert_true(rendezvous_patience_is_too_late(&patience, at(66)));
+}
+
+static bool is_over(
+    struct rendezvous_patience *patience, const struct rendezvous_state *seen, int64_t second) {
+    return rendezvous_patience_is_last_call_over(patience, seen, at(second), minute);
+}
+
+TEST(a_last_call_lasts_from_when_it_was_seen) {
+    struct rendezvous_patience patience = {0};
+    struct rendezvous_state seen = {.has_deadline = true, .deadline = wall_seconds(1)};
+    assert_false(is_over(&patience, &seen, 100));
+    assert_false(is_over(&patience, &seen, 159));
+    assert_true(is_over(&patience, &seen, 160));
+    seen.deadline = wall_seconds(2); /* another last call */
+    assert_false(is_over(&patience, &seen, 161));
+    assert_true(is_over(&patience, &seen, 221));
+    seen.round = 1;
+    assert_false(is_over(&patience, &seen, 222));
+}
+
+TEST(where_there_is_no_last_call_none_is_over) {
+    struct rendezvous_patience patience = {0};
+    struct rendezvous_state seen = {.has_deadline = true};
+    assert_false(is_over(&patience, &seen, 0));
+    seen.has_deadline = false;
+    assert_false(is_over(&patience, &seen, 100));
+    seen.has_deadline = true;
+    assert_false(is_over(&patience, &seen, 100));
+    seen.is_complete = true;
+    assert_false(is_over(&patience, &seen, 1000));
+}
+
+TEST(an_end_takes_no_longer_than_it_may) {
+    struct rendezvous_patience patience = {0};
+    assert_false(rendezvous_patience_has_ended(&patience, at(1000)));
+    rendezvous_patience_begin_end(&patience, at(0), minute);
+    assert_false(rendezvous_patience_has_ended(&patience, at(59)));
+    assert_true(rendezvous_patience_has_ended(&patience, at(60)));
+}
+
+/* Rendezvous spare. */
+
+static struct rendezvous_node nodes[2];
+static struct rendezvous_state record = {.nodes = nodes};
+
+static int begin(void **unused) {
+    (void)unused;
+    memset(nodes, 0, sizeof nodes);
+    record.count = 0;
+    return 0;
+}
+
+static void add(const char *address, int pid, bool is_participant) {
+    struct rendezvous_node *node = &nodes[record.count++];
+    node_identity_init(&node->identity, address, pid, 0);
+    node->is_participant = is_participant;
+    node->is_redundant = !is_participant;
+}
+
+/* The caller frees it. */
+static char *program(enum launch_entry entry, const char *script, const char *argument) {
+    struct launch_config config = {.entry = entry, .script = memory_duplicate_string(script)};
+    struct text out = {0};
+    if (argument != NULL) {
+        text_list_add(&config.script_arguments, argument);
+    }
+    rendezvous_spare_write_program(&config, &out);
+    text_list_clear(&config.script_arguments);
+    free(config.script);
+    return text_take(&out);
+}
+
+static void expect_misplaced(const char *theirs, const char *own, const char *expected) {
+    CLEARED_BY(text_clear) struct text out = {0};
+    bool is =
+        rendezvous_spare_find_misplaced(&record, "node1", slice_from_string(theirs), own, &out);
+    assert_int_equal(is, expected[0] != '\0');
+    assert_string_equal(text_string(&out), expected);
+}
+
+TEST_WITH(a_spare_on_a_machine_of_its_own_is_one_of_the_job, begin, NULL) {
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "/data/train.py", "--plan=a1");
+    FREED char *elsewhere = program(LAUNCH_ENTRY_SCRIPT, "/home/me/train.py", "--plan=a27");
+    add("node2", 7, true);
+    add("node1", 8, false);
+    expect_misplaced(own, own, "");
+    expect_misplaced(elsewhere, own, "");
+}
+
+TEST_WITH(a_spare_beside_a_node_on_its_machine_is_none, begin, NULL) {
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
+    add("node1", 7, true);
+    expect_misplaced(own, own, "a node of that job is on this machine, process 7");
+    expect_misplaced("", own, "a node of that job is on this machine, process 7");
+}
+
+TEST_WITH(another_program_and_other_arguments_are_told_apart, begin, NULL) {
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    FREED char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    FREED char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    FREED char *module = program(LAUNCH_ENTRY_MODULE, "train.py", "--plan=a1");
+    add("node2", 7, true);
+    expect_misplaced(other, own, "the nodes of that job run another program");
+    expect_misplaced(argument, own, "the nodes of that job run their program with other arguments");
+    expect_misplaced(module, own, "the nodes of that job run their program with other arguments");
+    record.count = 0;
+    add("node1", 7, true);
+    expect_misplaced(other, own,
+        "the nodes of that job run another program, and one of them is on this machine, process "
+        "7");
+}
+
+static bool is_mixed(const char *theirs, const char *own) {
+    return rendezvous_spare_is_mixed(&record, &nodes[0].identity, slice_from_string(theirs), own);
+}
+
+TEST_WITH(two_jobs_in_one_world_are_known_by_their_programs, begin, NULL) {
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=a1");
+    FREED char *other = program(LAUNCH_ENTRY_SCRIPT, "serve.py", "--plan=a1");
+    FREED char *argument = program(LAUNCH_ENTRY_SCRIPT, "train.py", "--plan=b1");
+    add("node1", 7, true);
+    assert_false(is_mixed(other, own)); /* alone, it is the job */
+    add("node2", 7, true);
+    assert_true(is_mixed(other, own));
+    assert_false(is_mixed(argument, own)); /* each machine may have its own */
+    assert_false(is_mixed("", own));
+    record.count = 1;
+    add("node1", 8, true);
+    assert_true(is_mixed(argument, own));
+    assert_false(is_mixed(own, own));
+}
+
+TEST_WITH(where_arguments_end_makes_a_difference, begin, NULL) {
+    FREED char *one = program(LAUNCH_ENTRY_PROGRAM, "a", "b");
+    FREED char *none = program(LAUNCH_ENTRY_PROGRAM, "ab", NULL);
+    assert_string_not_equal(one, none);
+}
+
+TEST_WITH(what_a_stranger_has_written_is_no_other_program, begin, NULL) {
+    FREED char *own = program(LAUNCH_ENTRY_SCRIPT, "train.py", NULL);
+    add("node2", 7, true);
+    expect_misplaced("", own, "");
+    expect_misplaced("another", own, "");
+    expect_misplaced("000000000000000 \x1b[31m00000000000000", own, "");
+}
+
+TEST_WITH(a_spare_is_told_what_it_is_and_what_is_odd_about_it, begin, NULL) {
+    struct launch_config config = {.minimum_nodes = 1, .maximum_nodes = 2};
+    CLEARED_BY(text_clear) struct text out = {0};
+    rendezvous_spare_describe(&config, "j\x1b", "host:1", true, NULL, &out);
+    assert_string_equal(text_string(&out),
+        "job 'j?' at host:1 has all nodes that it may have (--nnodes 1:2): this one is a spare, "
+        "and starts no worker before one of them is lost");
+    text_clear(&out);
+    rendezvous_spare_describe(&config, "j", "host:1", false, "why", &out);
+    assert_non_null(strstr(text_string(&out),
+        "which waits to be let in (--scale-up); but why: if these are two jobs"));
 }

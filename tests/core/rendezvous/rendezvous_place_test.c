@@ -3,6 +3,7 @@
 
 #include "core/rendezvous/rendezvous_member.h"
 #include "rendezvous_fixture.h"
+#include "record_tools.h"
 
 struct fixture {
     struct rendezvous_place place;
@@ -36,7 +37,7 @@ static int tear_down(void **state) {
 static void lose(struct fixture *fixture, const char *name) {
     struct rendezvous_settings settings = sized(1, 4);
     struct node_identity node = torch_node(name);
-    rendezvous_state_expel(&fixture->view.seen, &settings, &node);
+    torchrun_expels(&fixture->view.seen, &settings, &node);
 }
 
 static void expect_end(struct fixture *fixture, const char *reason) {

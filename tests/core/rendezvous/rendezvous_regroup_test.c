@@ -35,7 +35,7 @@ static void lose_first(
 /* Compares the record as text with names instead of identities, since all nodes are Muster's here:
  * "7 complete abc wait d". */
 static void check(struct rendezvous_state *record, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     text_append_format(
         &text, "%d %s ", (int)record->round, record->is_complete ? "complete" : "open");
     for (size_t i = 0; i < record->count; i++) {
@@ -51,7 +51,6 @@ static void check(struct rendezvous_state *record, const char *expected) {
         }
     }
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
     rendezvous_state_clear(record);
 }
 
@@ -180,7 +179,7 @@ TEST(reasons_are_written_so_that_every_reader_can_read_them) {
 }
 
 TEST(only_open_complete_rounds_of_musters_nodes_are_moved_on) {
-    struct rendezvous_state record = round_of("ab");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = round_of("ab");
     assert_true(rendezvous_regroup_is_possible(&record));
     place(&record, torch_node("t"))->is_waiting = true;
     assert_true(rendezvous_regroup_is_possible(&record));
@@ -192,7 +191,6 @@ TEST(only_open_complete_rounds_of_musters_nodes_are_moved_on) {
     record.is_closed = false;
     place(&record, torch_node("t"))->is_participant = true;
     assert_false(rendezvous_regroup_is_possible(&record));
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_waiting_node_of_torchruns_is_moved_with_the_others) {
@@ -205,7 +203,7 @@ TEST(a_waiting_node_of_torchruns_is_moved_with_the_others) {
 
 TEST(somebody_waits_for_a_place_that_is_free) {
     struct rendezvous_settings settings = sized(1, 3);
-    struct rendezvous_state record = round_of("ab");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = round_of("ab");
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
     be_spare(&record, "c");
     assert_true(rendezvous_regroup_would_admit(&record, &settings));
@@ -220,5 +218,4 @@ TEST(somebody_waits_for_a_place_that_is_free) {
     record.is_frozen = false;
     settings.maximum_nodes = 2;
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
-    rendezvous_state_clear(&record);
 }

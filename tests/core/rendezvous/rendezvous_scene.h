@@ -6,6 +6,7 @@
 
 #include "core/rendezvous/rendezvous_decision.h"
 #include "rendezvous_fixture.h"
+#include "record_tools.h"
 
 /* One record of two to three nodes, seen by the node "me". */
 struct scene {

@@ -4,38 +4,35 @@
 #include <stdio.h>
 
 #include "core/rendezvous/rendezvous_state.h"
+#include "record_tools.h"
 #include "rendezvous_fixture.h"
 
 TEST(the_zeroed_record_is_empty_and_open) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity stranger = torch_node("a");
     check_record(&record, "round 0 open [] wait [] spare []");
     assert_null(rendezvous_state_find(&record, &stranger));
     rendezvous_state_prune(&record);
-    rendezvous_state_rank(&record);
-    struct rendezvous_state copy = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state copy = {0};
     rendezvous_state_copy(&record, &copy);
-    assert_true(rendezvous_state_equals(&record, &copy));
-    rendezvous_state_clear(&copy);
-    rendezvous_state_clear(&record);
+    assert_true(record_equals(&record, &copy));
 }
 
 TEST(a_node_is_made_once_and_found_again) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place_participant(&record, "a");
     place_waiting(&record, "b");
     struct node_identity second = torch_node("b");
     assert_ptr_equal(rendezvous_state_obtain(&record, &second), &record.nodes[1]);
     assert_ptr_equal(rendezvous_state_find(&record, &second), &record.nodes[1]);
     assert_int_equal(record.count, 2);
-    assert_false(rendezvous_state_is_participant(&record, &second));
-    rendezvous_state_clear(&record);
+    assert_false(record_has_participant(&record, &second));
 }
 
 TEST(a_record_grows_with_its_nodes) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place_participant(&record, "a");
-    struct rendezvous_state other = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state other = {0};
     for (int i = 0; i < 9; i++) {
         char address[8];
         snprintf(address, sizeof address, "b%d", i);
@@ -43,12 +40,10 @@ TEST(a_record_grows_with_its_nodes) {
         rendezvous_state_obtain(&record, &other.nodes[i].identity)->is_waiting = true;
     }
     assert_int_equal(rendezvous_state_waiting(&record), 9);
-    rendezvous_state_clear(&other);
-    rendezvous_state_clear(&record);
 }
 
 TEST(pruning_drops_nodes_without_a_flag_and_keeps_the_order) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct node_identity bare = torch_node("bare");
     place_waiting(&record, "w");
     rendezvous_state_obtain(&record, &bare);
@@ -59,11 +54,10 @@ TEST(pruning_drops_nodes_without_a_flag_and_keeps_the_order) {
     assert_string_equal(record.nodes[0].identity.address, "w");
     assert_string_equal(record.nodes[1].identity.address, "heartbeat");
     assert_string_equal(record.nodes[2].identity.address, "p");
-    rendezvous_state_clear(&record);
 }
 
 TEST(each_list_is_counted_by_itself) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place_participant(&record, "a");
     place_participant(&record, "b");
     place_participant(&record, "c");
@@ -73,36 +67,20 @@ TEST(each_list_is_counted_by_itself) {
     assert_int_equal(rendezvous_state_participants(&record), 3);
     assert_int_equal(rendezvous_state_waiting(&record), 2);
     assert_int_equal(rendezvous_state_redundant(&record), 1);
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_copy_stands_by_itself) {
     struct rendezvous_state record = {.round = 4, .reason = "why"};
     place_participant(&record, "a");
-    struct rendezvous_state copy = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state copy = {0};
     place_waiting(&copy, "old");
     rendezvous_state_copy(&record, &copy);
-    assert_true(rendezvous_state_equals(&record, &copy));
+    assert_true(record_equals(&record, &copy));
     rendezvous_state_copy(&copy, &copy);
     place_participant(&copy, "b");
     assert_int_equal(record.count, 1);
     check_record(&copy, "round 4 open [a_1_0 b_1_0] wait [] spare [] because why");
-    rendezvous_state_clear(&copy);
     rendezvous_state_clear(&record);
-}
-
-TEST(records_are_equal_in_whatever_order_their_nodes_came) {
-    struct rendezvous_state left = {0};
-    struct rendezvous_state right = {0};
-    place_participant(&left, "a");
-    place_waiting(&left, "b");
-    place_waiting(&right, "b");
-    place_participant(&right, "a");
-    assert_true(rendezvous_state_equals(&left, &right));
-    right.nodes[0].heartbeat = wall_seconds(1);
-    assert_false(rendezvous_state_equals(&left, &right));
-    rendezvous_state_clear(&right);
-    rendezvous_state_clear(&left);
 }
 
 TEST(records_have_an_order_that_no_job_goes_back) {
@@ -114,38 +92,6 @@ TEST(records_have_an_order_that_no_job_goes_back) {
             assert_int_equal(rendezvous_state_is_before(&order[i], &order[j]), i < j);
         }
     }
-}
-
-TEST(every_part_of_a_record_counts_in_equality) {
-    struct rendezvous_state record = {.is_complete = true, .has_deadline = true};
-    place_participant(&record, "a");
-    struct rendezvous_state others[18] = {{0}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        rendezvous_state_copy(&record, &others[i]);
-    }
-    others[0].round = 1;
-    others[1].is_complete = false;
-    others[2].has_deadline = false;
-    others[3].deadline = wall_seconds(1);
-    others[4].is_closed = true;
-    others[5].restarts = 1;
-    others[6].wanted = 1;
-    others[7].is_draining = true;
-    strcpy(others[8].reason, "another");
-    others[9].nodes[0].rank = 1;
-    others[10].nodes[0].is_waiting = true;
-    place_waiting(&others[11], "b");
-    others[12].has_failed = true;
-    others[13].size = 1;
-    others[14].origin = 1;
-    others[15].base = 1;
-    others[16].next_base = 1;
-    others[17].next_restarts = 1;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_false(rendezvous_state_equals(&record, &others[i]));
-        rendezvous_state_clear(&others[i]);
-    }
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_renumbered_record_counts_on_from_another_number) {
@@ -201,7 +147,7 @@ TEST(an_expelled_node_is_in_no_list) {
     static const char *const addresses[] = {"b", "w", "s", "stranger"};
     for (size_t i = 0; i < 4; i++) {
         struct node_identity gone = torch_node(addresses[i]);
-        rendezvous_state_expel(&record, &settings, &gone);
+        torchrun_expels(&record, &settings, &gone);
         assert_null(rendezvous_state_find(&record, &gone));
     }
     check_record(&record, "round 2 complete [a_1_0:0] wait [] spare []");
@@ -210,18 +156,18 @@ TEST(an_expelled_node_is_in_no_list) {
 
 TEST(the_rank_of_a_node_survives_the_expulsion_of_another) {
     struct rendezvous_settings settings = sized(1, 3);
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     place_participant(&record, "a");
     place_participant(&record, "b");
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     struct node_identity gone = torch_node("a");
-    rendezvous_state_expel(&record, &settings, &gone);
+    torchrun_expels(&record, &settings, &gone);
     check_record(&record, "round 0 complete [b_1_0:1] wait [] spare []");
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_complete_round_without_participants_gives_way_to_the_next) {
     struct rendezvous_settings settings = sized(1, 2);
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {.round = 2,
         .is_complete = true,
         .restarts = 3,
@@ -232,9 +178,8 @@ TEST(a_complete_round_without_participants_gives_way_to_the_next) {
     place_participant(&record, "a");
     place_waiting(&record, "w");
     struct node_identity gone = torch_node("a");
-    rendezvous_state_expel(&record, &settings, &gone);
+    torchrun_expels(&record, &settings, &gone);
     check_record(&record, "round 3 open [] wait [w_1_0] spare [] restarts 3");
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_round_with_too_few_participants_forgets_its_deadline) {
@@ -244,26 +189,25 @@ TEST(a_round_with_too_few_participants_forgets_its_deadline) {
     place_participant(&record, "b");
     place_participant(&record, "c");
     struct node_identity gone = torch_node("a");
-    rendezvous_state_expel(&record, &settings, &gone);
+    torchrun_expels(&record, &settings, &gone);
     check_record(&record, "round 0 last_call [b_1_0 c_1_0] wait [] spare []");
     gone = torch_node("b");
-    rendezvous_state_expel(&record, &settings, &gone);
+    torchrun_expels(&record, &settings, &gone);
     check_record(&record, "round 0 open [c_1_0] wait [] spare []");
     rendezvous_state_clear(&record);
 }
 
 TEST(the_expulsion_of_one_who_waits_settles_nothing) {
     struct rendezvous_settings settings = sized(2, 4);
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     place_waiting(&record, "w");
     struct node_identity gone = torch_node("w");
-    rendezvous_state_expel(&record, &settings, &gone);
+    torchrun_expels(&record, &settings, &gone);
     check_record(&record, "round 0 complete [] wait [] spare []");
-    rendezvous_state_clear(&record);
 }
 
 TEST(nodes_of_another_kind_are_noticed) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     place(&record, muster_node("a"))->is_participant = true;
     assert_false(rendezvous_state_has_foreign_node(&record));
     place_waiting(&record, "b");
@@ -271,7 +215,6 @@ TEST(nodes_of_another_kind_are_noticed) {
     assert_false(rendezvous_state_has_foreign_participant(&record));
     place_participant(&record, "b");
     assert_true(rendezvous_state_has_foreign_participant(&record));
-    rendezvous_state_clear(&record);
 }
 
 static int64_t rank_of(const struct rendezvous_state *record, struct node_identity identity) {
@@ -279,31 +222,29 @@ static int64_t rank_of(const struct rendezvous_state *record, struct node_identi
 }
 
 TEST(musters_nodes_among_themselves_rank_in_the_natural_order) {
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     place(&record, muster_node("node10"))->is_participant = true;
     place(&record, muster_node("node9"))->is_participant = true;
     place(&record, muster_node("node1"))->is_participant = true;
     place_waiting(&record, "node0");
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     assert_int_equal(rank_of(&record, muster_node("node1")), 0);
     assert_int_equal(rank_of(&record, muster_node("node9")), 1);
     assert_int_equal(rank_of(&record, muster_node("node10")), 2);
-    rendezvous_state_clear(&record);
 }
 
 TEST(with_a_torchrun_participant_ranks_are_in_torchruns_order) {
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     place(&record, muster_node("node9"))->is_participant = true;
     place_participant(&record, "node10");
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     assert_int_equal(rank_of(&record, torch_node("node10")), 0);
     assert_int_equal(rank_of(&record, muster_node("node9")), 1);
-    rendezvous_state_clear(&record);
 }
 
 TEST(ten_thousand_nodes_are_ranked) {
     enum { NODES = 10000 };
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     record.nodes = calloc(NODES, sizeof *record.nodes);
     record.count = record.capacity = NODES;
     for (size_t i = 0; i < NODES; i++) {
@@ -312,14 +253,14 @@ TEST(ten_thousand_nodes_are_ranked) {
         snprintf(
             record.nodes[i].identity.address, NODE_ADDRESS_SIZE, "node%zu", (i * 7919) % NODES);
     }
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     for (size_t i = 0; i < NODES; i++) {
         assert_int_equal(record.nodes[i].rank, (i * 7919) % NODES);
     }
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_transcript_line_says_what_is_not_as_usual) {
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {.round = 3,
         .is_complete = true,
         .is_closed = true,
@@ -328,31 +269,29 @@ TEST(a_transcript_line_says_what_is_not_as_usual) {
         .is_doubted = true,
         .has_failed = true,
         .restarts = 2,
-        .wanted = 4,
         .reason = "rank 1 failed"};
     place_participant(&record, "a");
     place_participant(&record, "b");
     place_redundant(&record, "c");
     place_waiting(&record, "d");
     place_waiting(&record, "e");
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
+    record.wanted = 4;
     check_record(&record, "round 3 complete [a_1_0:0 b_1_0:1] wait [d_1_0 e_1_0] spare [c_1_0]"
                           " closed failed draining doubted restarts 2 charged wanted 4 because "
                           "rank 1 failed");
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_round_that_somebody_has_left_is_not_whole) {
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     assert_true(rendezvous_state_is_whole(&record));
     place_participant(&record, "a");
     place_participant(&record, "b");
     place_participant(&record, "c");
     assert_false(rendezvous_state_is_whole(&record));
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     assert_true(rendezvous_state_is_whole(&record));
     struct node_identity left = torch_node("b");
     rendezvous_state_find(&record, &left)->is_participant = false;
     assert_false(rendezvous_state_is_whole(&record));
-    rendezvous_state_clear(&record);
 }

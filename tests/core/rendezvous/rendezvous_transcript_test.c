@@ -5,17 +5,15 @@
 #include "rendezvous_fixture.h"
 
 static void check_event(struct rendezvous_event event, const char *line) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_event_describe(&event, &text);
     assert_string_equal(text_string(&text), line);
-    text_clear(&text);
 }
 
 static void check_effect(struct rendezvous_effect effect, const char *line) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_effect_describe(&effect, &text);
     assert_string_equal(text_string(&text), line);
-    text_clear(&text);
 }
 
 TEST(events_are_lines) {

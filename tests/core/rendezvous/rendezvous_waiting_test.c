@@ -31,10 +31,9 @@ static void add(const char *address) {
 }
 
 static void expect(const char *line) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe(&shared, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_string_equal(text_string(&out), line);
-    text_clear(&out);
 }
 
 TEST_WITH(it_is_said_ever_less_often, begin, end) {
@@ -110,10 +109,9 @@ TEST_WITH(who_waits_beside_a_world_is_told_of_it, begin, end) {
 }
 
 static void expect_of_round(const char *line) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe_round(&shared, &expected, duration_from_seconds(15), &out);
     assert_string_equal(text_string(&out), line);
-    text_clear(&out);
 }
 
 TEST_WITH(who_is_in_a_round_is_told_who_is_not_ready, begin, end) {
@@ -136,12 +134,11 @@ TEST_WITH(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end) {
         add(i == 0 ? "a\nb" : "n");
     }
     settings.minimum_nodes = settings.maximum_nodes = 64;
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe(&shared, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_null(strchr(text_string(&out), '\n'));
     assert_non_null(strstr(text_string(&out), "20 of 64 are here: "));
     assert_non_null(strstr(text_string(&out), ", n and 4 more (join_timeout"));
-    text_clear(&out);
 }
 
 TEST(fixed_nodes_are_told_what_they_need) {
@@ -153,7 +150,7 @@ TEST(fixed_nodes_are_told_what_they_need) {
         .master_port = 29500,
         .store_timeout = duration_from_seconds(900),
     };
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe_fixed(&config, duration_from_seconds(15), &out);
     assert_string_equal(text_string(&out),
         "waiting for other nodes for 15 s: this one has rank 2 of 0 to 3 (--node-rank), and all "
@@ -163,11 +160,10 @@ TEST(fixed_nodes_are_told_what_they_need) {
         &config, NULL, "no store there, and why", duration_from_seconds(15), &out);
     assert_string_equal(text_string(&out),
         "waiting for the job's store for 15 s: no store there, and why (timeout: 900 s)");
-    text_clear(&out);
 }
 
 TEST(who_waits_beside_a_world_is_told_when_it_is_let_in) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe_admission(duration_from_seconds(32), false, &out);
     assert_string_equal(text_string(&out), "the next are let in in 32 s, as --scale-up says");
     text_clear(&out);
@@ -175,21 +171,18 @@ TEST(who_waits_beside_a_world_is_told_when_it_is_let_in) {
     assert_string_equal(text_string(&out),
         "the next are let in in 8 s, a pause that doubles up to 60 s while nodes that make the "
         "world larger are lost within 10 s");
-    text_clear(&out);
 }
 
 /* NULL: the node speaks for itself. */
 static void expect_speaker(size_t me, bool is_host_of_delegates, const char *who) {
-    struct text out = {0};
-    char *line = who == NULL
-                     ? text_format("%s", "")
-                     : text_format("waiting for other nodes for 5 s: %s says for which", who);
+    CLEARED_BY(text_clear) struct text out = {0};
+    FREED char *line = who == NULL
+                           ? text_format("%s", "")
+                           : text_format("waiting for other nodes for 5 s: %s says for which", who);
     bool is_anothers = rendezvous_waiting_describe_speaker(
         &shared, &nodes[me].identity, is_host_of_delegates, duration_from_seconds(5), &out);
     assert_int_equal(is_anothers, who != NULL);
     assert_string_equal(text_string(&out), line);
-    text_clear(&out);
-    free(line);
 }
 
 TEST_WITH(of_all_that_wait_one_speaks_and_the_others_name_it, begin, end) {
@@ -208,7 +201,7 @@ TEST_WITH(of_all_that_wait_one_speaks_and_the_others_name_it, begin, end) {
 
 TEST(of_fixed_nodes_the_first_one_speaks) {
     struct launch_config config = {.node_rank = 2, .maximum_nodes = 4};
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     assert_true(
         rendezvous_waiting_describe_fixed_speaker(&config, duration_from_seconds(15), &out));
     assert_string_equal(
@@ -216,5 +209,4 @@ TEST(of_fixed_nodes_the_first_one_speaks) {
     config.node_rank = 0;
     assert_false(
         rendezvous_waiting_describe_fixed_speaker(&config, duration_from_seconds(15), &out));
-    text_clear(&out);
 }

@@ -110,7 +110,7 @@ ON_BENCH(a_node_whose_workers_are_done_says_in_which_round) {
 
 ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks) {
     struct bench *bench = *state;
-    struct rendezvous_state world = world_of(3, 4);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state world = world_of(3, 4);
     world.ranked = 4;
     bench->settings.role = (struct node_role){"default", 2};
     connect(bench, true);
@@ -118,12 +118,11 @@ ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks) {
     bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
                           .standing = {.state = &world, .answers = 1, .ranks = {2, 8, 2, 8}}});
     bench_expect(bench, "world round 3 rank 1 of 4 ranked");
-    rendezvous_state_clear(&world);
 }
 
 /* The host tells of a round that is ranked, and held unless it tells the ranks, too. */
 static void tell_ranked(struct bench *bench, int64_t round, bool is_held) {
-    struct rendezvous_state world = world_of(round, 4);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state world = world_of(round, 4);
     world.ranked = round + 1;
     bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
                           .standing = {.state = &world,
@@ -132,7 +131,6 @@ static void tell_ranked(struct bench *bench, int64_t round, bool is_held) {
                                                : (struct rank_assignment){2, 8, 2, 8},
                               .meeting = rendezvous_meeting_at(
                                   round, is_held ? NULL : "10.0.0.1", is_held ? 0 : 29400)}});
-    rendezvous_state_clear(&world);
 }
 
 static void run_ranked(struct bench *bench) {

@@ -15,63 +15,57 @@ static struct scene seeking_scene(const char *nodes, bool is_uniform) {
 }
 
 TEST(rank_0_wipes_its_store_when_torchrun_takes_part) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "aT", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
         "wait 0/role_infos/2");
-    scene_clear(&scene);
 }
 
 /* A node of torchrun that ends its workers slowly misses a round. */
 TEST(rank_0_keeps_its_store_for_torchruns_node_that_may_come_back) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(&scene, 0, "aT", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
         "wait 0/role_infos/2");
     begin(&scene, 1, "ab", 'a',
         "cancel_wait; disarm_timer; arm_timer at=600.000; set_role_info 1/role_info/0; "
         "open_worker_store wiped; wait 1/role_infos/2");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_opens_its_store_where_nothing_was_published_before) {
-    struct scene scene = seeking_scene("aT", false);
+    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, false), "check 0/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 0, false), "open_worker_store wiped");
     step(&scene, opened(&scene, "a", 1), "publish 3/publication a:1 of " A "; wait 3/role_infos/2");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_publishes_its_own_store_again) {
-    struct scene scene = seeking_scene("aT", false);
+    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
     step(&scene,
         values(&scene, ROUND_KEY_PUBLICATION, 2,
             (struct round_values){.address = "a", .port = 1, .publisher = A}),
         "open_worker_store wiped");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_takes_the_place_of_an_owner_that_is_gone) {
-    struct scene scene = seeking_scene("aT", false);
+    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
     step(&scene,
         values(&scene, ROUND_KEY_PUBLICATION, 2,
             (struct round_values){.address = "c", .port = 1, .publisher = "c_1_1073741824"}),
         "open_worker_store wiped");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_does_not_trust_an_address_without_sense) {
-    struct scene scene = seeking_scene("aT", false);
+    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, false), "get 2/address");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 2, (struct round_values){.address = "T"}),
         "open_worker_store wiped");
-    scene_clear(&scene);
 }
 
 /* A node of Muster that owns the address and is no longer rank 0. */
@@ -88,7 +82,7 @@ static struct scene summoning_scene(void) {
 }
 
 TEST(rank_0_summons_the_node_whose_address_torchrun_knows) {
-    struct scene scene = summoning_scene();
+    CLEARED_BY(scene_clear) struct scene scene = summoning_scene();
     char role[] = "default";
     const struct role_info infos[] = {
         {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
@@ -98,11 +92,10 @@ TEST(rank_0_summons_the_node_whose_address_torchrun_knows) {
     step(&scene,
         values(&scene, ROUND_KEY_ADDRESS, 3, (struct round_values){.address = "b", .port = 5}),
         "disarm_timer; joined 3 rank=0 of 3 [0, 3, 0, 3] b:5 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_blames_the_node_that_does_not_follow_its_summons) {
-    struct scene scene = summoning_scene();
+    CLEARED_BY(scene_clear) struct scene scene = summoning_scene();
     char role[] = "default";
     const struct role_info infos[] = {
         {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
@@ -112,7 +105,6 @@ TEST(rank_0_blames_the_node_that_does_not_follow_its_summons) {
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=602.000; disarm_timer; join_failed round 3 did not come about within 600 s: "
         "node 1 (" B ") has not published the address of its store for the workers");
-    scene_clear(&scene);
 }
 
 /* Node b was rank 0 in the round before, and has another rank in this round. */
@@ -130,15 +122,14 @@ static struct scene summoned_scene(void) {
 }
 
 TEST(a_summoned_node_publishes_its_store_again) {
-    struct scene scene = summoned_scene();
+    CLEARED_BY(scene_clear) struct scene scene = summoned_scene();
     step(&scene, values(&scene, ROUND_KEY_PUBLISHER, 1, (struct round_values){.publisher = B}),
         "open_worker_store wiped");
     step(&scene, opened(&scene, "b", 5), "publish 1/publication b:5 of " B "; wait 1/world/1");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_is_not_summoned_waits_like_the_others) {
-    struct scene scene = summoned_scene();
+    CLEARED_BY(scene_clear) struct scene scene = summoned_scene();
     step(&scene,
         values(&scene, ROUND_KEY_PUBLISHER, 1, (struct round_values){.publisher = "T_1_0"}),
         "wait 1/world/1");
@@ -146,14 +137,12 @@ TEST(a_node_that_is_not_summoned_waits_like_the_others) {
     scene = summoned_scene();
     step(
         &scene, values(&scene, ROUND_KEY_PUBLISHER, 1, (struct round_values){0}), "wait 1/world/1");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_never_had_a_store_is_not_summoned) {
-    struct scene scene = scene_new(false, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     begin(
         &scene, 1, "abT", 'b', "arm_timer at=600.000; set_role_info 1/role_info/1; wait 1/world/1");
-    scene_clear(&scene);
 }
 
 /* torchrun's node owns the address, and rank 0 is Muster's. */
@@ -168,7 +157,7 @@ static struct scene listening_scene(void) {
 }
 
 TEST(rank_0_publishes_what_torchrun_has_cached) {
-    struct scene scene = listening_scene();
+    CLEARED_BY(scene_clear) struct scene scene = listening_scene();
     char role[] = "default";
     const struct role_info infos[] = {
         {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
@@ -178,27 +167,24 @@ TEST(rank_0_publishes_what_torchrun_has_cached) {
     step(&scene, role_infos(&scene, infos, 3),
         "set_assignments 3/assigned_ranks/0 of 3; disarm_timer; "
         "joined 3 rank=0 of 3 [0, 3, 0, 3] T:7 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(rank_0_publishes_its_own_when_torchrun_waits_for_it) {
-    struct scene scene = listening_scene();
+    CLEARED_BY(scene_clear) struct scene scene = listening_scene();
     scene.seconds = 5;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=600.000; open_worker_store wiped");
     step(&scene, opened(&scene, "a", 1), "publish 3/publication a:1 of " A);
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "wait 3/role_infos/3");
-    scene_clear(&scene);
 }
 
 TEST(a_uniform_rank_0_takes_torchruns_address_at_once) {
-    struct scene scene = seeking_scene("aT", true);
+    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", true);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, false), "get 2/address");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 2, of_torchrun),
         "publish 3/publication T:7 of T_1_0; disarm_timer; "
         "joined 3 rank=0 of 2 [0, 2, 0, 2] T:7 restarts=2");
-    scene_clear(&scene);
 }
 
 /* Rank 0 is torchrun's. */
@@ -212,7 +198,7 @@ static struct scene under_torchrun(void) {
 }
 
 TEST(what_torchruns_rank_0_published_is_taken) {
-    struct scene scene = under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, true),
         "set 3/publisher T_1_0; wait 3/world/1");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 3/world/1");
@@ -221,22 +207,20 @@ TEST(what_torchruns_rank_0_published_is_taken) {
             (struct round_values){
                 .address = "T", .port = 7, .has_ranks = true, .ranks = {1, 2, 1, 2}}),
         "disarm_timer; joined 3 rank=1 of 2 [1, 2, 1, 2] T:7 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(what_torchruns_rank_0_published_long_ago_is_written_again) {
-    struct scene scene = under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, true), "check 1/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 1, false), "get 1/address");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun),
         "publish 3/publication T:7 of T_1_0; wait 3/world/1");
-    scene_clear(&scene);
 }
 
 TEST(anothers_address_is_not_taken_for_torchruns_rank_0) {
-    struct scene scene = under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
     step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
@@ -246,32 +230,28 @@ TEST(anothers_address_is_not_taken_for_torchruns_rank_0) {
         "check 1/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, false), "check 0/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 0, false), "wait 3/world/1");
-    scene_clear(&scene);
 }
 
 TEST(answers_about_a_round_not_looked_into_are_ignored) {
-    struct scene scene = under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, true), "");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun), "");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, true), "");
-    scene_clear(&scene);
 }
 
 TEST(looking_back_has_an_end) {
-    struct scene scene = scene_new(true, 1);
+    CLEARED_BY(scene_clear) struct scene scene = scene_new(true, 1);
     int64_t round = INT64_MAX;
     begin(&scene, round, "aT", 'a', "arm_timer at=600.000; check 9223372036854775806/address");
     for (int64_t back = 1; back < ROUND_EXCHANGE_LOOK_BACK; back++) {
-        struct text expected = {0};
+        CLEARED_BY(text_clear) struct text expected = {0};
         text_append_format(&expected, "check %lld/address", (long long)(round - back - 1));
         step(&scene, checked(&scene, ROUND_KEY_ADDRESS, round - back, false),
             text_string(&expected));
-        text_clear(&expected);
     }
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, round - ROUND_EXCHANGE_LOOK_BACK, false),
         "open_worker_store wiped");
-    scene_clear(&scene);
 }
 
 /* Uniform nodes write no role infos. */
@@ -282,15 +262,14 @@ static struct scene uniform_under_torchrun(void) {
 }
 
 TEST(a_uniform_node_takes_what_torchrun_publishes) {
-    struct scene scene = uniform_under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = uniform_under_torchrun();
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 1/address");
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun),
         "disarm_timer; joined 1 rank=1 of 2 [1, 2, 1, 2] T:7 restarts=2");
-    scene_clear(&scene);
 }
 
 TEST(a_uniform_node_gives_torchrun_some_time_to_publish) {
-    struct scene scene = uniform_under_torchrun();
+    CLEARED_BY(scene_clear) struct scene scene = uniform_under_torchrun();
     scene.seconds = 5;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=600.000; check 1/address");
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, false), "check 0/address");
@@ -299,5 +278,4 @@ TEST(a_uniform_node_gives_torchrun_some_time_to_publish) {
     step(&scene, values(&scene, ROUND_KEY_ADDRESS, 0, of_torchrun),
         "publish 1/publication T:7 of T_1_0");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 1/address");
-    scene_clear(&scene);
 }

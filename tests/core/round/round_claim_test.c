@@ -32,13 +32,12 @@ static struct scene connected_scene(int timeout_seconds) {
         .claim = B,
     };
     struct scene scene = {.exchange = round_exchange_new(&settings), .round = ROUND_OF_FIXED_NODES};
-    char *begun = text_format("arm_timer at=%d.000; connect", timeout_seconds);
+    FREED char *begun = text_format("arm_timer at=%d.000; connect", timeout_seconds);
     take(&scene,
         (struct round_event){.kind = ROUND_EVENT_BEGIN,
             .begin =
                 {.group_rank = 1, .node_count = 2, .master_address = "host", .master_port = 29500}},
         begun);
-    free(begun);
     take_kind(&scene, ROUND_EVENT_CONNECTED, "check claim/served");
     return scene;
 }
@@ -80,29 +79,26 @@ static struct scene disputing_scene(int timeout_seconds) {
 }
 
 TEST(a_node_with_its_claim_meets_the_others) {
-    struct scene scene = asking_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "2.000");
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "");
     take_checked(&scene, ROUND_KEY_CLAIM_SERVED, true, "");
-    scene_clear(&scene);
 }
 
 TEST(where_no_claims_are_served_there_are_none) {
-    struct scene scene = connected_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = connected_scene(900);
     take_checked(&scene, ROUND_KEY_CLAIM_SERVED, false, MET "2.000");
-    scene_clear(&scene);
 }
 
 TEST(a_node_whose_rank_is_anothers_tells_both_and_waits) {
-    struct scene scene = disputing_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(900);
     scene.seconds = 2;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "arm_timer at=3.000");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_was_started_again_gets_its_rank_without_a_word) {
-    struct scene scene = asking_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "arm_timer at=1.000");
     scene.seconds = 1;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
@@ -110,21 +106,19 @@ TEST(a_node_that_was_started_again_gets_its_rank_without_a_word) {
     scene.seconds = 2;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, ASKED);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "4.000");
-    scene_clear(&scene);
 }
 
 /* The other one goes between the two requests. */
 TEST(a_claim_that_is_gone_is_asked_for_again) {
-    struct scene scene = asking_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, NULL, "arm_timer at=1.000");
     scene.seconds = 1;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, ASKED);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "3.000");
-    scene_clear(&scene);
 }
 
 TEST(a_third_node_with_the_rank_is_told_of_as_well) {
-    struct scene scene = disputing_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, A, "arm_timer at=2.000");
     scene.seconds = 2;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
@@ -132,21 +126,19 @@ TEST(a_third_node_with_the_rank_is_told_of_as_well) {
         "set claim/rival/1 " B "; rank_disputed rank 1 (--node-rank) belongs to another node, a "
         "(pid 1), and this one is b (pid 1): give each node a rank of its own; this one waits for "
         "200 s, in case it has been started again and the other is gone; arm_timer at=3.000");
-    scene_clear(&scene);
 }
 
 TEST(a_claim_that_is_no_identity_is_shown_as_it_is) {
-    struct scene scene = asking_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, "nonsense", "arm_timer at=1.000");
     scene.seconds = 200;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
         "join_failed rank 1 (--node-rank) belongs to another node, nonsense, which is still there "
         "after 200 s: give each node a rank of its own");
-    scene_clear(&scene);
 }
 
 TEST(a_node_gives_up_when_the_other_must_be_alive) {
-    struct scene scene = disputing_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(900);
     scene.seconds = 199;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
     take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "arm_timer at=200.000");
@@ -155,38 +147,34 @@ TEST(a_node_gives_up_when_the_other_must_be_alive) {
         "join_failed rank 1 (--node-rank) belongs to another node, c (pid 3), which is still there "
         "after 200 s: give each node a rank of its own");
     take_claim(&scene, ROUND_KEY_CLAIM, B, "");
-    scene_clear(&scene);
 }
 
 TEST(a_node_gives_up_when_the_time_for_joining_is_over) {
-    struct scene scene = disputing_scene(30);
+    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(30);
     scene.seconds = 30;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
         "join_failed rank 1 (--node-rank) belongs to another node, c (pid 3), which is still there "
         "after 30 s: give each node a rank of its own");
-    scene_clear(&scene);
 }
 
 TEST(a_store_that_does_not_answer_is_named) {
-    struct scene scene = asking_scene(30);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(30);
     scene.seconds = 30;
     take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
         "join_failed the job's store at master:29500 does not say whether rank 1 is free");
-    scene_clear(&scene);
 }
 
 TEST(a_node_without_its_rank_leaves_the_others_alone) {
-    struct scene scene = disputing_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(900);
     take_kind(&scene, ROUND_EVENT_FAILURE_ASKED, "disarm_timer");
     scene_clear(&scene);
     scene = disputing_scene(900);
     take_kind(&scene, ROUND_EVENT_CONNECTION_LOST,
         "disarm_timer; join_failed the store is gone (node 0)");
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_waits_for_the_meeting_learns_of_its_rival_once) {
-    struct scene scene = asking_scene(900);
+    CLEARED_BY(scene_clear) struct scene scene = asking_scene(900);
     take_claim(&scene, ROUND_KEY_CLAIM, B, MET "2.000");
     scene.seconds = 2;
     take_kind(
@@ -199,5 +187,4 @@ TEST(a_node_that_waits_for_the_meeting_learns_of_its_rival_once) {
         "rank_disputed another node has come with rank 1 (--node-rank), c (pid 3), and this one is "
         "b (pid 1), which keeps the rank: give each node a rank of its own");
     take_claim(&scene, ROUND_KEY_RIVAL, FIRST, "");
-    scene_clear(&scene);
 }

@@ -128,45 +128,41 @@ static struct node guest_node(bool is_coordinated) {
 }
 
 TEST(nodes_meet_as_torchruns_agents_do) {
-    struct node node = host_node(0);
+    CLEARED_BY(node_clear) struct node node = host_node(0);
     node_clear(&node);
     node = guest_node(false);
-    node_clear(&node);
 }
 
 TEST(agents_of_one_kind_coordinate) {
-    struct node node = host_node(1);
+    CLEARED_BY(node_clear) struct node node = host_node(1);
     node_clear(&node);
     node = guest_node(true);
-    node_clear(&node);
 }
 
 TEST(a_newer_kind_of_agent_is_not_coordinated_with) {
-    struct node node = gathered_node();
+    CLEARED_BY(node_clear) struct node node = gathered_node();
     take_role_infos(
         &node, 1, 2, "set_assignments assigned_ranks/0 of 2; disarm_timer; " JOINED_0("0"));
-    node_clear(&node);
 }
 
 TEST(a_role_info_that_makes_no_sense_is_blamed_on_its_node) {
-    struct node node = gathered_node();
+    CLEARED_BY(node_clear) struct node node = gathered_node();
     char role[] = "default";
     const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {0}};
     take(&node, role_infos(&node.scene, infos, 2),
         "disarm_timer; join_failed node 1 reported a role info that makes no sense");
-    node_clear(&node);
 }
 
 TEST(uniform_nodes_need_no_exchange) {
+    CLEARED_BY(node_clear)
     struct node node =
         node_with(1, (struct round_settings){.local_world_size = 1, .is_uniform = true});
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, "add init 1; disarm_timer; " JOINED_1("0"));
-    node_clear(&node);
 }
 
 TEST(in_a_mixed_job_restarts_and_failures_stay_local) {
-    struct node node = guest_node(false);
+    CLEARED_BY(node_clear) struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "");
     join(&node, 1, JOINED_1("1"));
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "");
@@ -175,28 +171,25 @@ TEST(in_a_mixed_job_restarts_and_failures_stay_local) {
     node_clear(&node);
     node = guest_node(false);
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED, "");
-    node_clear(&node);
 }
 
 TEST(in_a_mixed_job_a_lost_store_ends_the_exit_barrier) {
-    struct node node = guest_node(false);
+    CLEARED_BY(node_clear) struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
         "arm_timer at=5.000; add num_members 1; wait last_member");
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
-    node_clear(&node);
 }
 
 TEST(in_a_mixed_job_the_exit_barrier_is_torchruns) {
-    struct node node = guest_node(false);
+    CLEARED_BY(node_clear) struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
         "arm_timer at=5.000; add num_members 1; wait last_member");
     take_count(&node, ROUND_KEY_NUM_MEMBERS, 0, 2, "set last_member <val_ignored>");
     take_kind(&node, ROUND_EVENT_WAITED, "disarm_timer; barrier_passed");
-    node_clear(&node);
 }
 
 TEST(a_restart_waits_for_all_nodes_and_a_renewed_store) {
-    struct node node = host_node(1);
+    CLEARED_BY(node_clear) struct node node = host_node(1);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
@@ -207,29 +200,26 @@ TEST(a_restart_waits_for_all_nodes_and_a_renewed_store) {
     take_kind(&node, ROUND_EVENT_STORE_OPENED, "decide start/1 go; wait start/1");
     take_kind(&node, ROUND_EVENT_WAITED, "get start/1");
     take_decision(&node, ROUND_KEY_START, 1, "go", "disarm_timer; " JOINED_0("1") "; wait end/1");
-    node_clear(&node);
 }
 
 TEST(the_last_node_to_be_ready_says_so) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
     join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait start/1");
     take_count(&node, ROUND_KEY_READY, 1, 2, "decide gathered/1 all");
-    node_clear(&node);
 }
 
 TEST(a_late_answer_about_the_last_attempt_is_no_news) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
     join(&node, 1, "arm_timer at=900.000; add ready/1 1");
     take_kind(&node, ROUND_EVENT_WAITED, "wait start/1; get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "restart", "");
-    node_clear(&node);
 }
 
 TEST(a_failure_is_written_wherever_others_may_look) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED,
         "decide gathered/0 failed 1; decide start/0 failed 1; "
         "decide end/0 failed 1; decide gathered/1 failed 1; "
@@ -237,7 +227,6 @@ TEST(a_failure_is_written_wherever_others_may_look) {
     take_kind(&node, ROUND_EVENT_FAILURE_ASKED, "");
     take_kind(&node, ROUND_EVENT_WAITED, ""); /* its own decision is no news */
     join(&node, 1, "join_failed the job is over");
-    node_clear(&node);
 }
 
 static void expect_of_store(const char *decision, const char *expected) {
@@ -258,7 +247,7 @@ TEST(a_node_that_has_failed_is_told_whether_another_one_was_first) {
 }
 
 TEST(a_failure_elsewhere_is_told_in_every_phase) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "failed 0", "peer_failed a node failed (node 0)");
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "barrier_failed this node is in no round");
@@ -277,29 +266,26 @@ TEST(a_failure_elsewhere_is_told_in_every_phase) {
     take_kind(&node, ROUND_EVENT_WAITED, "get gathered/1");
     take_decision(&node, ROUND_KEY_GATHERED, 1, "failed 1",
         "disarm_timer; peer_failed a node failed (node 1)");
-    node_clear(&node);
 }
 
 TEST(the_exit_barrier_ends_with_the_last_node) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "done", "disarm_timer; barrier_passed");
-    node_clear(&node);
 }
 
 TEST(a_restart_calls_back_a_node_in_the_exit_barrier) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
     take_decision(&node, ROUND_KEY_END, 0, "restart", "disarm_timer; peer_restart attempt=1");
     join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait start/1");
-    node_clear(&node);
 }
 
 TEST(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     node.scene.seconds = 299;
     take_kind(&node, ROUND_EVENT_TIMER_FIRED, "");
@@ -307,11 +293,10 @@ TEST(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success) {
     take_kind(&node, ROUND_EVENT_TIMER_FIRED,
         "decide gathered/1 failed 1; decide start/1 failed 1; "
         "decide end/1 failed 1; barrier_failed ");
-    node_clear(&node);
 }
 
 TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
-    struct node node = host_node(1);
+    CLEARED_BY(node_clear) struct node node = host_node(1);
     take(&node, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED, .is_host = true},
         "arm_timer at=300.000; add finished/0 1");
     node.scene.seconds = 300;
@@ -320,22 +305,20 @@ TEST(the_host_of_the_store_waits_as_long_as_the_others_work) {
     take_kind(&node, ROUND_EVENT_TIMER_FIRED, "");
     take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
     take_decision(&node, ROUND_KEY_END, 0, "done", "barrier_passed");
-    node_clear(&node);
 }
 
 TEST(a_node_that_is_told_to_end_at_the_first_meeting_says_so) {
-    struct node node = node_new(1);
+    CLEARED_BY(node_clear) struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
     take(&node, (struct round_event){.kind = ROUND_EVENT_FAILURE_ASKED, .signal = 15},
         "disarm_timer; decide gathered/0 failed 1 signal 15; decide start/0 failed 1 signal 15; "
         "decide end/0 failed 1 signal 15; decide gathered/1 failed 1 signal 15; "
         "decide start/1 failed 1 signal 15; decide end/1 failed 1 signal 15");
-    node_clear(&node);
 }
 
 TEST(a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left) {
-    struct node node = node_new(0);
+    CLEARED_BY(node_clear) struct node node = node_new(0);
     struct round_event checked = {.kind = ROUND_EVENT_CHECKED, .key = {.kind = ROUND_KEY_START}};
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_0);
@@ -348,21 +331,19 @@ TEST(a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left) {
     take(&node, checked, "get start/0");
     take_decision(&node, ROUND_KEY_START, 0, "failed 1 signal 15",
         "disarm_timer; peer_failed a node was told to end by SIGTERM (node 1)");
-    node_clear(&node);
 }
 
 TEST(a_node_that_was_told_to_end_by_a_signal_says_which) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     take(&node, (struct round_event){.kind = ROUND_EVENT_FAILURE_ASKED, .signal = 10},
         "decide gathered/0 failed 1 signal 10; decide start/0 failed 1 signal 10; "
         "decide end/0 failed 1 signal 10; decide gathered/1 failed 1 signal 10; "
         "decide start/1 failed 1 signal 10; decide end/1 failed 1 signal 10");
-    node_clear(&node);
 }
 
 /* What node 1 is told of another one, whose words may be anybody's. */
 static void expect_told(const char *decision, const char *expected, int signal) {
-    struct node node = guest_node(true);
+    CLEARED_BY(node_clear) struct node node = guest_node(true);
     struct round_effects effects;
     struct round_event event = {.kind = ROUND_EVENT_VALUES,
         .round = ROUND_OF_FIXED_NODES,
@@ -373,7 +354,6 @@ static void expect_told(const char *decision, const char *expected, int signal) 
     assert_int_equal(told->kind, ROUND_EFFECT_PEER_FAILED);
     assert_string_equal(told->reason, expected);
     assert_int_equal(told->signal, signal);
-    node_clear(&node);
 }
 
 TEST(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it) {
@@ -388,7 +368,7 @@ TEST(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it) {
 }
 
 TEST(a_join_has_its_deadline) {
-    struct node node = node_new(1);
+    CLEARED_BY(node_clear) struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
     node.scene.seconds = 900;
@@ -396,21 +376,19 @@ TEST(a_join_has_its_deadline) {
         "join_failed not all nodes joined in time: the job needs all of its 2 nodes (--nnodes), "
         "with ranks from 0 to 1 (--node-rank), within 900 s (--rdzv-conf timeout)");
     take_kind(&node, ROUND_EVENT_WAITED, "");
-    node_clear(&node);
 }
 
 TEST(a_store_that_is_reached_too_late_is_not_blamed_on_the_others) {
-    struct node node = node_new(1);
+    CLEARED_BY(node_clear) struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     node.scene.seconds = 900;
     take_kind(&node, ROUND_EVENT_TIMER_FIRED,
         "join_failed not all nodes joined in time: no connection to the job's store at "
         "master:29500");
-    node_clear(&node);
 }
 
 TEST(a_lost_store_ends_what_needs_it) {
-    struct node node = node_new(1);
+    CLEARED_BY(node_clear) struct node node = node_new(1);
     join(&node, 0, "arm_timer at=900.000; connect");
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST,
         "disarm_timer; join_failed the store cannot be reached: no connection to the job's store "
@@ -429,7 +407,6 @@ TEST(a_lost_store_ends_what_needs_it) {
     node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
-    node_clear(&node);
 }
 
 TEST(ranks_that_do_not_fit_this_node_are_refused) {

@@ -9,7 +9,6 @@
 #include "unit.h"
 
 #include "core/round/round_exchange.h"
-#include "core/round/round_step.h"
 #include "core/round/round_transcript.h"
 
 /* The identities of Muster's nodes as text. */
@@ -53,13 +52,12 @@ static inline void step(struct scene *scene, struct round_event event, const cha
     event.now = (struct instant){.nanoseconds = scene->seconds * 1000000000};
     struct round_effects effects;
     round_exchange_step(scene->exchange, &event, &effects);
-    struct text transcript = {0};
+    CLEARED_BY(text_clear) struct text transcript = {0};
     for (size_t i = 0; i < effects.count; i++) {
         text_append(&transcript, i == 0 ? "" : "; ");
         round_effect_describe(&effects.items[i], &transcript);
     }
     assert_string_equal(text_string(&transcript), expected);
-    text_clear(&transcript);
 }
 
 static inline void begin(

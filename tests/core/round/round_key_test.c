@@ -8,12 +8,11 @@
 #define FOLDER "/torch.rendezvous.job2.0/"
 
 static void check(struct round_key key, const char *first, const char *last, size_t count) {
-    struct text_list keys = {0};
+    CLEARED_BY(text_list_clear) struct text_list keys = {0};
     round_key_list(&key, "job2", &keys);
     assert_int_equal(keys.count, count);
     assert_string_equal(keys.items[0], first);
     assert_string_equal(keys.items[count - 1], last);
-    text_list_clear(&keys);
 }
 
 static void check_single(enum round_key_kind kind, int node, const char *expected) {
@@ -35,11 +34,10 @@ TEST(musters_keys_are_in_a_folder_of_their_own) {
 
 static void check_of_fixed_nodes(
     struct round_key key, const char *on_the_wire, const char *described) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     check(key, on_the_wire, on_the_wire, 1);
     round_key_describe(&key, &text);
     assert_string_equal(text_string(&text), described);
-    text_clear(&text);
 }
 
 /* As a trace of two torchrun agents with --node-rank has them. */
@@ -92,13 +90,12 @@ TEST(what_fixed_nodes_agree_on_is_counted_by_attempt) {
 }
 
 TEST(the_agents_keys_of_fixed_nodes_share_a_prefix) {
-    struct text prefix = {0};
+    CLEARED_BY(text_clear) struct text prefix = {0};
     round_key_write_prefix("job2", &prefix);
     assert_string_equal(text_string(&prefix), "/job2/");
     text_clear(&prefix);
     round_key_write_claims("job2", &prefix);
     assert_string_equal(text_string(&prefix), "/job2/muster/claim/");
-    text_clear(&prefix);
 }
 
 TEST(groups_name_several_keys) {
@@ -130,30 +127,27 @@ TEST(all_keys_of_a_round_can_be_named) {
         FOLDER "muster/roll/1",
         FOLDER "muster/root_cause",
     };
-    struct text_list keys = {0};
+    CLEARED_BY(text_list_clear) struct text_list keys = {0};
     round_key_list_all(0, 2, "job2", &keys);
     assert_int_equal(keys.count, sizeof expected / sizeof *expected);
     for (size_t i = 0; i < keys.count; i++) {
         assert_string_equal(keys.items[i], expected[i]);
     }
-    text_list_clear(&keys);
 }
 
 TEST(a_key_is_described_by_its_round_and_name) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     round_key_describe(&(struct round_key){.kind = ROUND_KEY_WORLD, .round = 3, .node = 1}, &text);
     text_append(&text, " ");
     round_key_describe(&(struct round_key){.kind = ROUND_KEY_MASTER_ADDR}, &text);
     assert_string_equal(text_string(&text), "3/world/1 0/MASTER_ADDR");
-    text_clear(&text);
 }
 
 TEST(keys_of_a_job_with_a_register_are_named_apart) {
-    struct text_list keys = {0};
+    CLEARED_BY(text_list_clear) struct text_list keys = {0};
     round_key_list_of_succession(7, 2, "job", &keys);
     assert_int_equal(keys.count, 3);
     assert_string_equal(keys.items[0], "/torch.rendezvous.job.7/muster/committed");
     assert_string_equal(keys.items[1], "/torch.rendezvous.job.7/muster/done/0");
     assert_string_equal(keys.items[2], "/torch.rendezvous.job.7/muster/done/1");
-    text_list_clear(&keys);
 }

@@ -4,17 +4,15 @@
 #include "core/round/round_transcript.h"
 
 static void check_event(struct round_event event, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     round_event_describe(&event, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 static void check_effect(struct round_effect effect, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     round_effect_describe(&effect, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(events_read_as_one_line) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_step.h"
+#include "core/store/store_table.h"
 #include "core/store_fixture.h"
 
 /* Values and counters. */

@@ -6,7 +6,7 @@
 #include "core/store/store_table.h"
 
 TEST(effects_keep_their_order_until_the_reset) {
-    struct store_effects effects = {0};
+    CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
     struct store_connection first = {0};
     struct store_connection second = {0};
     struct store_reply reply = {.kind = STORE_REPLY_INTEGER, .integer = -2};
@@ -21,11 +21,10 @@ TEST(effects_keep_their_order_until_the_reset) {
     assert_string_equal(effects.items[1].reason, "why");
     store_effects_reset(&effects);
     assert_int_equal(effects.count, 0);
-    store_effects_clear(&effects);
 }
 
 TEST(a_storm_does_not_leave_large_arrays_behind) {
-    struct store_effects effects = {0};
+    CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
     struct store_connection connection = {0};
     struct store_reply reply = {.kind = STORE_REPLY_BYTE};
     for (int i = 0; i < 5000; i++) {
@@ -35,11 +34,10 @@ TEST(a_storm_does_not_leave_large_arrays_behind) {
     store_effects_reset(&effects);
     assert_true(effects.capacity <= 1024);
     assert_true(effects.blob_capacity <= 4096);
-    store_effects_clear(&effects);
 }
 
 TEST(a_reply_tells_whether_a_comparison_has_written) {
-    struct store_effects effects = {0};
+    CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
     struct store_connection connection = {0};
     struct store_request set = {.operation = STORE_SET};
     struct store_request compare = {
@@ -58,11 +56,10 @@ TEST(a_reply_tells_whether_a_comparison_has_written) {
     assert_false(store_effects_have_written(&effects, &compare));
     store_effects_reply(&effects, &connection, &reply);
     assert_true(store_effects_have_written(&effects, &compare));
-    store_effects_clear(&effects);
 }
 
 TEST(room_that_was_asked_for_is_there) {
-    struct store_effects effects = {0};
+    CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
     assert_true(store_effects_have_room(&effects, 100));
     assert_int_equal(effects.capacity, 0); /* which comes with the effects */
     assert_true(store_effects_have_room(&effects, 5000));
@@ -72,5 +69,4 @@ TEST(room_that_was_asked_for_is_there) {
     if (!process_has_memory_of_others()) { /* which end the process for it */
         assert_false(store_effects_have_room(&effects, SIZE_MAX / 128));
     }
-    store_effects_clear(&effects);
 }

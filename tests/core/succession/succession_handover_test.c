@@ -10,9 +10,8 @@ static void leave(
 }
 
 static void leave_of(struct scene *scene, const char *letters, const char *expected) {
-    struct rendezvous_state record = world(5, letters);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, letters);
     leave(scene, &record, expected);
-    rendezvous_state_clear(&record);
 }
 
 /* Nothing happens to the record for a while. */
@@ -31,74 +30,63 @@ static void gone(struct scene *scene, const char *address, const char *expected)
 /* The host. */
 
 TEST(the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
     leave_of(&scene, "abc", "");
     rest(&scene, "name b_1_1073741824");
     gone(&scene, "c", "");
     gone(&scene, "b", "dismiss to_successor");
     gone(&scene, "b", "");
-    scene_clear(&scene);
 }
 
 TEST(who_is_done_or_only_waits_is_named_last) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "bcd");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bcd");
     record.nodes[0].is_done = true;
     record.nodes[1].is_participant = false;
     leave(&scene, &record, "");
     rest(&scene, "name d_1_1073741824");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(where_nobody_stays_nobody_is_named) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
     leave_of(&scene, "a", "dismiss");
-    scene_clear(&scene);
 }
 
 TEST(a_job_that_is_over_needs_no_other_host) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "abc");
     record.is_closed = true;
     leave(&scene, &record, "dismiss");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 /* The register was being asked when the record was closed. */
 TEST(the_end_of_the_job_becomes_an_entry_all_the_same) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
     struct rendezvous_state open = {.round = 5};
-    struct rendezvous_state closed = world(5, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state closed = world(5, "abc");
     closed.is_closed = true;
     seen(&scene, &open, "");
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
     seen(&scene, &closed, "");
     leave(&scene, &closed, "dismiss");
-    char *commit = commit_of(2, 1, &closed);
+    FREED char *commit = commit_of(2, 1, &closed);
     entry_of(&scene, SUCCESSION_EVENT_READ, 1, 1, "a", &open, commit);
-    free(commit);
-    rendezvous_state_clear(&closed);
-    scene_clear(&scene);
 }
 
 TEST(what_is_being_appended_comes_before_the_name) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "bc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
     seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
     leave(&scene, &record, "");
     rest(&scene, "");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 5");
     rest(&scene, "name b_1_1073741824");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(who_leaves_meanwhile_is_not_named) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "c");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "c");
     leave_of(&scene, "bc", "");
     scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
     seen(&scene, &record,
@@ -107,31 +95,26 @@ TEST(who_leaves_meanwhile_is_not_named) {
     scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
     rest(&scene, "name c_1_1073741824");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(when_all_others_have_left_the_host_goes_at_once) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
     struct rendezvous_state record = {.round = 6};
     leave_of(&scene, "bc", "");
     seen(&scene, &record, "dismiss");
-    scene_clear(&scene);
 }
 
 TEST(a_host_that_has_named_its_successor_appends_and_renews_nothing) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "bc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
     leave(&scene, &record, "");
     rest(&scene, "name b_1_1073741824");
     seen(&scene, &record, "");
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_successor_that_does_not_come_to_host_is_not_waited_for) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
     leave_of(&scene, "bc", "");
     rest(&scene, "name b_1_1073741824");
     assert_true(scene.timer.is_set);
@@ -139,115 +122,96 @@ TEST(a_successor_that_does_not_come_to_host_is_not_waited_for) {
         scene_at(SUCCESSION_HANDOVER_MILLISECONDS / 1000.0).nanoseconds);
     scene.seconds = SUCCESSION_HANDOVER_MILLISECONDS / 1000.0;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
-    scene_clear(&scene);
 }
 
 TEST(a_host_whose_register_is_away_leaves_all_the_same) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(5, "bc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting();
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
     seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
     leave(&scene, &record, "");
     scene.seconds = SUCCESSION_HANDOVER_MILLISECONDS / 1000.0;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_node_that_hosts_no_more_has_nothing_to_hand_over) {
-    struct scene scene = following("b");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
     leave_of(&scene, "ac", "dismiss");
-    scene_clear(&scene);
 }
 
 /* The others. */
 
 TEST(who_is_named_asks_the_register_claims_at_once_and_hosts) {
-    struct scene scene = following("b");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
         "append handover 8 term 2: round 4 complete " B " wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_lost; host term 2");
     seek(&scene, 60, "dial self at=3.000");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(who_is_named_learns_first_what_the_host_has_committed) {
-    struct scene scene = following("b");
-    struct rendezvous_state record = world(5, "bc");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     entry_of(
         &scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "append handover 9 term 2: " B_AND_C);
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(who_is_named_and_loses_to_a_commit_claims_after_it) {
-    struct scene scene = following("b");
-    struct rendezvous_state record = world(5, "bc");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
-    struct rendezvous_state old = world(4, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state old = world(4, "abc");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &old,
         "append handover 8 term 2: round 4 complete " B " wait [] spare []");
     entry_of(
         &scene, SUCCESSION_EVENT_LOST, 8, 1, "a", &record, "append handover 9 term 2: " B_AND_C);
-    rendezvous_state_clear(&old);
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(who_is_named_and_loses_to_another_host_follows_it) {
-    struct scene scene = following("b");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "c", &record, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(who_is_named_asks_again_where_the_register_fails) {
-    struct scene scene = following("b");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     step(&scene,
         (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {"it is away", false}},
         "");
     scene.seconds = SUCCESSION_RETRY_MILLISECONDS / 1000.0;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    scene_clear(&scene);
 }
 
 TEST(a_name_is_of_the_connection_over_which_it_came) {
-    struct scene scene = following("c");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     find_nothing_new(&scene); /* the next of the world has its turn first */
-    scene_clear(&scene);
 }
 
 TEST(the_others_find_the_next_host_in_the_register) {
-    struct scene scene = following("c");
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_host_that_is_not_followed_yet_is_not_left) {
-    struct scene scene = following("c");
+    CLEARED_BY(scene_clear) struct scene scene = following("c");
     plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
     find_nothing_new(&scene);
-    scene_clear(&scene);
 }
 
 TEST(who_is_not_connected_is_told_nothing) {
-    struct scene scene = following("b");
+    CLEARED_BY(scene_clear) struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     plain(&scene, SUCCESSION_EVENT_NAMED, "");
     plain(&scene, SUCCESSION_EVENT_MOVED, "");
-    scene_clear(&scene);
 }

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "succession_scene.h"
+#include "succession_hosts.h"
 
 #define NOBODY_SINCE RENEWAL
 
-/* Node a hosts term 1, and has committed a world of a, b and c. */
-static struct scene hosting(void) {
-    struct scene scene = scene_of("a");
-    struct rendezvous_state record = world(0, "abc");
-    seek(&scene, 60, "read_register");
-    plain(&scene, SUCCESSION_EVENT_READ, "append claim 1 term 1: round 0 open [] wait [] spare []");
-    plain(&scene, SUCCESSION_EVENT_WON, "host term 1; dial self at=3.000");
-    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    seen(&scene, &record,
-        "append commit 2 term 1: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
-        "c_1_1073741824:2] wait [] spare []");
-    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
-    rendezvous_state_clear(&record);
+static void see_and_win(struct scene *scene, int64_t round, const char *names, const char *done) {
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(round, names);
+    struct succession_event event = {.kind = SUCCESSION_EVENT_SEEN, .record = &record};
+    struct succession_effects effects;
+    for (size_t i = 0; i < record.count; i++) {
+        record.nodes[i].is_done = strchr(done, record.nodes[i].identity.address[0]) != NULL;
+    }
+    event.now = scene_at(scene->seconds);
+    succession_machine_step(scene->machine, &event, &effects);
+    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_APPEND);
+    event.kind = SUCCESSION_EVENT_WON;
+    succession_machine_step(scene->machine, &event, &effects);
+    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_TELL_COMMITTED);
+}
+
+/* Node a hosts term 1, and has committed a world of these. */
+static struct scene hosting_world(const char *names) {
+    struct scene scene = hosting();
+    see_and_win(&scene, 0, names, "");
     return scene;
 }
 
@@ -25,76 +31,57 @@ static void miss(struct scene *scene, const char *name) {
 }
 
 static void see_world(struct scene *scene, const char *names, const char *expected) {
-    struct rendezvous_state record = world(1, names);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(1, names);
     seen(scene, &record, expected);
-    rendezvous_state_clear(&record);
 }
 
 TEST(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct rendezvous_state open = {.round = 1};
     miss(&scene, "b");
     miss(&scene, "c");
     seen(&scene, &open, "");
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    scene_clear(&scene);
-}
-
-static void see_and_win(struct scene *scene, int64_t round, const char *names, bool is_done) {
-    struct rendezvous_state record = world(round, names);
-    struct succession_event event = {.kind = SUCCESSION_EVENT_SEEN, .record = &record};
-    struct succession_effects effects;
-    record.nodes[0].is_done = is_done;
-    event.now = scene_at(scene->seconds);
-    succession_machine_step(scene->machine, &event, &effects);
-    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_APPEND);
-    event.kind = SUCCESSION_EVENT_WON;
-    succession_machine_step(scene->machine, &event, &effects);
-    assert_int_equal(effects.items[0].kind, SUCCESSION_EFFECT_TELL_COMMITTED);
-    rendezvous_state_clear(&record);
 }
 
 /* Of four nodes two were lost, and went on being missed; and now node a is done, so that of those
  * who could claim, most are missing. */
 static struct scene outnumbered_at_the_end(void) {
-    struct scene scene = hosting();
-    see_and_win(&scene, 1, "abcd", false);
+    struct scene scene = hosting_world("abc");
+    see_and_win(&scene, 1, "abcd", "");
     miss(&scene, "b");
     miss(&scene, "c");
-    see_and_win(&scene, 2, "ad", false);
-    see_and_win(&scene, 2, "ad", true);
+    see_and_win(&scene, 2, "ad", "");
+    see_and_win(&scene, 2, "ad", "a");
     return scene;
 }
 
 static void end_round(struct scene *scene, int64_t round, bool has_failed, const char *expected) {
-    struct rendezvous_state record = world(round, "ad");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(round, "ad");
     record.nodes[0].is_done = true;
     record.is_closed = true;
     record.has_failed = has_failed;
     seen(scene, &record, expected);
-    rendezvous_state_clear(&record);
 }
 
 /* Nobody of the committed world can be in a later one. So nothing is taken from who is missing. */
 TEST(an_outnumbered_host_appends_the_good_end_of_the_committed_world) {
-    struct scene scene = outnumbered_at_the_end();
+    CLEARED_BY(scene_clear) struct scene scene = outnumbered_at_the_end();
     end_round(&scene, 2, false,
         "append commit 6 term 1: round 2 complete [a_1_1073741824:0:done d_1_1073741824:1] wait [] "
         "spare [] closed");
-    scene_clear(&scene);
 }
 
 TEST(an_outnumbered_host_appends_no_other_end) {
-    struct scene scene = outnumbered_at_the_end();
+    CLEARED_BY(scene_clear) struct scene scene = outnumbered_at_the_end();
     end_round(&scene, 2, true, "");
     end_round(&scene, 3, false, "");
-    scene_clear(&scene);
 }
 
 /* Whoever could be let in would end a world for one that cannot be committed. */
 TEST(a_host_tells_when_its_register_takes_nothing) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct succession_event refused = {.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true};
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
@@ -104,12 +91,11 @@ TEST(a_host_tells_when_its_register_takes_nothing) {
     step(&scene, refused, "");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "tell_register well");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "");
-    scene_clear(&scene);
 }
 
 /* They cannot be together and the host alone. */
 TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     struct node_identity here = node("a");
     struct rendezvous_state record = {.round = 1, .is_complete = true};
     for (int rank = 0; rank < 3; rank++) {
@@ -132,11 +118,10 @@ TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(a_host_that_misses_one_of_three_goes_on) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     miss(&scene, "b");
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
@@ -144,12 +129,11 @@ TEST(a_host_that_misses_one_of_three_goes_on) {
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0 c_1_1073741824:1] wait [] "
         "spare "
         "[]");
-    scene_clear(&scene);
 }
 
 TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
-    struct scene scene = hosting();
-    struct rendezvous_state record = world(0, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(0, "abc");
     scene.seconds = NOBODY_SINCE;
     miss(&scene, "b");
     miss(&scene, "c");
@@ -166,25 +150,22 @@ TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
     scene.seconds = NOBODY_SINCE + 9.9 + RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-    rendezvous_state_clear(&record);
-    scene_clear(&scene);
 }
 
 TEST(nodes_that_come_back_are_not_waited_for) {
-    struct scene scene = hosting();
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     miss(&scene, "b");
     miss(&scene, "c");
     see_world(&scene, "ab",
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0 b_1_1073741824:1] wait [] "
         "spare "
         "[]");
-    scene_clear(&scene);
 }
 
 /* The store's next host waits for neither. */
 TEST(hosts_that_have_committed_nothing_are_known_to_be_gone) {
-    struct scene scene = scene_of("c");
-    struct rendezvous_state record = world(0, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = scene_of("c");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(0, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
     lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 2");
@@ -198,17 +179,15 @@ TEST(hosts_that_have_committed_nothing_are_known_to_be_gone) {
         "append claim 4 term 3: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
         "c_1_1073741824:2] wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "host term 3 after a; dial self at=3.040");
-    scene_clear(&scene);
-    rendezvous_state_clear(&record);
 }
 
 /* An append of which nothing is known may take effect after it was tried again in vain. What this
  * node would append by then is another round. */
 TEST(an_entry_of_this_node_commits_what_it_says) {
-    struct scene scene = hosting();
-    struct rendezvous_state first = world(0, "abc");
-    struct rendezvous_state second = world(1, "abc");
-    struct rendezvous_state third = world(2, "abc");
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state first = world(0, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state second = world(1, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state third = world(2, "abc");
     const char *append_second = "append commit 3 term 1: round 1 complete [a_1_1073741824:0 "
                                 "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []";
     seen(&scene, &second, append_second);
@@ -230,8 +209,78 @@ TEST(an_entry_of_this_node_commits_what_it_says) {
         "tell_committed 1; append commit 4 term 1: round 2 complete [a_1_1073741824:0 "
         "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 2");
-    rendezvous_state_clear(&first);
-    rendezvous_state_clear(&second);
-    rendezvous_state_clear(&third);
+}
+
+static void miss_all(struct scene *scene, const char *names) {
+    for (; *names != '\0'; names++) {
+        miss(scene, (char[]){*names, '\0'});
+        miss(scene, (char[]){*names, '\0'}); /* which is one node */
+    }
+}
+
+TEST(more_than_half_of_the_committed_world_is_the_majority) {
+    static const struct {
+        const char *committed;
+        const char *silent;
+        const char *left; /* in the store */
+        bool is_missing;
+    } cases[] = {{"abc", "bc", "a", true}, {"abc", "b", "a", false}, {"abcd", "bc", "ad", false},
+        {"abcd", "bcd", "a", true}, {"ab", "b", "a", false}, {"abc", "", "a", false},
+        {"abcde", "bcd", "ae", true},
+        {"abc", "xyz", "abc", false}, /* only nodes of the committed world count */
+        {"abc", "bc", "ab", false},   /* one that is seen again is not missing */
+        {"xyz", "xyz", "a", false}};  /* the host was not in it, and waits for none of it */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLEARED_BY(scene_clear) struct scene scene = hosting_world(cases[i].committed);
+        CLEARED_BY(rendezvous_state_clear) struct rendezvous_state left = world(4, cases[i].left);
+        left.is_complete = false;
+        miss_all(&scene, cases[i].silent);
+        seen(&scene, &left, "");
+        scene.seconds = RENEWAL;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
+            cases[i].is_missing ? "read_register" : "read_register; renew term 1");
+    }
+}
+
+/* Nodes a to e, of which e is lost, then d and c `seconds` later: each loss is followed by a world
+ * without the lost, but for the last one's. */
+static struct scene losing_one_by_one(double seconds) {
+    struct scene scene = hosting_world("abcde");
+    miss(&scene, "e");
+    see_and_win(&scene, 1, "abcd", "");
+    scene.seconds = seconds;
+    miss(&scene, "d");
+    see_and_win(&scene, 2, "abc", "");
+    miss(&scene, "c");
+    return scene;
+}
+
+TEST(nodes_that_a_smaller_world_has_lost_to_silence_count_for_a_while) {
+    CLEARED_BY(scene_clear) struct scene scene = losing_one_by_one(1);
+    scene.seconds = RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     scene_clear(&scene);
+    scene = losing_one_by_one(12);
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+}
+
+TEST(nodes_that_were_lost_long_ago_count_while_the_world_has_them) {
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abcde");
+    miss_all(&scene, "de");
+    scene.seconds = 12;
+    miss(&scene, "c");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+}
+
+/* Else the end of the job would wait for fence_timeout before it is an entry, and never be one. */
+TEST(nodes_that_are_done_are_missed_by_nobody) {
+    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abcde");
+    see_and_win(&scene, 0, "abcde", "bc");
+    miss_all(&scene, "bcd"); /* one of three */
+    scene.seconds = RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    plain(&scene, SUCCESSION_EVENT_RENEWED, "");
+    miss(&scene, "e");
+    scene.seconds = 2 * RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
 }

@@ -9,20 +9,23 @@
 #define B "[a_1_1073741824:0 b_1_1073741824:1 c_1_1073741824:2]"
 
 /* Node `me` follows a, in a committed world of a, b and c. */
-static inline struct scene following(const char *me) {
-    struct scene scene = scene_of(me);
-    struct rendezvous_state record = world(4, "abc");
+static inline struct scene following_patiently(const char *me, double silence_timeout) {
+    struct scene scene = scene_with(me, silence_timeout);
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
+    FREED char *dial = text_format("dial at=%.3f", silence_timeout);
     seek(&scene, 60, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, dial);
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    rendezvous_state_clear(&record);
     return scene;
 }
 
+static inline struct scene following(const char *me) {
+    return following_patiently(me, SILENCE);
+}
+
 static inline void find_nothing_new(struct scene *scene) {
-    struct rendezvous_state record = world(4, "abc");
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
     entry_of(scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
-    rendezvous_state_clear(&record);
 }
 
 /* Node a hosts term 1. */

@@ -29,13 +29,19 @@ static inline struct node_identity node(const char *address) {
     return identity;
 }
 
-static inline struct scene scene_of(const char *address) {
+#define SILENCE 3 /* seconds */
+
+static inline struct scene scene_with(const char *address, double silence_timeout) {
     struct succession_settings settings = {
         .identity = node(address),
-        .silence_timeout = duration_from_seconds(3),
+        .silence_timeout = {scene_at(silence_timeout).nanoseconds},
         .fence_timeout = duration_from_seconds(5),
     };
     return (struct scene){.machine = succession_machine_new(&settings)};
+}
+
+static inline struct scene scene_of(const char *address) {
+    return scene_with(address, SILENCE);
 }
 
 static inline void scene_clear(struct scene *scene) {
@@ -49,7 +55,7 @@ static inline struct rendezvous_state world(int64_t round, const char *letters) 
         struct node_identity identity = node((char[]){*letter, '\0'});
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
     }
-    rendezvous_state_rank(&record);
+    rendezvous_state_complete(&record);
     return record;
 }
 
@@ -57,7 +63,7 @@ static inline struct rendezvous_state world(int64_t round, const char *letters) 
  */
 static inline void step(struct scene *scene, struct succession_event event, const char *expected) {
     struct succession_effects effects;
-    struct text told = {0};
+    CLEARED_BY(text_clear) struct text told = {0};
     event.now = scene_at(scene->seconds);
     succession_machine_step(scene->machine, &event, &effects);
     scene->timer = (struct moment){0};
@@ -70,7 +76,6 @@ static inline void step(struct scene *scene, struct succession_event event, cons
         }
     }
     assert_string_equal(text_string(&told), expected);
-    text_clear(&told);
 }
 
 static inline void plain(

@@ -2,10 +2,9 @@
 #include "succession_scene.h"
 
 static void expect(struct succession_event event, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     succession_event_describe(&event, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(events_are_told_with_what_they_bring) {
@@ -28,7 +27,7 @@ TEST(events_are_told_with_what_they_bring) {
 TEST(every_event_has_a_name) {
     struct rendezvous_state none = {0};
     for (int kind = 0; kind < SUCCESSION_EVENT_KIND_COUNT; kind++) {
-        struct text text = {0};
+        CLEARED_BY(text_clear) struct text text = {0};
         struct succession_event event = {.kind = (enum succession_event_kind)kind};
         if (kind == SUCCESSION_EVENT_SEEN || kind == SUCCESSION_EVENT_LOST ||
             kind == SUCCESSION_EVENT_NEWS) {
@@ -40,6 +39,5 @@ TEST(every_event_has_a_name) {
         }
         succession_event_describe(&event, &text);
         assert_int_not_equal(text.length, 0);
-        text_clear(&text);
     }
 }

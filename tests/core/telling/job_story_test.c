@@ -100,7 +100,7 @@ static void check_step(enum agent_phase before, const struct agent_machine *mach
     struct launch_config config = sample();
     const struct agent_event event = {.kind = kind};
     struct text line = {0};
-    bool is_told = job_story_describe_step(&config, machine, &event, before, &line);
+    bool is_told = job_story_describe_step(&config, machine, &event, before, false, &line);
     assert_int_equal(is_told, expected != NULL);
     if (is_told) {
         assert_string_equal(text_string(&line), expected);
@@ -182,7 +182,13 @@ static void check_is_of_node(enum agent_phase phase, enum agent_stop_reason reas
     enum agent_event_kind kind, bool expected) {
     const struct agent_machine machine = {.phase = phase, .stop_reason = reason};
     const struct agent_event event = {.kind = kind};
-    assert_int_equal(job_story_is_of_node(&machine, &event), expected);
+    struct launch_config config = sample();
+    struct text line = {0};
+    bool is_told =
+        job_story_describe_step(&config, &machine, &event, AGENT_PHASE_COUNT, true, &line);
+    assert_int_equal(is_told, expected);
+    text_clear(&line);
+    launch_config_clear(&config);
 }
 
 TEST(what_happens_to_this_node_alone_is_told_apart_from_what_all_nodes_see) {

@@ -96,9 +96,8 @@ TEST(without_a_directory_nothing_is_redirected) {
 
 static void assert_header(char *template, const char *expected) {
     struct launch_config config = {.log_line_prefix_template = template};
-    char *header = log_plan_header(&config, &worker);
+    FREED char *header = log_plan_header(&config, &worker);
     assert_string_equal(header, expected);
-    free(header);
 }
 
 TEST(headers_follow_the_template) {
@@ -124,9 +123,8 @@ TEST(where_one_console_shows_several_nodes_headers_name_the_node) {
 }
 
 static void assert_run_name(struct launch_config config, const char *expected) {
-    char *name = log_plan_run_name(&config, "job", "node7");
+    FREED char *name = log_plan_run_name(&config, "job", "node7");
     assert_string_equal(name, expected);
-    free(name);
 }
 
 TEST(where_nodes_may_share_a_directory_the_name_below_it_has_the_host) {
@@ -145,19 +143,17 @@ TEST(where_nodes_may_share_a_directory_the_name_below_it_has_the_host) {
 TEST(names_that_mean_nothing_are_listed) {
     char template[] = "$rank ${RANK} $role";
     struct launch_config config = {.log_line_prefix_template = template};
-    struct text_list names = {0};
+    CLEARED_BY(text_list_clear) struct text_list names = {0};
     log_plan_unknown_names(&config, &names);
     assert_int_equal(names.count, 2);
     assert_string_equal(names.items[0], "RANK");
     assert_string_equal(names.items[1], "role");
-    text_list_clear(&names);
 }
 
 static void assert_directory(char *given, const char *expected) {
     struct launch_config config = {.log_dir = given};
-    char *directory = log_plan_directory(&config, "node7");
+    FREED char *directory = log_plan_directory(&config, "node7");
     assert_string_equal(directory, expected);
-    free(directory);
 }
 
 TEST(directory_may_have_the_name_of_the_host) {

@@ -4,10 +4,9 @@
 #include "core/workers/log_plan.h"
 
 static void assert_absolute(const char *path, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     log_tree_append_absolute(&text, "/home/me", path);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(paths_become_absolute) {
@@ -22,10 +21,9 @@ TEST(paths_become_absolute) {
 }
 
 static void assert_run_name(const char *run_id, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     log_tree_append_run_name(&text, run_id, "abcd1234");
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
 }
 
 TEST(run_names_are_one_directory_entry) {
@@ -43,7 +41,7 @@ TEST(over_long_run_ids_are_cut_between_characters) {
         memcpy(&run_id[i], "\xc3\xa4", 2);
     }
     run_id[400] = '\0';
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     log_tree_append_run_name(&text, run_id, "abcd1234");
     assert_int_equal(text.length, 255);
     assert_string_equal(&text_string(&text)[246], "_abcd1234");
@@ -51,17 +49,15 @@ TEST(over_long_run_ids_are_cut_between_characters) {
     /* This run id starts in the middle of a character. */
     log_tree_append_run_name(&text, &run_id[1], "abcd1234");
     assert_int_equal(text.length, 254);
-    text_clear(&text);
 }
 
 TEST(bytes_that_are_no_text_are_cut_anywhere) {
     char run_id[301];
     memset(run_id, 0x80, 300);
     run_id[300] = '\0';
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     log_tree_append_run_name(&text, run_id, "abcd1234");
     assert_int_equal(text.length, 255);
-    text_clear(&text);
 }
 
 TEST(later_incarnations_are_named_after_their_round) {
@@ -88,9 +84,8 @@ TEST(files_are_where_torchelastic_has_them) {
         {LOG_TREE_FILTERED_STDERR, "/l/attempt_0/filtered_stderr.log"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *path = log_tree_file_path("/l/attempt_0", 12, cases[i].file);
+        FREED char *path = log_tree_file_path("/l/attempt_0", 12, cases[i].file);
         assert_string_equal(path, cases[i].path);
-        free(path);
     }
 }
 

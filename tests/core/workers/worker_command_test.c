@@ -13,13 +13,12 @@ static struct launch_config config_of(enum launch_entry entry, const char *scrip
 
 /* Checks the command of local rank 3, and clears the configuration. */
 static void check(struct launch_config config, size_t count, const char *const *expected) {
-    struct text_list arguments = {0};
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     worker_command_build(&config, "/bin/python3", 3, &arguments);
     assert_int_equal(arguments.count, count);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(arguments.items[i], expected[i]);
     }
-    text_list_clear(&arguments);
     launch_config_clear(&config);
 }
 
@@ -48,7 +47,7 @@ TEST(a_program_runs_as_it_is_named) {
 
 TEST(run_path_starts_a_fresh_interpreter) {
     struct launch_config config = config_of(LAUNCH_ENTRY_RUN_PATH, "train.py");
-    struct text_list arguments = {0};
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     worker_command_build(&config, "python3", 0, &arguments);
     assert_int_equal(arguments.count, 7);
     assert_string_equal(arguments.items[1], "-u");
@@ -56,7 +55,6 @@ TEST(run_path_starts_a_fresh_interpreter) {
     assert_non_null(strstr(arguments.items[3], "runpy.run_path("));
     assert_string_equal(arguments.items[4], "train.py");
     assert_string_equal(arguments.items[5], "--rank=0");
-    text_list_clear(&arguments);
     launch_config_clear(&config);
 }
 

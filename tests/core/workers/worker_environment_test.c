@@ -40,9 +40,9 @@ static struct text_list build(const struct launch_config *config, struct text_li
 }
 
 TEST(a_worker_learns_its_place_as_under_torchrun) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};
-    struct text_list environment = build(&config, &inherited);
+    CLEARED_BY(text_list_clear) struct text_list environment = build(&config, &inherited);
     static const char *const expected[][2] = {{"RANK", "6"}, {"GROUP_RANK", "1"},
         {"ROLE_RANK", "3"}, {"ROLE_NAME", "trainer"}, {"LOCAL_RANK", "2"},
         {"LOCAL_WORLD_SIZE", "4"}, {"WORLD_SIZE", "8"}, {"GROUP_WORLD_SIZE", "2"},
@@ -55,12 +55,10 @@ TEST(a_worker_learns_its_place_as_under_torchrun) {
         check(&environment, expected[i][0], expected[i][1]);
     }
     assert_int_equal(environment.count, sizeof expected / sizeof *expected);
-    text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(a_new_round_changes_the_place_but_not_the_restart_count) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment;
     struct node_placement next = placement;
@@ -76,11 +74,10 @@ TEST(a_new_round_changes_the_place_but_not_the_restart_count) {
     check(&environment, "WORLD_SIZE", "4");
     check(&environment, "TORCHELASTIC_RESTART_COUNT", "2");
     text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(a_job_may_have_used_more_restarts_than_this_node_allows) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};
     struct text_list environment;
     struct node_placement generous = placement;
@@ -91,11 +88,10 @@ TEST(a_job_may_have_used_more_restarts_than_this_node_allows) {
     check(&environment, "TORCHELASTIC_RESTART_COUNT", "7");
     check(&environment, "TORCHELASTIC_MAX_RESTARTS", "3");
     text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(the_agents_environment_shows_through_but_loses_to_ours) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};
     text_list_add(&inherited, "PATH=/bin");
     text_list_add(&inherited, "RANK=99");
@@ -103,21 +99,19 @@ TEST(the_agents_environment_shows_through_but_loses_to_ours) {
     text_list_add(&inherited, "CUDA_VISIBLE_DEVICES=3,4");
     text_list_add(&inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING=0");
     config.sets_omp_num_threads = true;
-    struct text_list environment = build(&config, &inherited);
+    CLEARED_BY(text_list_clear) struct text_list environment = build(&config, &inherited);
     check(&environment, "PATH", "/bin");
     check(&environment, "RANK", "6");
     check(&environment, "OMP_NUM_THREADS", "7");
     check(&environment, "CUDA_VISIBLE_DEVICES", "3,4");
     check(&environment, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "0");
-    text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(several_workers_get_one_openmp_thread_each) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     config.sets_omp_num_threads = true;
     struct text_list inherited = {0};
-    struct text_list environment = build(&config, &inherited);
+    CLEARED_BY(text_list_clear) struct text_list environment = build(&config, &inherited);
     check(&environment, "OMP_NUM_THREADS", "1");
     text_list_clear(&environment);
 
@@ -126,13 +120,11 @@ TEST(several_workers_get_one_openmp_thread_each) {
     assert_int_equal(
         worker_environment_build(&config, &alone, 0, NULL, &inherited, &environment), FAILURE_NONE);
     assert_null(text_list_variable(&environment, "OMP_NUM_THREADS"));
-    text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(without_an_error_file_the_variable_is_empty) {
-    struct launch_config config = plain_config();
-    struct text_list inherited = {0};
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
+    CLEARED_BY(text_list_clear) struct text_list inherited = {0};
     struct text_list environment;
     text_list_add(&inherited, "TORCHELASTIC_ERROR_FILE=/ours/error.json");
     assert_int_equal(
@@ -140,15 +132,13 @@ TEST(without_an_error_file_the_variable_is_empty) {
         FAILURE_NONE);
     check(&environment, "TORCHELASTIC_ERROR_FILE", "");
     text_list_clear(&environment);
-    text_list_clear(&inherited);
-    launch_config_clear(&config);
 }
 
 TEST(a_virtual_local_rank_sees_one_device) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     config.is_virtual_local_rank = true;
     struct text_list inherited = {0};
-    struct text_list environment = build(&config, &inherited);
+    CLEARED_BY(text_list_clear) struct text_list environment = build(&config, &inherited);
     check(&environment, "LOCAL_RANK", "0");
     check(&environment, "CUDA_VISIBLE_DEVICES", "2");
     text_list_clear(&environment);
@@ -156,20 +146,16 @@ TEST(a_virtual_local_rank_sees_one_device) {
     text_list_add(&inherited, "CUDA_VISIBLE_DEVICES=7,6, GPU-5 ,4");
     environment = build(&config, &inherited);
     check(&environment, "CUDA_VISIBLE_DEVICES", "GPU-5");
-    text_list_clear(&environment);
-    launch_config_clear(&config);
 }
 
 TEST(too_few_devices_for_a_virtual_local_rank_are_refused) {
-    struct launch_config config = plain_config();
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     config.is_virtual_local_rank = true;
-    struct text_list inherited = {0};
+    CLEARED_BY(text_list_clear) struct text_list inherited = {0};
     text_list_add(&inherited, "CUDA_VISIBLE_DEVICES=0,1");
     struct text_list environment = {.count = 77};
     assert_int_equal(
         worker_environment_build(&config, &placement, 2, NULL, &inherited, &environment),
         FAILURE_INVALID);
     assert_int_equal(environment.count, 77);
-    text_list_clear(&inherited);
-    launch_config_clear(&config);
 }

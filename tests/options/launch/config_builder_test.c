@@ -41,12 +41,11 @@ TEST_WITH(the_entry_follows_three_flags, NULL, clear) {
 }
 
 TEST_WITH(an_empty_script_is_refused, NULL, clear) {
-    struct text_list arguments = {0};
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     text_list_add(&arguments, "");
     launch_options_parse("torchrun", &arguments, &environment, &launch);
     assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
     assert_non_null(strstr(launch.text, "argument training_script: is empty"));
-    text_list_clear(&arguments);
 }
 
 TEST_WITH(numbers_outside_their_range_are_mistakes, NULL, clear) {

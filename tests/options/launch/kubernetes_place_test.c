@@ -4,8 +4,8 @@
 #include "options/launch/rendezvous_options.h"
 
 static void expect_place(const char *text, const char *space, const char *name) {
-    struct kubernetes_place place = {0};
-    struct text reason = {0};
+    CLEARED_BY(kubernetes_place_clear) struct kubernetes_place place = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(kubernetes_place_parse(text, &place, &reason), FAILURE_NONE);
     if (space == NULL) {
         assert_null(place.space);
@@ -14,18 +14,15 @@ static void expect_place(const char *text, const char *space, const char *name) 
     }
     assert_string_equal(place.name, name);
     assert_int_equal(reason.length, 0);
-    kubernetes_place_clear(&place);
-    text_clear(&reason);
 }
 
 static void expect_refused(const char *text, const char *words) {
     struct kubernetes_place place = {0};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(kubernetes_place_parse(text, &place, &reason), FAILURE_INVALID);
     if (strstr(text_string(&reason), words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", text_string(&reason), words);
     }
-    text_clear(&reason);
 }
 
 TEST(names_have_a_namespace_or_none) {
@@ -33,11 +30,9 @@ TEST(names_have_a_namespace_or_none) {
     expect_place("t", NULL, "t");
     expect_place("0-train.v1.x", NULL, "0-train.v1.x");
     expect_place("ml/train", "ml", "train");
-    char *longest = text_format("%063d/%0253d", 0, 0);
-    char *space = text_format("%063d", 0);
+    FREED char *longest = text_format("%063d/%0253d", 0, 0);
+    FREED char *space = text_format("%063d", 0);
     expect_place(longest, space, longest + 64);
-    free(longest);
-    free(space);
 }
 
 TEST(names_that_kubernetes_refuses_are_refused) {
@@ -46,9 +41,8 @@ TEST(names_that_kubernetes_refuses_are_refused) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         expect_refused(names[i], "give [NAMESPACE/]NAME of a ConfigMap");
     }
-    char *longer = text_format("%0254d", 0);
+    FREED char *longer = text_format("%0254d", 0);
     expect_refused(longer, "at most 253 lower-case letters");
-    free(longer);
 }
 
 TEST(namespaces_that_kubernetes_refuses_are_refused) {
@@ -56,7 +50,6 @@ TEST(namespaces_that_kubernetes_refuses_are_refused) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         expect_refused(names[i], "the name of a namespace: at most 63");
     }
-    char *longer = text_format("%064d/train", 0);
+    FREED char *longer = text_format("%064d/train", 0);
     expect_refused(longer, "the name of a namespace");
-    free(longer);
 }

@@ -16,17 +16,18 @@ static int clear(void **state) {
     return 0;
 }
 
-/* Splits at blanks. */
+/* Splits at blanks; "~" stands for one inside a word. */
 static void read_line(const char *line) {
-    struct text_list arguments = {0};
-    char *copy = strdup(line);
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
+    FREED char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        for (char *blank = strchr(word, '~'); blank != NULL; blank = strchr(blank, '~')) {
+            *blank = ' ';
+        }
         text_list_add(&arguments, word);
     }
-    free(copy);
     launch_options_clear(&launch);
     launch_options_parse("torchrun", &arguments, &environment, &launch);
-    text_list_clear(&arguments);
 }
 
 static const struct launch_config *config_of(const char *line) {

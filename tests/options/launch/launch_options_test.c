@@ -16,15 +16,13 @@ TEST_WITH(help_is_to_be_printed, NULL, clear) {
 }
 
 static void read_muster_line(const char *line) {
-    struct text_list arguments = {0};
-    char *copy = strdup(line);
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
+    FREED char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
         text_list_add(&arguments, word);
     }
-    free(copy);
     launch_options_clear(&launch);
     launch_options_parse("muster run", &arguments, &environment, &launch);
-    text_list_clear(&arguments);
 }
 
 static size_t count_of(const char *text, const char *part) {
@@ -54,11 +52,10 @@ TEST_WITH(help_begins_with_examples_and_has_headings, NULL, clear) {
     }
     for (size_t i = 0; i < launch_table.definition_count; i++) {
         const struct option_definition *definition = &launch_table.definitions[i];
-        char *entry = option_is_positional(definition)
-                          ? text_format("\n  %s ", definition->destination)
-                          : text_format("\n  %s", definition->names[0]);
+        FREED char *entry = option_is_positional(definition)
+                                ? text_format("\n  %s ", definition->destination)
+                                : text_format("\n  %s", definition->names[0]);
         assert_true(count_of(launch.text, entry) >= 1);
-        free(entry);
     }
 }
 

@@ -17,20 +17,19 @@ TEST(destinations_are_long_names_with_underscores) {
     for (size_t i = 0; i < launch_table.definition_count; i++) {
         const struct option_definition *definition = &launch_table.definitions[i];
         for (size_t j = 0; j < OPTION_MAXIMUM_NAMES && definition->names[j] != NULL; j++) {
-            char *name = strdup(definition->names[j]);
+            FREED char *name = strdup(definition->names[j]);
             for (char *dash = name + 2; *dash != '\0'; dash++) {
                 *dash = *dash == '-' ? '_' : *dash;
             }
             if (name[1] == '-') {
                 assert_string_equal(name + 2, definition->destination);
             }
-            free(name);
         }
     }
 }
 
 TEST(defaults_convert) {
-    struct text_list arguments = {0};
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     struct text_list environment = {0};
     struct option_result result;
     text_list_add(&arguments, "train.py");
@@ -39,5 +38,4 @@ TEST(defaults_convert) {
     assert_string_equal(option_result_value(&result, "training_script")->text, "train.py");
     assert_true(option_result_value(&result, "monitor_interval")->number == 0.1);
     option_result_clear(&result);
-    text_list_clear(&arguments);
 }

@@ -245,7 +245,7 @@ TEST_WITH(new_nodes_are_admitted_at_once_or_never_or_now_and_then, NULL, clear) 
 
 TEST(ends_of_workers_are_codes_and_signals) {
     struct launch_exit_on exit_on = {0};
-    struct text why = {0};
+    CLEARED_BY(text_clear) struct text why = {0};
     assert_int_equal(option_parse_exit_on("", &exit_on, &why), FAILURE_NONE);
     assert_false(exit_on.codes[17]);
     assert_int_equal(option_parse_exit_on("17, SIGBUS,255", &exit_on, &why), FAILURE_NONE);
@@ -258,5 +258,4 @@ TEST(ends_of_workers_are_codes_and_signals) {
         assert_non_null(strstr(text_string(&why), "is neither an exit code from 1 to 255 nor"));
     }
     assert_true(exit_on.codes[17]);
-    text_clear(&why);
 }

@@ -34,15 +34,13 @@ static void be_task_on_the_only_node(const char *tasks) {
 }
 
 static void read_line_as(const char *program, const char *line) {
-    struct text_list arguments = {0};
-    char *copy = strdup(line);
+    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
+    FREED char *copy = strdup(line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
         text_list_add(&arguments, word);
     }
-    free(copy);
     launch_options_clear(&launch);
     launch_options_parse(program, &arguments, &environment, &launch);
-    text_list_clear(&arguments);
 }
 
 static const struct launch_config *config_of(const char *line) {

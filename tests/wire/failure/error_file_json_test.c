@@ -11,6 +11,7 @@ static struct error_file read_file(const char *input) {
 }
 
 TEST(what_record_writes_is_read) {
+    CLEARED_BY(error_file_clear)
     struct error_file file =
         read_file("{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": "
                   "{\"py_callstack\": \"Traceback\\n  x\\n\", \"timestamp\": \"1795175835\"}}}");
@@ -19,7 +20,6 @@ TEST(what_record_writes_is_read) {
     assert_string_equal(file.summary, "ValueError: boom");
     assert_true(file.has_timestamp);
     assert_true(file.timestamp == 1795175835);
-    error_file_clear(&file);
 }
 
 TEST(a_plain_message_is_read_with_its_timestamp) {
@@ -42,7 +42,8 @@ TEST(without_a_traceback_the_message_is_shown) {
 }
 
 TEST(what_another_node_told_is_written_as_record_would) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
+    CLEARED_BY(failure_account_clear)
     struct failure_account account = {
         .message = memory_duplicate_string("Traceback\n"),
         .summary = memory_duplicate_string("ValueError: boom"),
@@ -53,8 +54,6 @@ TEST(what_another_node_told_is_written_as_record_would) {
     assert_string_equal(text_string(&text),
         "{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": {\"py_callstack\": "
         "\"Traceback\\n\", \"timestamp\": \"1700000000\"}, \"errorCode\": -9}}");
-    text_clear(&text);
-    failure_account_clear(&account);
 }
 
 TEST(the_summary_is_one_line) {
@@ -64,30 +63,24 @@ TEST(the_summary_is_one_line) {
         {"Traceback (most recent call last):\\n  File x\\nOSError: gone\\n \\n", "OSError: gone"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *input = text_format("{\"message\": \"%s\"}", cases[i][0]);
-        struct error_file file = read_file(input);
+        FREED char *input = text_format("{\"message\": \"%s\"}", cases[i][0]);
+        CLEARED_BY(error_file_clear) struct error_file file = read_file(input);
         assert_string_equal(file.summary, cases[i][1]);
-        error_file_clear(&file);
-        free(input);
     }
-    struct error_file file = read_file("{\"message\": \" \\n\"}");
+    CLEARED_BY(error_file_clear) struct error_file file = read_file("{\"message\": \" \\n\"}");
     assert_null(file.summary);
-    error_file_clear(&file);
 }
 
 TEST(odd_timestamps_are_left_out) {
     static const char *const odd[] = {"\"1.5\"", "null", "[]", "1e300", "-1e300", "0", "-5",
         "\"soon\"", "9223372036854775807", "{}"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        char *input = text_format("{\"message\": \"m\", \"timestamp\": %s}", odd[i]);
-        struct error_file file = read_file(input);
+        FREED char *input = text_format("{\"message\": \"m\", \"timestamp\": %s}", odd[i]);
+        CLEARED_BY(error_file_clear) struct error_file file = read_file(input);
         assert_false(file.has_timestamp);
-        error_file_clear(&file);
-        free(input);
     }
-    struct error_file file = read_file("{\"message\": \"m\"}");
+    CLEARED_BY(error_file_clear) struct error_file file = read_file("{\"message\": \"m\"}");
     assert_false(file.has_timestamp);
-    error_file_clear(&file);
 }
 
 TEST(a_file_from_a_dying_worker_is_read_as_far_as_it_makes_sense) {
@@ -105,12 +98,11 @@ TEST(malformed_error_files_are_described_and_kill_nobody) {
         {"{\"message\": {\"message\": \"half", "no JSON"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error_file file;
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(
             error_file_json_read(slice_from_string(bad[i][0]), &file, &reason), FAILURE_MALFORMED);
         assert_non_null(strstr(text_string(&reason), bad[i][1]));
         assert_null(strchr(text_string(&reason), '\n'));
-        text_clear(&reason);
     }
 }
 
@@ -125,11 +117,10 @@ TEST(a_huge_error_file_is_refused) {
 }
 
 static void check_copy(const char *input, int exit_code, const char *expected) {
-    struct text copy = {0};
+    CLEARED_BY(text_clear) struct text copy = {0};
     assert_int_equal(
         error_file_json_write_for_parent(slice_from_string(input), exit_code, &copy), FAILURE_NONE);
     assert_string_equal(text_string(&copy), expected);
-    text_clear(&copy);
 }
 
 TEST(the_parents_copy_carries_the_exit_code) {

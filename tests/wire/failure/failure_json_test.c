@@ -25,16 +25,15 @@ static struct failure_account sample(void) {
 
 static enum failure_code read_back(
     const struct failure_account *account, struct failure_account *out_account) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     failure_json_write(account, &text);
     enum failure_code code = failure_json_read(slice_from_string(text_string(&text)), out_account);
-    text_clear(&text);
     return code;
 }
 
 TEST(an_account_is_spelled_as_one_object) {
-    struct failure_account account = sample();
-    struct text text = {0};
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
+    CLEARED_BY(text_clear) struct text text = {0};
     failure_json_write(&account, &text);
     assert_string_equal(text_string(&text),
         "{\"rank\": 5, \"local_rank\": 1, \"group_rank\": 2, \"role_rank\": 4, "
@@ -43,12 +42,10 @@ TEST(an_account_is_spelled_as_one_object) {
         "\"/logs/1/stderr.log\", "
         "\"summary\": \"ValueError: b\\u00f6\\u00f6m\", "
         "\"traceback\": \"Traceback:\\n  ValueError: b\\u00f6\\u00f6m\\n\"}");
-    text_clear(&text);
-    failure_account_clear(&account);
 }
 
 TEST(what_is_written_is_read) {
-    struct failure_account account = sample();
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
     assert_string_equal(again.host, "node2");
@@ -69,11 +66,10 @@ TEST(what_is_written_is_read) {
     assert_null(again.evidence);
     assert_null(again.start_message);
     failure_account_clear(&again);
-    failure_account_clear(&account);
 }
 
 TEST(every_way_to_fail_survives) {
-    struct failure_account account = sample();
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
     account.exit = (struct process_exit){.is_signal = true, .value = 11, .has_dumped_core = true};
     account.is_message_object = false;
@@ -95,7 +91,6 @@ TEST(every_way_to_fail_survives) {
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
     assert_string_equal(again.start_message, "no such file");
     failure_account_clear(&again);
-    failure_account_clear(&account);
 }
 
 static char *repeated(const char *piece, size_t count) {
@@ -107,7 +102,7 @@ static char *repeated(const char *piece, size_t count) {
 }
 
 TEST(long_texts_lose_what_matters_least) {
-    struct failure_account account = sample();
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
     free(account.message);
     free(account.summary);
@@ -119,11 +114,10 @@ TEST(long_texts_lose_what_matters_least) {
     assert_int_equal(strncmp(again.message, "(the beginning is left out)\n\342\202\254", 31), 0);
     assert_int_equal(strlen(again.summary), FAILURE_JSON_TEXT_MAXIMUM / 3 * 3);
     failure_account_clear(&again);
-    failure_account_clear(&account);
 }
 
 TEST(the_longest_account_can_be_read) {
-    struct failure_account account = sample();
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
     char **const texts[] = {&account.host, &account.node, &account.error_file, &account.log_file,
         &account.summary, &account.evidence, &account.note, &account.start_message,
@@ -134,18 +128,16 @@ TEST(the_longest_account_can_be_read) {
     }
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
     failure_account_clear(&again);
-    failure_account_clear(&account);
 }
 
 TEST(bytes_that_are_no_text_are_repaired) {
-    struct failure_account account = sample();
+    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
     free(account.host);
     account.host = memory_duplicate_string("node\377");
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
     assert_string_equal(again.host, "node\357\277\275");
     failure_account_clear(&again);
-    failure_account_clear(&account);
 }
 
 #define NUMBERS                                                                                    \

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "wire/failure/kernel_text.h"
+#include "wire/failure/python_stack.h"
 
 #define STAT_TAIL                                                                                  \
     " S 12 34 56 34817 77 4194560 168 0 0 0 1 2 3 4 20 0 1 0 987654321 7 8 9 10 11 12 13 14 15 "   \
@@ -186,4 +187,43 @@ TEST(cgroup_is_found_by_its_controller) {
     assert_cgroup("0::/", "memory", NULL);
     assert_cgroup("", "", NULL);
     assert_cgroup("nonsense\n:\n", "memory", NULL);
+}
+
+/* Memory map. */
+
+TEST(a_mapping_of_a_file_is_read) {
+    struct memory_mapping mapping;
+    assert_int_equal(
+        memory_map_read_line(
+            slice_from_string("00b47000-00be2000 rw-p 00746000 fe:00 1062395      /usr/bin/a b"),
+            &mapping),
+        FAILURE_NONE);
+    assert_int_equal(mapping.start, 0xb47000);
+    assert_int_equal(mapping.end, 0xbe2000);
+    assert_true(mapping.is_readable);
+    assert_true(mapping.is_writable);
+    assert_true(slice_equals(mapping.path, slice_from_string("/usr/bin/a b")));
+    assert_true(memory_mapping_is_file(&mapping, "a "));
+    assert_false(memory_mapping_is_file(&mapping, "bin"));
+}
+
+TEST(memory_without_a_file_has_no_path) {
+    struct memory_mapping mapping;
+    assert_int_equal(
+        memory_map_read_line(
+            slice_from_string("7ffd9949fc00-7ffd9949fd00 r--p 00000000 00:00 0 "), &mapping),
+        FAILURE_NONE);
+    assert_false(mapping.is_writable);
+    assert_int_equal(mapping.path.length, 0);
+    assert_false(memory_mapping_is_file(&mapping, ""));
+}
+
+TEST(other_lines_are_refused) {
+    static const char *const lines[] = {"", "-", "12", "12-", "12-34", "12-34 r-", "34-12 r--p 0",
+        "12-12 r--p 0", "fffffffffffffffff-12 r--p", "xy-12 r--p 0 0 0"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct memory_mapping mapping;
+        assert_int_equal(
+            memory_map_read_line(slice_from_string(lines[i]), &mapping), FAILURE_MALFORMED);
+    }
 }

@@ -8,14 +8,13 @@
 #define HEADING "Process 4711: python3 train.py\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
 
 static void expect(const char *dump, const char *place) {
-    char *found = py_spy_dump_place(slice_from_string(dump), 4711);
+    FREED char *found = py_spy_dump_place(slice_from_string(dump), 4711);
     if (place == NULL) {
         assert_null(found);
     } else {
         assert_non_null(found);
         assert_string_equal(found, place);
     }
-    free(found);
 }
 
 TEST(the_innermost_frame_of_the_main_thread_is_found) {

@@ -16,8 +16,8 @@
 
 /* As asked of thread `asked` of process 4711. */
 static void expect(const char *dump, int64_t asked, const char *words, const char *place) {
-    struct text found_words = {0};
-    char *found = NULL;
+    CLEARED_BY(text_clear) struct text found_words = {0};
+    FREED char *found = NULL;
     python_dump_describe(slice_from_string(dump), asked, 4711, &found_words, &found);
     if (words != NULL) {
         assert_string_equal(text_string(&found_words), words);
@@ -28,8 +28,6 @@ static void expect(const char *dump, int64_t asked, const char *words, const cha
         assert_non_null(found);
         assert_string_equal(found, place);
     }
-    free(found);
-    text_clear(&found_words);
 }
 
 TEST(the_stacks_of_all_threads_are_described) {
@@ -93,21 +91,19 @@ TEST(control_characters_do_not_reach_a_terminal) {
 TEST(a_torn_dump_is_read_as_far_as_it_goes) {
     const char dump[] = LOADER MAIN;
     for (size_t length = 0; length < sizeof dump; length++) {
-        struct text words = {0};
-        char *place = NULL;
+        CLEARED_BY(text_clear) struct text words = {0};
+        FREED char *place = NULL;
         size_t frames = python_dump_describe(
             (struct slice){(const uint8_t *)dump, length}, 4711, 4711, &words, &place);
         assert_in_range(frames, 0, 4);
         assert_true((place != NULL) == (frames > 2));
-        free(place);
-        text_clear(&words);
     }
 }
 
 TEST(a_dump_without_end_is_cut) {
-    struct text dump = {0};
-    struct text words = {0};
-    char *place = NULL;
+    CLEARED_BY(text_clear) struct text dump = {0};
+    CLEARED_BY(text_clear) struct text words = {0};
+    FREED char *place = NULL;
     text_append(&dump, "Current thread 0x02" RECENT);
     while (dump.length < 2 * PYTHON_DUMP_CEILING) {
         text_append(&dump, "  File \"a.py\", line 1 in f\n");
@@ -117,7 +113,4 @@ TEST(a_dump_without_end_is_cut) {
     assert_string_equal(place, "a.py:1 in f");
     assert_true(words.length < PYTHON_DUMP_CEILING);
     assert_non_null(strstr(text_string(&words), "is left out\n"));
-    free(place);
-    text_clear(&dump);
-    text_clear(&words);
 }

@@ -111,6 +111,50 @@ TEST(frames_are_told_with_their_lines) {
     expect(&process, "[4711] train.py:11 step?");
 }
 
+static void expect_line(struct process *process, uint64_t offset, int line) {
+    put(process, FRAME + 16, CODE + 32 + offset);
+    FREED char *told = text_format("[4711] train.py:%d step?", line);
+    expect(process, told);
+}
+
+static void put_lines(struct process *process, const uint8_t *table, size_t size) {
+    put(process, LINES, size);
+    memcpy(process->memory + LINES + 8, table, size);
+}
+
+/* Line 10: 2 instructions (short form); line 12: 1 (one-line form); line 9: 1 (line only, -3);
+ * none: 1; line 109: 8 (long form, +100). */
+TEST(instructions_have_lines_and_some_have_none) {
+    static const uint8_t table[] = {0x81, 0x00, 0x80 | 12 << 3, 0x01, 0x02, 0x80 | 13 << 3, 0x07,
+        0x80 | 15 << 3, 0x80 | 14 << 3 | 7, 0x40 | 8, 3, 0, 1, 1};
+    static const struct {
+        uint64_t offset;
+        int line;
+    } cases[] = {{0, 10}, {3, 10}, {4, 12}, {6, 9}, {8, 0}, {10, 109}, {25, 109}, {26, 0}};
+    struct process process;
+    set_up(&process);
+    put_lines(&process, table, sizeof table);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_line(&process, cases[i].offset, cases[i].line);
+    }
+}
+
+TEST(other_bytes_are_no_table) {
+    static const uint8_t no_mark[] = {0x01};
+    static const uint8_t no_number[] = {0x80 | 13 << 3};
+    static const uint8_t endless[] = {
+        0x80 | 13 << 3, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x01};
+    static const uint8_t below_zero[] = {0x80 | 13 << 3, 0x1d};
+    static const struct slice tables[] = {{no_mark, sizeof no_mark}, {no_number, sizeof no_number},
+        {endless, sizeof endless}, {below_zero, sizeof below_zero}};
+    struct process process;
+    set_up(&process);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        put_lines(&process, tables[i].data, tables[i].length);
+        expect_line(&process, 0, 0);
+    }
+}
+
 TEST(names_beyond_ascii_are_told_in_utf8) {
     struct process process;
     set_up(&process);

@@ -6,13 +6,12 @@
 #include "wire/failure/socket_table.h"
 
 static void expect_address(const char *line, bool is_tcp, uint64_t inode, const char *words) {
-    struct text out = {0};
+    CLEARED_BY(text_clear) struct text out = {0};
     uint64_t read;
     assert_int_equal(
         socket_table_read_address(slice_from_string(line), is_tcp, &read, &out), FAILURE_NONE);
     assert_int_equal(read, inode);
     assert_string_equal(text_string(&out), words);
-    text_clear(&out);
 }
 
 TEST(connections_are_told_with_their_peers) {
@@ -46,13 +45,12 @@ TEST(unix_sockets_are_told_with_their_path) {
             "/run/a b LISTENING"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text out = {0};
+        CLEARED_BY(text_clear) struct text out = {0};
         uint64_t inode;
         assert_int_equal(
             socket_table_read_unix(slice_from_string(cases[i].line), &inode, &out), FAILURE_NONE);
         assert_int_equal(inode, 4711);
         assert_string_equal(text_string(&out), cases[i].words);
-        text_clear(&out);
     }
 }
 

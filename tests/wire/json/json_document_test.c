@@ -14,10 +14,9 @@ static struct json_document *parse(const char *input) {
 
 static void check_rewritten(const char *input, const char *expected) {
     struct json_document *document = parse(input);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     json_value_write(json_document_root(document), &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
     json_document_free(document);
 }
 
@@ -76,10 +75,9 @@ TEST(members_can_be_set) {
     struct json_document *document = parse("{\"a\": 1}");
     json_value_set_integer(json_document_root(document), "errorCode", -9);
     json_value_set_integer(json_document_root(document), "a", 2);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     json_value_write(json_document_root(document), &text);
     assert_string_equal(text_string(&text), "{\"a\": 2, \"errorCode\": -9}");
-    text_clear(&text);
     json_document_free(document);
 }
 
@@ -91,7 +89,7 @@ TEST(members_of_a_tree_can_be_set_and_removed) {
     struct json_document *document =
         parse("{\"a.1\": 1, \"a.2\": 2, \"a.3\": 3, \"b.1\": {}, \"c\": []}");
     struct json_value *root = json_document_root(document);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     char first_kept[] = "3";
     json_value_set_text(json_value_set_object(root, "b.1"), "x", "\xc3\xa9 \xff");
     json_value_set_text(json_value_set_object(root, "c"), "y", "");
@@ -99,7 +97,6 @@ TEST(members_of_a_tree_can_be_set_and_removed) {
     json_value_write(root, &text);
     assert_string_equal(text_string(&text),
         "{\"a.3\": 3, \"b.1\": {\"x\": \"\\u00e9 \\ufffd\"}, \"c\": {\"y\": \"\"}}");
-    text_clear(&text);
     json_document_free(document);
 }
 
@@ -107,12 +104,11 @@ TEST(bad_text_is_refused_with_a_reason) {
     static const char *const bad[] = {"", "{", "{\"a\": }", "[1] x", "nul"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct json_document *document = NULL;
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(json_document_parse(slice_from_string(bad[i]), 1000, &document, &reason),
             FAILURE_MALFORMED);
         assert_true(text_starts_with(text_string(&reason), "no JSON (line "));
         assert_null(document);
-        text_clear(&reason);
     }
 }
 
@@ -137,7 +133,7 @@ TEST(text_is_parsed_with_the_reserve_where_there_is_no_other_memory) {
     input[0] = input[sizeof input - 1] = '"';
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct json_document *document = NULL;
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_true(spare_memory_keep_reserve());
         void *left = malloc(1 + i * 128);
         struct rlimit before = taken_memory_begin();
@@ -147,7 +143,6 @@ TEST(text_is_parsed_with_the_reserve_where_there_is_no_other_memory) {
             (struct slice){(const uint8_t *)input, sizeof input}, 1000, &document, &reason);
         taken_memory_end(taken, before);
         json_document_free(document);
-        text_clear(&reason);
     }
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         assert_int_equal(codes[i], FAILURE_NONE);
@@ -156,8 +151,65 @@ TEST(text_is_parsed_with_the_reserve_where_there_is_no_other_memory) {
 }
 
 TEST(any_string_becomes_a_json_string) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     json_text_write("tr\xff\"", &text);
     assert_string_equal(text_string(&text), "\"tr\\ufffd\\\"\"");
-    text_clear(&text);
+}
+
+/* What Python can write or read and a strict parser cannot. */
+
+static void expect_read(const char *input, const char *written) {
+    struct json_document *document = NULL;
+    CLEARED_BY(text_clear) struct text text = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
+    enum failure_code code =
+        json_document_parse(slice_from_string(input), 1000, &document, &reason);
+    if (written == NULL) {
+        assert_int_equal(code, FAILURE_MALFORMED);
+    } else {
+        assert_int_equal(code, FAILURE_NONE);
+        json_value_write(json_document_root(document), &text);
+        assert_string_equal(text_string(&text), written);
+        json_document_free(document);
+    }
+}
+
+TEST(lone_surrogates_are_replaced) {
+    expect_read("[\"\\udc80\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\\ud83dx\\ude00\"]", "[\"\\ufffdx\\ufffd\"]");
+    expect_read("[\"\\ud83d\\ud83d\\ude00\"]", "[\"\\ufffd\\ud83d\\ude00\"]");
+    expect_read("[\"\\u0000\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\\u00e9 \\ud83d\\ude00 \303\251\"]", "[\"\\u00e9 \\ud83d\\ude00 \\u00e9\"]");
+}
+
+TEST(escaped_backslashes_hide_no_escapes) {
+    expect_read("[\"\\\\udc80\"]", "[\"\\\\udc80\"]");
+    expect_read("[\"\\u00\"]", NULL);
+}
+
+TEST(bytes_that_are_no_characters_are_replaced) {
+    expect_read("[\"\xff\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\xc3\"]", "[\"\\ufffd\"]");
+    expect_read("[\"\xed\xa0\x80\"]", "[\"\\ufffd\\ufffd\\ufffd\"]");
+    expect_read("[\"\xc0\xaf\"]", "[\"\\ufffd\\ufffd\"]");
+    expect_read("[\"\xf4\x90\x80\x80\"]", "[\"\\ufffd\\ufffd\\ufffd\\ufffd\"]");
+    expect_read("[\"\\\xff\"]", NULL);
+}
+
+TEST(strings_do_not_nest) {
+    expect_read("[\"[[[[[[[[[[[[{{{{{{{{[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]",
+        "[\"[[[[[[[[[[[[{{{{{{{{[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]");
+}
+
+TEST(numbers_that_are_none_are_replaced_outside_strings) {
+    expect_read(
+        "[NaN, Infinity, -Infinity]", "[null, 1.7976931348623157e+308, -1.7976931348623157e+308]");
+    expect_read("[\"NaN\", \"-Infinity\", -1]", "[\"NaN\", \"-Infinity\", -1]");
+    expect_read("[Na]", NULL);
+}
+
+TEST(text_loses_nul_and_broken_characters) {
+    CLEARED_BY(text_clear) struct text text = {0};
+    json_repair_text((struct slice){(const uint8_t *)"a\0\xff", 3}, &text);
+    assert_string_equal(text_string(&text), "a\xef\xbf\xbd\xef\xbf\xbd");
 }

@@ -21,7 +21,7 @@
 static enum failure_code read_value(
     const char *digits, struct wall_time *out_time, struct text *out_reason) {
     static const struct pickle_limits limits = {.bytes = 2000, .values = 500, .items = 100};
-    struct bytes input = {0};
+    CLEARED_BY(bytes_clear) struct bytes input = {0};
     append_hexadecimal(&input, "8004");
     append_hexadecimal(&input, digits);
     append_hexadecimal(&input, "2e");
@@ -31,7 +31,6 @@ static enum failure_code read_value(
     enum failure_code code =
         pickle_datetime_read(&document, pickle_document_root(&document), out_time, out_reason);
     pickle_document_clear(&document);
-    bytes_clear(&input);
     return code;
 }
 
@@ -45,11 +44,10 @@ static void assert_time(const char *digits, int64_t microseconds) {
 
 static void assert_refused(const char *digits, enum failure_code wanted, const char *why) {
     struct wall_time time = {.nanoseconds = 7};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(read_value(digits, &time, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
     assert_int_equal(time.nanoseconds, 7);
-    text_clear(&reason);
 }
 
 TEST(times_without_a_zone_count_as_utc) {

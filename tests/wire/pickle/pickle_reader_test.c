@@ -3,7 +3,9 @@
 
 #include "pickle_fixture.h"
 #include "pickle_vectors.h"
+#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
+#include "wire/pickle/pickle_writer.h"
 
 static const struct pickle_limits limits = {.bytes = 2000, .values = 500, .items = 100};
 
@@ -33,10 +35,9 @@ static void assert_integer(const char *digits, int64_t wanted) {
 
 static void assert_refused(const char *digits, enum failure_code wanted, const char *why) {
     struct pickle_document document;
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(read(digits, &document, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
-    text_clear(&reason);
 }
 
 TEST(integers_are_read_in_every_form) {
@@ -125,7 +126,7 @@ TEST(opcodes_no_record_needs_are_refused_by_name) {
 }
 
 TEST(what_is_cut_off_is_malformed_wherever_it_ends) {
-    struct bytes whole = {0};
+    CLEARED_BY(bytes_clear) struct bytes whole = {0};
     append_hexadecimal(&whole, PICKLE_FOUR_NODES);
     /* Removes the frame, because a cut input would otherwise fail at the frame first. */
     memmove(whole.data + 2, whole.data + 11, whole.length - 11);
@@ -140,12 +141,11 @@ TEST(what_is_cut_off_is_malformed_wherever_it_ends) {
         assert_memory_equal(text_string(&reason), "the pickle is cut off (at byte", 30);
         text_clear(&reason);
     }
-    bytes_clear(&whole);
 }
 
 TEST(other_protocols_are_named) {
     struct pickle_document document;
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     static const uint8_t sixth[] = {0x80, 6, 'N', '.'};
     assert_int_equal(pickle_read((struct slice){sixth, sizeof sixth}, &limits, &document, &reason),
         FAILURE_UNSUPPORTED);
@@ -159,7 +159,6 @@ TEST(other_protocols_are_named) {
     assert_int_equal(
         pickle_read((struct slice){NULL, 0}, &limits, &document, &reason), FAILURE_MALFORMED);
     assert_string_equal(text_string(&reason), "no pickle of protocol 2 to 5: it is empty");
-    text_clear(&reason);
 }
 
 TEST(broken_programs_are_malformed) {
@@ -210,16 +209,15 @@ TEST(loops_are_malformed) {
     static const char *const loops[] = {
         "5d 94 6800 61 2e", "7d 94 4e 6800 73 2e", "5d 94 5d 94 6800 61 6800 6801 61 2e"};
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(read(loops[i], &document, &reason), FAILURE_MALFORMED);
         assert_memory_equal(text_string(&reason), why, strlen(why));
-        text_clear(&reason);
     }
 }
 
 TEST(references_cost_no_more_than_what_they_refer_to) {
     /* Thirty tuples that contain each other: 2^30 values if they were copied. */
-    struct bytes digits = {0};
+    CLEARED_BY(bytes_clear) struct bytes digits = {0};
     append_hexadecimal(&digits, "8004 4e");
     for (int i = 0; i < 30; i++) {
         const uint8_t pair[] = {'q', 0, 'h', 0, 0x86};
@@ -232,13 +230,12 @@ TEST(references_cost_no_more_than_what_they_refer_to) {
     assert_int_equal(document.value_count, 31);
     assert_int_equal(pickle_document_root(&document)->height, 31);
     pickle_document_clear(&document);
-    bytes_clear(&digits);
 }
 
 TEST(ceilings_hold) {
     struct pickle_document document;
-    struct text reason = {0};
-    struct bytes input = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
+    CLEARED_BY(bytes_clear) struct bytes input = {0};
     append_hexadecimal(&input, "8004");
     while (input.length <= 502) {
         append_hexadecimal(&input, "4e");
@@ -251,8 +248,6 @@ TEST(ceilings_hold) {
     }
     assert_int_equal(pickle_read(bytes_slice(&input), &limits, &document, &reason), FAILURE_LIMIT);
     assert_string_equal(text_string(&reason), "2001 bytes of pickle, the limit is 2000");
-    text_clear(&reason);
-    bytes_clear(&input);
     assert_refused(
         "58 01000100", FAILURE_LIMIT, "text of 65537 bytes, the limit is 65536 (at byte 2)");
     assert_refused("4e 72 ffffffff", FAILURE_LIMIT, "too many values in the memo (at byte 3)");
@@ -270,4 +265,60 @@ TEST(ceilings_hold) {
 
 TEST(what_follows_the_end_is_not_looked_at) {
     assert_integer("4b07 2e ff00", 7);
+}
+
+/* Pickle opcode. */
+
+TEST(opcodes_are_called_as_python_calls_them) {
+    assert_string_equal(pickle_opcode_name(PICKLE_STOP), "STOP");
+    assert_string_equal(pickle_opcode_name(0x93), "STACK_GLOBAL");
+    assert_string_equal(pickle_opcode_name('i'), "INST");
+    assert_string_equal(pickle_opcode_name(0x98), "READONLY_BUFFER");
+}
+
+TEST(every_opcode_of_protocols_0_to_5_has_a_name_of_its_own) {
+    size_t count = 0;
+    for (unsigned opcode = 0; opcode < 256; opcode++) {
+        const char *name = pickle_opcode_name((uint8_t)opcode);
+        count += name != NULL;
+        for (unsigned other = 0; name != NULL && other < opcode; other++) {
+            const char *other_name = pickle_opcode_name((uint8_t)other);
+            assert_true(other_name == NULL || strcmp(name, other_name) != 0);
+        }
+    }
+    assert_int_equal(count, 68);
+    assert_null(pickle_opcode_name(0));
+    assert_null(pickle_opcode_name(0xff));
+}
+
+/* Pickle class. */
+
+static bool is_known(const char *module, const char *name) {
+    enum pickle_class of_class;
+    return pickle_class_find(slice_from_string(module), slice_from_string(name), &of_class);
+}
+
+TEST(every_class_is_found_under_its_own_name) {
+    for (int i = PICKLE_CLASS_RENDEZVOUS_STATE; i <= PICKLE_CLASS_ENCODE; i++) {
+        enum pickle_class each = (enum pickle_class)i;
+        enum pickle_class found;
+        assert_true(pickle_class_find(slice_from_string(pickle_class_module(each)),
+            slice_from_string(pickle_class_name(each)), &found));
+        assert_int_equal(found, each);
+    }
+    enum pickle_class found;
+    assert_true(
+        pickle_class_find(slice_from_string("__builtin__"), slice_from_string("set"), &found));
+    assert_int_equal(found, PICKLE_CLASS_SET);
+}
+
+TEST(nothing_else_is_known) {
+    assert_false(is_known("os", "system"));
+    assert_false(is_known("builtins", "eval"));
+    assert_false(is_known("__builtin__", "datetime"));
+    assert_false(is_known("datetime", "datetime.now"));
+    assert_false(is_known("datetime", "date"));
+    assert_false(is_known("_codecs", "lookup"));
+    assert_false(is_known("", ""));
+    assert_false(is_known("torch.distributed.elastic.rendezvous.dynamic_rendezvous", "pickle"));
 }

@@ -6,13 +6,12 @@
 #include "wire/pickle/pickle_writer.h"
 
 static void assert_integer(int64_t integer, const char *digits) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
     pickle_write_integer(&writer, integer);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
     assert_hexadecimal(&out, digits);
-    bytes_clear(&out);
 }
 
 TEST(integers_take_the_shortest_form_as_python_writes_them) {
@@ -31,7 +30,7 @@ TEST(integers_take_the_shortest_form_as_python_writes_them) {
 }
 
 TEST(values_are_spelled_as_opcodes) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
     pickle_write_opcode(&writer, PICKLE_MARK);
@@ -42,35 +41,32 @@ TEST(values_are_spelled_as_opcodes) {
     pickle_write_opcode(&writer, PICKLE_TUPLE);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
     assert_hexadecimal(&out, "8004 28 88 89 8c02c3a9 43027879 74 2e");
-    bytes_clear(&out);
 }
 
 TEST(classes_are_named_by_module_and_name) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
     pickle_write_class(&writer, PICKLE_CLASS_TIMEZONE);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
     assert_hexadecimal(&out, "8004 8c086461746574696d65 8c0874696d657a6f6e65 93 2e");
-    bytes_clear(&out);
 }
 
 TEST(long_text_has_a_long_length) {
     char text[301];
     memset(text, 'a', sizeof text - 1);
     text[300] = '\0';
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
     pickle_write_text(&writer, slice_from_string(text));
     assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
     assert_int_equal(out.length, 2 + 5 + 300 + 1);
     assert_memory_equal(out.data + 2, "X\054\001\000\000aaa", 8);
-    bytes_clear(&out);
 }
 
 TEST(what_is_kept_is_recalled_by_its_slot) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct pickle_writer writer;
     pickle_writer_begin(&writer, &out);
     for (uint32_t slot = 0; slot < 300; slot++) {
@@ -90,7 +86,6 @@ TEST(what_is_kept_is_recalled_by_its_slot) {
     assert_int_equal(pickle_walk_next(&walk)->integer, 255);
     assert_int_equal(pickle_walk_next(&walk)->integer, 299);
     pickle_document_clear(&document);
-    bytes_clear(&out);
 }
 
 TEST(a_failure_sticks_and_leaves_the_buffer_as_it_was) {

@@ -51,12 +51,11 @@ TEST(puts_of_a_range_are_watched) {
 }
 
 TEST(lengths_beyond_one_byte_are_varints) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     uint8_t value[300] = {0};
     etcd_write_put("k", (struct slice){value, sizeof value}, &out);
     assert_int_equal(out.length, 3 + 3 + 300);
     assert_memory_equal(out.data, "\x0a\x01k\x12\xac\x02", 6);
-    bytes_clear(&out);
 }
 
 TEST(append_compares_puts_removes_or_reads) {
@@ -146,12 +145,11 @@ TEST(a_watch_tells_the_last_key_that_was_put_or_that_it_is_over) {
 }
 
 TEST(token_is_read) {
-    char *token = NULL;
+    FREED char *token = NULL;
     assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00"), &token), FAILURE_MALFORMED);
     assert_null(token);
     assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00\x12\x03tok"), &token), FAILURE_NONE);
     assert_string_equal(token, "tok");
-    free(token);
 }
 
 TEST(fields_of_a_later_etcd_are_skipped) {
@@ -183,7 +181,7 @@ static void wrap(struct bytes *message, uint8_t tag) {
 /* An operation of a reply can hold the reply of another transaction. */
 TEST(transactions_in_transactions_are_skipped) {
     struct etcd_reply reply;
-    struct bytes message = {0};
+    CLEARED_BY(bytes_clear) struct bytes message = {0};
     for (int depth = 0; depth < 1000; depth++) {
         wrap(&message, 0x22); /* the transaction of an operation */
         wrap(&message, 0x1a); /* an operation of a transaction */
@@ -191,7 +189,6 @@ TEST(transactions_in_transactions_are_skipped) {
     assert_int_equal(etcd_read_append(bytes_slice(&message), &reply), FAILURE_NONE);
     assert_false(reply.has_key);
     etcd_reply_clear(&reply);
-    bytes_clear(&message);
 }
 
 TEST(fields_of_another_kind_are_refused) {
@@ -242,7 +239,7 @@ TEST(key_of_one_range_is_not_lost_in_another) {
 
 TEST(message_of_the_largest_size_is_read) {
     struct etcd_reply reply;
-    struct bytes message = {0};
+    CLEARED_BY(bytes_clear) struct bytes message = {0};
     /* a pair, and its value of the rest */
     const uint8_t heads[] = {0x12, 0xfc, 0xff, 0x7f, 0x2a, 0xf8, 0xff, 0x7f};
     const size_t length = ETCD_MESSAGE_MAXIMUM - sizeof heads;
@@ -255,14 +252,13 @@ TEST(message_of_the_largest_size_is_read) {
     etcd_reply_clear(&reply);
     message.length++;
     assert_int_equal(etcd_read_range(bytes_slice(&message), &reply), FAILURE_LIMIT);
-    bytes_clear(&message);
 }
 
 /* Each would have a struct of its own. */
 TEST(message_of_very_many_pieces_is_refused) {
     static const uint8_t pieces[][2] = {{0x12, 0x00}, {0x1a, 0x00}, {0x38, 0x01}};
     struct etcd_reply reply;
-    struct bytes message = {0};
+    CLEARED_BY(bytes_clear) struct bytes message = {0};
     for (size_t piece = 0; piece < sizeof pieces / sizeof *pieces; piece++) {
         message.length = 0;
         while (message.length < ETCD_MESSAGE_MAXIMUM) {
@@ -271,13 +267,12 @@ TEST(message_of_very_many_pieces_is_refused) {
         assert_int_equal(etcd_read_range(bytes_slice(&message), &reply), FAILURE_LIMIT);
         assert_int_equal(etcd_read_append(bytes_slice(&message), &reply), FAILURE_LIMIT);
     }
-    bytes_clear(&message);
 }
 
 /* After each try there is a little more memory: so it is missing at many places. */
 TEST(message_without_memory_is_a_limit) {
-    struct etcd_reply reply = {0};
-    struct bytes message = {0};
+    CLEARED_BY(etcd_reply_clear) struct etcd_reply reply = {0};
+    CLEARED_BY(bytes_clear) struct bytes message = {0};
     size_t failures = 0;
     enum failure_code code = FAILURE_LIMIT;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
@@ -297,8 +292,6 @@ TEST(message_without_memory_is_a_limit) {
     assert_int_equal(code, FAILURE_NONE);
     assert_true(failures > 20);
     assert_true(slice_equals(reply.value, slice_from_string("v")));
-    etcd_reply_clear(&reply);
-    bytes_clear(&message);
 }
 
 TEST(broken_messages_are_refused) {
@@ -315,7 +308,7 @@ TEST(broken_messages_are_refused) {
 }
 
 TEST(frame_surrounds_one_message) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct slice message;
     grpc_write_frame(slice_from_string("abc"), &out);
     assert_int_equal(grpc_read_frame(bytes_slice(&out), &message), FAILURE_NONE);
@@ -324,7 +317,6 @@ TEST(frame_surrounds_one_message) {
     assert_int_equal(grpc_read_frame(bytes_slice(&out), &message), FAILURE_INCOMPLETE);
     out.length = 4;
     assert_int_equal(grpc_read_frame(bytes_slice(&out), &message), FAILURE_INCOMPLETE);
-    bytes_clear(&out);
     assert_int_equal(grpc_read_frame(MESSAGE("\x01\x00\x00\x00\x00"), &message), FAILURE_MALFORMED);
     assert_int_equal(
         grpc_read_frame(MESSAGE("\x00\x00\x00\x00\x00x"), &message), FAILURE_MALFORMED);
@@ -332,7 +324,7 @@ TEST(frame_surrounds_one_message) {
 }
 
 TEST(frames_of_a_stream_are_taken_one_by_one) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct slice message;
     size_t length;
     grpc_write_frame(slice_from_string("abc"), &out);
@@ -349,7 +341,6 @@ TEST(frames_of_a_stream_are_taken_one_by_one) {
     for (size_t cut = 0; cut < 8; cut++) {
         assert_false(grpc_take_frame((struct slice){out.data, cut}, &message, &length));
     }
-    bytes_clear(&out);
     assert_false(grpc_take_frame(MESSAGE("\x01\x00\x00\x00\x00"), &message, &length));
     assert_false(grpc_take_frame(MESSAGE("\x00\xff\xff\xff\xff"), &message, &length));
 }

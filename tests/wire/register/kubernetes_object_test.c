@@ -16,10 +16,9 @@ static struct kubernetes_object *read_object(const char *text, enum kubernetes_k
 }
 
 static void expect_text(struct kubernetes_object *object, const char *expected) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     kubernetes_object_write(object, &text);
     assert_string_equal(text_string(&text), expected);
-    text_clear(&text);
     kubernetes_object_free(object);
 }
 
@@ -102,14 +101,13 @@ TEST(a_watch_tells_of_changes) {
     static const char *const types[] = {"ADDED", "MODIFIED"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct kubernetes_object *object = NULL;
-        char *line = text_format("{\"type\": \"%s\", \"object\": %s}", types[i], CONFIG_MAP);
+        FREED char *line = text_format("{\"type\": \"%s\", \"object\": %s}", types[i], CONFIG_MAP);
         assert_int_equal(
             kubernetes_event_read(slice_from_string(line), KUBERNETES_CONFIG_MAP, &object),
             KUBERNETES_EVENT_CHANGED);
         assert_string_equal(kubernetes_object_value(object, "entry.a"), "A");
         assert_string_equal(kubernetes_object_version(object), "12");
         kubernetes_object_free(object);
-        free(line);
     }
 }
 
@@ -149,10 +147,9 @@ TEST(a_version_has_digits) {
 }
 
 static void expect_status(const char *text, const char *words, int64_t seconds) {
-    struct text found = {0};
+    CLEARED_BY(text_clear) struct text found = {0};
     assert_int_equal(kubernetes_status_read(slice_from_string(text), &found), seconds);
     assert_string_equal(text_string(&found), words);
-    text_clear(&found);
 }
 
 TEST(status_says_why_and_when_to_ask_again) {
@@ -166,10 +163,8 @@ TEST(status_says_why_and_when_to_ask_again) {
 }
 
 TEST(long_words_are_cut) {
-    struct text words = {0};
-    char *text = text_format("{\"kind\": \"Status\", \"message\": \"%01000d\"}", 0);
+    CLEARED_BY(text_clear) struct text words = {0};
+    FREED char *text = text_format("{\"kind\": \"Status\", \"message\": \"%01000d\"}", 0);
     assert_int_equal(kubernetes_status_read(slice_from_string(text), &words), 0);
     assert_int_equal(words.length, 300);
-    text_clear(&words);
-    free(text);
 }

@@ -34,14 +34,15 @@ static enum failure_code read_text(const char *text, struct text *reason) {
 }
 
 static void expect_survives(struct register_entry *entry) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     struct register_entry again;
     assert_int_equal(register_entry_check(entry), FAILURE_NONE);
     register_entry_write(entry, &text);
     assert_true(text.length <= REGISTER_ENTRY_TEXT_MAXIMUM);
     assert_int_equal(
         register_entry_read(slice_from_string(text_string(&text)), &again, NULL), FAILURE_NONE);
-    assert_true(register_entry_is_same(entry, &again));
+    assert_int_equal(again.number, entry->number);
+    assert_string_equal(again.nonce, entry->nonce);
     assert_int_equal(again.kind, entry->kind);
     assert_int_equal(again.term, entry->term);
     assert_string_equal(again.host, entry->host);
@@ -51,19 +52,17 @@ static void expect_survives(struct register_entry *entry) {
     assert_true(slice_equals(bytes_slice(&again.record), bytes_slice(&entry->record)));
     register_entry_clear(&again);
     register_entry_clear(entry);
-    text_clear(&text);
 }
 
 TEST(entry_is_one_json_object) {
     struct register_entry entry = make_entry("node \"1\"", "10.0.0.1:1,[::1]:2", 2);
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     register_entry_write(&entry, &text);
     assert_string_equal(text_string(&text),
         "{\"muster_register\": 1, \"number\": 7, \"term\": 3, \"kind\": \"handover\", \"host\": "
         "\"node \\\"1\\\"\", \"process\": \"" PROCESS
         "\", \"addresses\": \"10.0.0.1:1,[::1]:2\", \"settings\": \"\", "
         "\"nonce\": \"" NONCE "\", \"record\": \"+/s=\"}\n");
-    text_clear(&text);
     expect_survives(&entry);
 }
 
@@ -73,16 +72,14 @@ TEST(record_may_be_empty) {
 }
 
 TEST(largest_entry_fits) {
-    char *host = memory_allocate(REGISTER_ENTRY_HOST_MAXIMUM + 1);
-    char *addresses = memory_allocate(REGISTER_ENTRY_ADDRESSES_MAXIMUM + 1);
+    FREED char *host = memory_allocate(REGISTER_ENTRY_HOST_MAXIMUM + 1);
+    FREED char *addresses = memory_allocate(REGISTER_ENTRY_ADDRESSES_MAXIMUM + 1);
     memset(host, 1, REGISTER_ENTRY_HOST_MAXIMUM); /* six characters each in JSON */
     memset(addresses, 1, REGISTER_ENTRY_ADDRESSES_MAXIMUM);
     struct register_entry entry = make_entry(host, addresses, REGISTER_ENTRY_RECORD_MAXIMUM);
     expect_survives(&entry);
     entry = make_entry(host, addresses, REGISTER_ENTRY_RECORD_MAXIMUM - 1);
     expect_survives(&entry);
-    free(host);
-    free(addresses);
 }
 
 TEST(members_of_later_versions_are_skipped) {
@@ -123,10 +120,9 @@ TEST(other_texts_are_refused_with_a_reason) {
             FAILURE_MALFORMED, "lacks a part, or has numbers out of range"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         assert_int_equal(read_text(cases[i].text, &reason), cases[i].code);
         assert_string_equal(text_string(&reason), cases[i].reason);
-        text_clear(&reason);
     }
 }
 

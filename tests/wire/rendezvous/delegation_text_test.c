@@ -5,10 +5,30 @@
 
 #include "wire/rendezvous/delegation_text.h"
 
+static void expect_same_meeting(
+    const struct rendezvous_meeting *left, const struct rendezvous_meeting *right) {
+    assert_int_equal(left->round, right->round);
+    assert_int_equal(left->port, right->port);
+    assert_string_equal(left->address, right->address);
+}
+
+static void expect_same(const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
+    assert_int_equal(left->kind, right->kind);
+    assert_int_equal(left->finished_round, right->finished_round);
+    assert_int_equal(left->ended_round, right->ended_round);
+    assert_int_equal(left->is_charged, right->is_charged);
+    assert_int_equal(left->doubted_round, right->doubted_round);
+    assert_int_equal(left->signal, right->signal);
+    assert_int_equal(left->local_world_size, right->local_world_size);
+    assert_string_equal(left->role, right->role);
+    assert_string_equal(left->reason, right->reason);
+    expect_same_meeting(&left->meeting, &right->meeting);
+}
+
 TEST(a_wish_is_spelled_as_the_header_says) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 2;
     wish.ended_round = 7;
     wish.is_charged = true;
@@ -18,14 +38,13 @@ TEST(a_wish_is_spelled_as_the_header_says) {
         text_string(&text), "wish join 2 -1 7 1 -1 0 0 -1 worker 3 exited with code 1");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_int_equal(read.sequence, 2);
-    assert_true(rendezvous_wish_equals(&wish, &read));
-    text_clear(&text);
+    expect_same(&wish, &read);
 }
 
 TEST(a_role_is_said_with_a_wish) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 1;
     wish.local_world_size = 8;
     strcpy(wish.role, "a trainer");
@@ -35,8 +54,7 @@ TEST(a_role_is_said_with_a_wish) {
     strcpy(wish.reason, "a reason");
     delegation_wish_write(&wish, &text);
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
-    text_clear(&text);
+    expect_same(&wish, &read);
 }
 
 TEST(the_longest_wish_fits_into_a_presence_key) {
@@ -49,13 +67,13 @@ TEST(the_longest_wish_fits_into_a_presence_key) {
         .local_world_size = INT_MAX,
         .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     memset(wish.role, 'r', sizeof wish.role - 1);
     memset(wish.reason, 'x', sizeof wish.reason - 1);
     delegation_wish_write(&wish, &text);
     assert_true(text.length <= DELEGATION_WISH_BYTES);
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
+    expect_same(&wish, &read);
     text_clear(&text);
     wish.reason[0] = '\0'; /* it is said without where the workers meet */
     wish.meeting = (struct rendezvous_meeting){.round = INT64_MAX / 4, .port = 65535};
@@ -63,46 +81,43 @@ TEST(the_longest_wish_fits_into_a_presence_key) {
     delegation_wish_write(&wish, &text);
     assert_true(text.length <= DELEGATION_WISH_BYTES);
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
-    text_clear(&text);
+    expect_same(&wish, &read);
 }
 
 TEST(rank_0_says_where_the_workers_meet) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 2;
     wish.meeting = rendezvous_meeting_at(0, "10.0.0.1", 29400);
     delegation_wish_write(&wish, &text);
     assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 0 29400 8 10.0.0.1");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
+    expect_same(&wish, &read);
     text_clear(&text);
     wish.meeting = rendezvous_meeting_at(3, NULL, 29400);
     delegation_wish_write(&wish, &text);
     assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 3 0");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
-    text_clear(&text);
+    expect_same(&wish, &read);
 }
 
 TEST(a_node_says_for_which_round_it_is_ready) {
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     struct rendezvous_wish read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     wish.sequence = 3;
     wish.meeting = rendezvous_meeting_at(8, NULL, 0);
     delegation_wish_write(&wish, &text);
     assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 8 0");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
+    expect_same(&wish, &read);
     text_clear(&text);
     wish.meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
     delegation_wish_write(&wish, &text);
     assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 -2");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_wish_equals(&wish, &read));
-    text_clear(&text);
+    expect_same(&wish, &read);
 }
 
 TEST(other_values_are_no_wish) {
@@ -130,6 +145,7 @@ static struct slice slice_of(const struct text *text) {
 }
 
 TEST(a_standing_lists_this_node_alone) {
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {.round = 8,
         .is_complete = true,
         .is_frozen = true,
@@ -139,7 +155,7 @@ TEST(a_standing_lists_this_node_alone) {
         .reason = "worker 3 exited with code 1"};
     struct rendezvous_telling telling = {.place = 2, .answers = 2};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 4; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
@@ -159,8 +175,6 @@ TEST(a_standing_lists_this_node_alone) {
     assert_true(rendezvous_state_is_whole(&read.state));
     assert_string_equal(read.state.reason, record.reason);
     delegation_standing_clear(&read);
-    rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_of_a_ranked_round_has_the_ranks) {
@@ -181,7 +195,7 @@ TEST(a_standing_of_a_ranked_round_has_the_ranks) {
     struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
     struct rendezvous_telling telling = {.place = 1, .answers = 2, .ranks = ranks};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 2; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
@@ -201,14 +215,13 @@ TEST(a_standing_of_a_ranked_round_has_the_ranks) {
     assert_string_equal(
         text_string(&text), "standing 2 8 0 0 0 0 0 0 0 641 2 0 0 1 1 2 5 1 4 29400 3 ::1");
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
-    assert_true(rendezvous_meeting_equals(&read.meeting, &telling.meeting));
+    expect_same_meeting(&read.meeting, &telling.meeting);
     delegation_standing_clear(&read);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_round_that_is_held_is_told_without_ranks) {
@@ -225,7 +238,7 @@ TEST(a_round_that_is_held_is_told_without_ranks) {
     struct rendezvous_telling telling = {.place = 0, .answers = 1, .is_held = true};
     struct node_identity identity = {.pid = 1};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_obtain(&record, &identity)->is_participant = true;
     struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
     delegation_standing_write(&record, &crowd, &telling, false, &text);
@@ -239,7 +252,6 @@ TEST(a_round_that_is_held_is_told_without_ranks) {
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
@@ -252,7 +264,7 @@ TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
     struct rendezvous_telling telling = {.place = 0, .answers = 1};
     struct node_identity identity = {.pid = 1};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_obtain(&record, &identity)->is_participant = true;
     struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
     delegation_standing_write(&record, &crowd, &telling, false, &text);
@@ -265,14 +277,13 @@ TEST(a_round_that_another_host_has_ranked_is_known_as_such) {
             delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
     }
     rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_has_the_same_size_for_any_number_of_nodes) {
-    struct rendezvous_state record = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     struct rendezvous_telling telling = {.place = NODE_TABLE_ABSENT};
     struct delegation_standing read;
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     for (int i = 0; i < 2000; i++) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_waiting = true;
@@ -288,8 +299,6 @@ TEST(a_standing_has_the_same_size_for_any_number_of_nodes) {
     delegation_standing_write(&record, &crowd, &telling, true, &text);
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
     assert_true(read.is_withdrawn);
-    rendezvous_state_clear(&record);
-    text_clear(&text);
 }
 
 TEST(a_standing_that_no_record_has_is_refused) {

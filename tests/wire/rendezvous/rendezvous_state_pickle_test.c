@@ -7,27 +7,26 @@
 #include "base/memory.h"
 #include "pickle_fixture.h"
 #include "pickle_vectors.h"
+#include "record_tools.h"
 #include "wire/rendezvous/base64.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 #define MOMENT INT64_C(1795174428123456000) /* 2026-11-20 11:33:48.123456 UTC */
 
 static void read_vector(const char *digits, struct rendezvous_state *record) {
-    struct bytes pickle = {0};
+    CLEARED_BY(bytes_clear) struct bytes pickle = {0};
     struct text reason = {0};
     append_hexadecimal(&pickle, digits);
     *record = (struct rendezvous_state){0};
     enum failure_code code = rendezvous_state_read_pickle(bytes_slice(&pickle), record, &reason);
     assert_string_equal(text_string(&reason), "");
     assert_int_equal(code, FAILURE_NONE);
-    bytes_clear(&pickle);
 }
 
 static void assert_described(const struct rendezvous_state *record, const char *wanted) {
-    struct text text = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
     rendezvous_state_describe(record, &text);
     assert_string_equal(text_string(&text), wanted);
-    text_clear(&text);
 }
 
 static struct rendezvous_node *obtain(
@@ -38,22 +37,20 @@ static struct rendezvous_node *obtain(
 }
 
 static void assert_comes_back(const struct rendezvous_state *record) {
-    struct rendezvous_state read = {0};
-    struct bytes text = {0};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state read = {0};
+    CLEARED_BY(bytes_clear) struct bytes text = {0};
     struct text reason = {0};
     bool is_absent = true;
     assert_int_equal(rendezvous_state_write_text(record, &text), FAILURE_NONE);
     assert_int_equal(
         rendezvous_state_read_text(bytes_slice(&text), &is_absent, &read, &reason), FAILURE_NONE);
     assert_false(is_absent);
-    assert_true(rendezvous_state_equals(record, &read));
-    rendezvous_state_clear(&read);
-    bytes_clear(&text);
+    assert_true(record_equals(record, &read));
 }
 
 /* As many nodes as a record may have, each with the longest address. */
 TEST(the_largest_record_comes_back) {
-    struct rendezvous_state record = {.round = 1};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.round = 1};
     record.nodes = memory_allocate(RENDEZVOUS_NODES_MAXIMUM * sizeof *record.nodes);
     record.count = record.capacity = RENDEZVOUS_NODES_MAXIMUM;
     for (size_t i = 0; i < record.count; i++) {
@@ -69,14 +66,13 @@ TEST(the_largest_record_comes_back) {
         memcpy(node->identity.address + NODE_ADDRESS_SIZE - 1 - length, digits, (size_t)length);
     }
     assert_comes_back(&record);
-    rendezvous_state_clear(&record);
 }
 
 TEST(an_empty_record_of_pytorch_is_read) {
     struct rendezvous_state record;
     const struct rendezvous_state empty = {0};
     read_vector(PICKLE_EMPTY, &record);
-    assert_true(rendezvous_state_equals(&record, &empty));
+    assert_true(record_equals(&record, &empty));
 }
 
 TEST(a_complete_round_of_pytorch_is_read) {
@@ -116,7 +112,7 @@ TEST(every_protocol_and_both_kinds_of_dates_say_the_same) {
 
 TEST(an_empty_record_is_written_as_the_protocol_says) {
     const struct rendezvous_state empty = {0};
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     assert_int_equal(rendezvous_state_write_pickle(&empty, &out), FAILURE_NONE);
     /* PROTO; the values that occur several times, stored and popped; the object and its eight
      * attributes */
@@ -134,10 +130,10 @@ TEST(an_empty_record_is_written_as_the_protocol_says) {
         "8c0c7061727469636970616e7473 7d 28 75 8c09776169745f6c697374 8f 28 90"
         "8c0f726564756e64616e63795f6c697374 8f 28 90"
         "8c0f6c6173745f68656172746265617473 7d 28 75 75 62 2e");
-    bytes_clear(&out);
 }
 
 TEST(everything_in_a_record_comes_back) {
+    CLEARED_BY(rendezvous_state_clear)
     struct rendezvous_state record = {.round = INT32_MAX,
         .is_complete = true,
         .is_closed = true,
@@ -173,11 +169,10 @@ TEST(everything_in_a_record_comes_back) {
     node = obtain(&record, "everywhere", 1, 70000);
     node->is_participant = node->is_waiting = node->is_redundant = node->has_heartbeat = true;
     assert_comes_back(&record);
-    rendezvous_state_clear(&record);
 }
 
 TEST(nodes_of_one_name_are_told_apart_by_their_processes) {
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     for (uint64_t i = 0; i < 3; i++) {
         struct node_identity identity = {.address = "pod", .pid = 1, .local_id = 0x50000000};
         identity.process = (struct node_process){i, UINT64_MAX - i};
@@ -187,11 +182,10 @@ TEST(nodes_of_one_name_are_told_apart_by_their_processes) {
     }
     assert_int_equal(record.count, 3);
     assert_comes_back(&record);
-    rendezvous_state_clear(&record);
 }
 
 TEST(three_thousand_nodes_come_back) {
-    struct rendezvous_state record = {.is_complete = true};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     for (int i = 0; i < 3000; i++) {
         char address[32];
         (void)snprintf(address, sizeof address, "node%d.cluster.example", i);
@@ -203,24 +197,22 @@ TEST(three_thousand_nodes_come_back) {
         node->heartbeat.nanoseconds = MOMENT + i * 1000;
     }
     assert_comes_back(&record);
-    rendezvous_state_clear(&record);
 }
 
 TEST(dates_are_rounded_down_to_microseconds) {
     struct rendezvous_state record = {.has_deadline = true, .deadline = {MOMENT + 999}};
     struct rendezvous_state read = {0};
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct text reason = {0};
     assert_int_equal(rendezvous_state_write_pickle(&record, &out), FAILURE_NONE);
     assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&out), &read, &reason), FAILURE_NONE);
     assert_int_equal(read.deadline.nanoseconds, MOMENT);
-    bytes_clear(&out);
 }
 
 TEST(a_bad_reason_is_repaired_and_a_bad_address_refused) {
-    struct rendezvous_state record = {.reason = "cut \303"};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.reason = "cut \303"};
     struct rendezvous_state read = {0};
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     struct text reason = {0};
     assert_int_equal(rendezvous_state_write_pickle(&record, &out), FAILURE_NONE);
     assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&out), &read, &reason), FAILURE_NONE);
@@ -231,8 +223,6 @@ TEST(a_bad_reason_is_repaired_and_a_bad_address_refused) {
     assert_int_equal(out.length, 1);
     assert_int_equal(rendezvous_state_write_text(&record, &out), FAILURE_INVALID);
     assert_int_equal(out.length, 1);
-    rendezvous_state_clear(&record);
-    bytes_clear(&out);
 }
 
 TEST(the_ceiling_of_the_buffer_holds) {
@@ -260,13 +250,12 @@ TEST(the_sentinel_says_that_there_is_no_record) {
 
 static void assert_refused(struct slice input, enum failure_code wanted, const char *why) {
     struct rendezvous_state record = {.round = 3};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     bool is_absent = true;
     assert_int_equal(rendezvous_state_read_text(input, &is_absent, &record, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
     assert_int_equal(record.round, 3);
     assert_true(is_absent);
-    text_clear(&reason);
 }
 
 TEST(what_is_no_record_is_refused_with_its_reason) {
@@ -283,13 +272,11 @@ TEST(what_is_no_record_is_refused_with_its_reason) {
             "timezone, timedelta and set (at byte 2)"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct bytes pickle = {0};
-        struct bytes text = {0};
+        CLEARED_BY(bytes_clear) struct bytes pickle = {0};
+        CLEARED_BY(bytes_clear) struct bytes text = {0};
         append_hexadecimal(&pickle, wrong[i].pickle);
         assert_int_equal(base64_encode(bytes_slice(&pickle), &text), FAILURE_NONE);
         assert_refused(bytes_slice(&text), wrong[i].code, wrong[i].why);
-        bytes_clear(&pickle);
-        bytes_clear(&text);
     }
     assert_refused(
         slice_from_string(""), FAILURE_MALFORMED, "no pickle of protocol 2 to 5: it is empty");
@@ -304,8 +291,8 @@ TEST(a_record_that_is_too_long_is_not_looked_at) {
 }
 
 TEST(too_many_nodes_are_refused) {
-    struct bytes pickle = {0};
-    struct bytes text = {0};
+    CLEARED_BY(bytes_clear) struct bytes pickle = {0};
+    CLEARED_BY(bytes_clear) struct bytes text = {0};
     append_hexadecimal(&pickle, "8004 7d 28");
     for (int i = 0; i <= RENDEZVOUS_NODES_MAXIMUM; i++) {
         assert_int_equal(bytes_append(&pickle, "NN", 2), FAILURE_NONE);
@@ -314,8 +301,6 @@ TEST(too_many_nodes_are_refused) {
     assert_int_equal(base64_encode(bytes_slice(&pickle), &text), FAILURE_NONE);
     assert_refused(
         bytes_slice(&text), FAILURE_LIMIT, "a dict of more than 65536 items (at byte 131078)");
-    bytes_clear(&pickle);
-    bytes_clear(&text);
 }
 
 TEST(nodes_are_counted_over_all_lists) {
@@ -326,11 +311,10 @@ TEST(nodes_are_counted_over_all_lists) {
         record.nodes[i].is_waiting = i % 2 == 0;
         record.nodes[i].is_participant = i % 2 == 1;
     }
-    struct bytes text = {0};
+    CLEARED_BY(bytes_clear) struct bytes text = {0};
     assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
     assert_refused(bytes_slice(&text), FAILURE_LIMIT, "more than 65536 nodes, in wait_list");
     record.count--;
     assert_comes_back(&record);
-    bytes_clear(&text);
     rendezvous_state_clear(&record);
 }

@@ -59,36 +59,23 @@ static struct bytes make_record(const char *name, const char *digits) {
     return bytes;
 }
 
-static enum failure_code read_bytes(
-    struct slice input, struct rendezvous_state *loaded, struct text *reason) {
-    static const struct pickle_limits limits = {.bytes = 100000, .values = 5000, .items = 1000};
-    struct pickle_document document;
-    assert_int_equal(pickle_read(input, &limits, &document, reason), FAILURE_NONE);
-    enum failure_code code = rendezvous_state_unpickle(&document, loaded, reason);
-    pickle_document_clear(&document);
-    return code;
-}
-
 static void read_changed(const char *name, const char *digits, struct rendezvous_state *loaded) {
-    struct bytes record = make_record(name, digits);
+    CLEARED_BY(bytes_clear) struct bytes record = make_record(name, digits);
     struct text reason = {0};
     *loaded = (struct rendezvous_state){0};
-    enum failure_code code = read_bytes(bytes_slice(&record), loaded, &reason);
+    enum failure_code code = rendezvous_state_read_pickle(bytes_slice(&record), loaded, &reason);
     assert_string_equal(text_string(&reason), "");
     assert_int_equal(code, FAILURE_NONE);
-    bytes_clear(&record);
 }
 
 static void assert_refused(
     const char *name, const char *digits, enum failure_code wanted, const char *why) {
-    struct bytes record = make_record(name, digits);
+    CLEARED_BY(bytes_clear) struct bytes record = make_record(name, digits);
     struct rendezvous_state loaded = {0};
-    struct text reason = {0};
-    assert_int_equal(read_bytes(bytes_slice(&record), &loaded, &reason), wanted);
+    CLEARED_BY(text_clear) struct text reason = {0};
+    assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&record), &loaded, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
     assert_null(loaded.nodes);
-    text_clear(&reason);
-    bytes_clear(&record);
 }
 
 TEST(plain_attributes_are_read) {
@@ -139,7 +126,7 @@ TEST(musters_attributes_are_read_when_they_are_there) {
 }
 
 TEST(a_long_reason_is_cut_where_a_character_ends) {
-    struct text digits = {0};
+    CLEARED_BY(text_clear) struct text digits = {0};
     text_append(&digits, "58 2c010000");
     for (int i = 0; i < 100; i++) {
         text_append(&digits, "e282ac"); /* three bytes: 85 of them are 255 */
@@ -154,7 +141,6 @@ TEST(a_long_reason_is_cut_where_a_character_ends) {
     }
     read_changed("muster_reason", text_string(&digits), &loaded);
     assert_int_equal(strlen(loaded.reason), 253);
-    text_clear(&digits);
     read_changed("muster_reason", "8c03610062", &loaded);
     assert_string_equal(loaded.reason, "a");
 }
@@ -199,9 +185,8 @@ TEST(sets_are_read_in_both_spellings) {
 
 TEST(every_attribute_must_be_there) {
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        char *why = text_format("%s is missing", usual[i].name);
+        FREED char *why = text_format("%s is missing", usual[i].name);
         assert_refused(usual[i].name, NULL, FAILURE_MALFORMED, why);
-        free(why);
     }
 }
 
@@ -258,9 +243,8 @@ TEST(odd_nodes_are_refused) {
         {NODE(ADDRESS, ONE, ONE) NONE, "a rank is None, not an integer"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *digits = text_format("7d 28 %s 75", wrong[i].participants);
+        FREED char *digits = text_format("7d 28 %s 75", wrong[i].participants);
         assert_refused("participants", digits, FAILURE_MALFORMED, wrong[i].why);
-        free(digits);
     }
     assert_refused("last_heartbeats", "7d" NODE(ADDRESS, ONE, ONE) "4e 73", FAILURE_MALFORMED,
         "a heartbeat is no datetime");
@@ -288,7 +272,7 @@ TEST(numbers_out_of_range_are_refused) {
 
 TEST(addresses_have_a_longest_length) {
     for (size_t length = 255; length <= 256; length++) {
-        struct text digits = {0};
+        CLEARED_BY(text_clear) struct text digits = {0};
         text_append_format(&digits, "8f 28 6801 29 81 7d 28 8c0461646472 58 %02x%02x0000",
             (unsigned)(length & 0xff), (unsigned)(length >> 8));
         for (size_t i = 0; i < length; i++) {
@@ -304,7 +288,6 @@ TEST(addresses_have_a_longest_length) {
             assert_refused("wait_list", text_string(&digits), FAILURE_LIMIT,
                 "an address of 256 bytes, the limit is 255, in wait_list");
         }
-        text_clear(&digits);
     }
 }
 
@@ -315,13 +298,12 @@ TEST(other_pickles_are_no_state) {
     } others[] = {{"8004 7d 2e", "a dict, not a _RendezvousState"},
         {"8004" DATETIME "2e", "an object, not a _RendezvousState"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        struct bytes input = {0};
+        CLEARED_BY(bytes_clear) struct bytes input = {0};
         struct rendezvous_state loaded = {0};
-        struct text reason = {0};
+        CLEARED_BY(text_clear) struct text reason = {0};
         append_hexadecimal(&input, others[i].digits);
-        assert_int_equal(read_bytes(bytes_slice(&input), &loaded, &reason), FAILURE_MALFORMED);
+        assert_int_equal(
+            rendezvous_state_read_pickle(bytes_slice(&input), &loaded, &reason), FAILURE_MALFORMED);
         assert_string_equal(text_string(&reason), others[i].why);
-        text_clear(&reason);
-        bytes_clear(&input);
     }
 }

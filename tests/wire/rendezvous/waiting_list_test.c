@@ -13,7 +13,7 @@ static void add(struct text *list, const char *run_id) {
 }
 
 static void expect(const char *list, const char *run_id, const char *first, const char *second) {
-    struct text_list others = {0};
+    CLEARED_BY(text_list_clear) struct text_list others = {0};
     waiting_list_read(slice_from_string(list), run_id, 2, &others);
     assert_int_equal(others.count, (first != NULL) + (second != NULL));
     if (first != NULL) {
@@ -22,11 +22,10 @@ static void expect(const char *list, const char *run_id, const char *first, cons
     if (second != NULL) {
         assert_string_equal(others.items[1], second);
     }
-    text_list_clear(&others);
 }
 
 TEST(jobs_find_each_other_the_latest_first) {
-    struct text list = {0};
+    CLEARED_BY(text_clear) struct text list = {0};
     add(&list, "one");
     expect(text_string(&list), "one", NULL, NULL);
     add(&list, "two");
@@ -34,7 +33,6 @@ TEST(jobs_find_each_other_the_latest_first) {
     assert_string_equal(text_string(&list), "one\ntwo\nthree\n");
     expect(text_string(&list), "one", "three", "two");
     expect(text_string(&list), "three", "two", "one");
-    text_clear(&list);
 }
 
 TEST(a_job_is_listed_once) {
@@ -57,26 +55,23 @@ TEST(what_is_no_line_of_text_is_not_listed) {
 }
 
 TEST(the_earliest_make_room) {
-    struct text list = {0};
+    CLEARED_BY(text_clear) struct text list = {0};
     for (int i = 0; i < 1000; i++) {
-        char *run_id = text_format("experiment-%d", i);
+        FREED char *run_id = text_format("experiment-%d", i);
         add(&list, run_id);
-        free(run_id);
         assert_true(list.length <= WAITING_LIST_BYTES);
     }
     expect(text_string(&list), "job", "experiment-999", "experiment-998");
     assert_null(strstr(text_string(&list), "experiment-1\n"));
-    text_clear(&list);
 }
 
 TEST(what_no_agent_can_have_written_is_not_believed) {
     char value[WAITING_LIST_BYTES + 2];
-    struct text list = {0};
+    CLEARED_BY(text_clear) struct text list = {0};
     memset(value, '\n', sizeof value);
     memcpy(value, "one", 3);
     value[sizeof value - 1] = '\0';
     expect(value, "job", NULL, NULL);
     assert_true(waiting_list_add(slice_from_string(value), "job", &list));
     assert_string_equal(text_string(&list), "job\n");
-    text_clear(&list);
 }

@@ -13,7 +13,6 @@ static void check_slice(struct slice actual, const char *expected) {
 
 static struct owned_request build(struct round_effect effect) {
     struct owned_request request;
-    assert_true(round_effect_is_request(&effect));
     round_request_build(&effect, "job2", &request);
     return request;
 }
@@ -48,13 +47,13 @@ TEST(rank_0_waits_for_all_and_asks_all) {
     static const enum round_effect_kind kinds[] = {ROUND_EFFECT_WAIT, ROUND_EFFECT_GET};
     static const enum store_operation operations[] = {STORE_WAIT, STORE_MULTI_GET};
     for (size_t i = 0; i < 2; i++) {
+        CLEARED_BY(owned_request_clear)
         struct owned_request request = build((struct round_effect){
             .kind = kinds[i], .key = {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 2}});
         assert_int_equal(request.request.operation, operations[i]);
         assert_int_equal(request.request.count, 2);
         check_slice(request.request.keys[0], FOLDER "torchelastic/role_info/0");
         check_slice(request.request.keys[1], FOLDER "torchelastic/role_info/1");
-        owned_request_clear(&request);
     }
 }
 
@@ -101,6 +100,7 @@ TEST(a_decision_is_stored_only_where_there_is_none) {
 }
 
 TEST(the_exit_barrier_is_torchruns) {
+    CLEARED_BY(owned_request_clear)
     struct owned_request request = build((struct round_effect){
         .kind = ROUND_EFFECT_ADD, .key = {.kind = ROUND_KEY_NUM_MEMBERS}, .amount = 1});
     assert_int_equal(request.request.operation, STORE_ADD);
@@ -112,14 +112,9 @@ TEST(the_exit_barrier_is_torchruns) {
     assert_int_equal(request.request.operation, STORE_SET);
     check_slice(request.request.key, FOLDER "torchelastic/agent/terminal_state/last_member");
     check_slice(request.request.value, "<val_ignored>");
-    owned_request_clear(&request);
 }
 
-TEST(what_is_told_to_the_agent_is_no_request) {
-    struct round_effect effect = {.kind = ROUND_EFFECT_JOINED};
-    assert_false(round_effect_is_request(&effect));
-    effect.kind = ROUND_EFFECT_CANCEL_WAIT;
-    assert_false(round_effect_is_request(&effect));
+TEST(only_questions_want_an_answer) {
     assert_false(round_effect_wants_answer(ROUND_EFFECT_PUBLISH));
     assert_false(round_effect_wants_answer(ROUND_EFFECT_SET));
     assert_false(round_effect_wants_answer(ROUND_EFFECT_DECIDE));
@@ -159,6 +154,7 @@ TEST(an_answer_belongs_to_its_round_and_key) {
 }
 
 TEST(address_and_ranks_are_read_together) {
+    CLEARED_BY(round_answer_clear)
     struct round_answer answer =
         read_list(&world, (const char *[]){"node0", "39419", "[1, 3, 0, 2]"}, 3);
     const struct rank_assignment expected = {1, 3, 0, 2};
@@ -167,7 +163,6 @@ TEST(address_and_ranks_are_read_together) {
     assert_int_equal(answer.event.values.port, 39419);
     assert_true(answer.event.values.has_ranks);
     assert_memory_equal(&answer.event.values.ranks, &expected, sizeof expected);
-    round_answer_clear(&answer);
 }
 
 TEST(ranks_may_be_read_alone) {
@@ -186,22 +181,22 @@ static const struct round_question decision = {
     ROUND_EFFECT_GET, ROUND_OF_FIXED_NODES, {.kind = ROUND_KEY_END, .round = 3}};
 
 TEST(a_decision_is_read_as_text) {
+    CLEARED_BY(round_answer_clear)
     struct round_answer answer =
         read_list(&decision, (const char *[]){"failed 2147483647 signal 64"}, 1);
     assert_int_equal(answer.event.kind, ROUND_EVENT_VALUES);
     assert_int_equal(answer.event.key.round, 3);
     assert_string_equal(answer.event.values.decision, "failed 2147483647 signal 64");
-    round_answer_clear(&answer);
 }
 
 TEST(a_publication_names_its_owner) {
     const struct round_question question = {ROUND_EFFECT_GET, 1, {.kind = ROUND_KEY_PUBLICATION}};
+    CLEARED_BY(round_answer_clear)
     struct round_answer answer =
         read_list(&question, (const char *[]){"node0_7_0", "node0", "1"}, 3);
     assert_string_equal(answer.event.values.publisher, "node0_7_0");
     assert_string_equal(answer.event.values.address, "node0");
     assert_int_equal(answer.event.values.port, 1);
-    round_answer_clear(&answer);
 }
 
 TEST(what_another_node_wrote_without_sense_is_marked) {
@@ -210,18 +205,18 @@ TEST(what_another_node_wrote_without_sense_is_marked) {
     const char *const addresses[] = {"", "two\nlines", endless};
     const char *const ports[] = {"", "0", "65536", "-1", "http"};
     for (size_t i = 0; i < 3; i++) {
+        CLEARED_BY(round_answer_clear)
         struct round_answer answer =
             read_list(&world, (const char *[]){addresses[i], "1", "[0, 1, 0, 1]"}, 3);
         assert_null(answer.event.values.address);
         assert_int_equal(answer.event.values.port, 1);
-        round_answer_clear(&answer);
     }
     for (size_t i = 0; i < 5; i++) {
+        CLEARED_BY(round_answer_clear)
         struct round_answer answer =
             read_list(&world, (const char *[]){"node0", ports[i], "[0, 1]"}, 3);
         assert_int_equal(answer.event.values.port, 0);
         assert_false(answer.event.values.has_ranks);
-        round_answer_clear(&answer);
     }
 }
 
@@ -229,6 +224,7 @@ TEST(what_another_node_wrote_without_sense_is_marked) {
 TEST(a_value_that_is_not_there_is_said_to_be_gone) {
     const struct round_question roles = {
         ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 2}};
+    CLEARED_BY(round_answer_clear)
     struct round_answer answer =
         read_list(&world, (const char *[]){"node0", "39419", "[1, 3, 0, 2]"}, 3);
     assert_false(answer.event.is_gone);
@@ -238,7 +234,6 @@ TEST(a_value_that_is_not_there_is_said_to_be_gone) {
     round_answer_clear(&answer);
     answer = read_list(&roles, (const char *[]){"", ""}, 2);
     assert_true(answer.event.is_gone);
-    round_answer_clear(&answer);
 }
 
 TEST(an_address_is_as_long_as_a_name_may_be) {
@@ -255,6 +250,7 @@ TEST(an_address_is_as_long_as_a_name_may_be) {
 TEST(role_infos_are_read_one_by_one) {
     const struct round_question question = {
         ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 2}};
+    CLEARED_BY(round_answer_clear)
     struct round_answer answer = read_list(&question,
         (const char *[]){"{\"role\": \"default\", \"rank\": 0, \"local_world_size\": 1}", "[]"}, 2);
     assert_int_equal(answer.event.kind, ROUND_EVENT_ROLE_INFOS);
@@ -262,7 +258,57 @@ TEST(role_infos_are_read_one_by_one) {
     assert_string_equal(answer.event.role_infos.infos[0].role, "default");
     assert_int_equal(answer.event.role_infos.infos[0].muster_version, 0);
     assert_null(answer.event.role_infos.infos[1].role);
+}
+
+TEST(role_info_survives_the_way_through_the_store) {
+    const struct round_question question = {
+        ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 1}};
+    struct owned_request request = build((struct round_effect){.kind = ROUND_EFFECT_SET_ROLE_INFO,
+        .key = {.kind = ROUND_KEY_ROLE_INFO, .node = 3},
+        .node = {"r\303\266le \"x\"", 8},
+        .addresses = "10.0.0.7 fd00::7"});
+    CLEARED_BY(text_clear) struct text value = {0};
+    text_append_bytes(
+        &value, (const char *)request.request.value.data, request.request.value.length);
+    struct round_answer answer = read_list(&question, (const char *[]){text_string(&value)}, 1);
+    const struct role_info *info = answer.event.role_infos.infos;
+    assert_string_equal(info->role, "r\303\266le \"x\"");
+    assert_int_equal(info->local_world_size, 8);
+    assert_int_equal(info->group_rank, 3);
+    assert_int_equal(info->muster_version, 1);
+    assert_string_equal(info->addresses, "10.0.0.7 fd00::7");
     round_answer_clear(&answer);
+    owned_request_clear(&request);
+}
+
+TEST(odd_role_infos_are_none) {
+    static const char *const texts[] = {"[]", "{}", "{\"role\": 1}",
+        "{\"role\": \"a\", \"rank\": \"0\", \"local_world_size\": 1}",
+        "{\"role\": \"a\", \"rank\": 0}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"muster\": true}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": 1}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": \"a host\"}",
+        "{\"role\": \"a\", \"rank\": -1, \"local_world_size\": 1}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 0}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1000000}"};
+    const struct round_question question = {
+        ROUND_EFFECT_GET, 0, {.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 1}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct round_answer answer = read_list(&question, &texts[i], 1);
+        assert_null(answer.event.role_infos.infos[0].role);
+        round_answer_clear(&answer);
+    }
+}
+
+TEST(odd_ranks_are_none) {
+    static const char *const texts[] = {"{}", "[0, 2, 0]", "[0, 2, 0, 2, 0]", "[0, 2, 0, \"2\"]",
+        "[2, 2, 0, 2]", "[0, 2, 2, 2]", "[0, 2, 0, 3]", "[0, 2, 0.0, 2]", "[-1, 2, 0, 2]",
+        "[0, 99999999999, 0, 2]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct round_answer answer = read_list(&world, (const char *[]){"node0", "1", texts[i]}, 3);
+        assert_false(answer.event.values.has_ranks);
+        round_answer_clear(&answer);
+    }
 }
 
 static void check_refused(struct round_question question, struct store_reply reply) {

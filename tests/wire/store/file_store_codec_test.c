@@ -38,13 +38,12 @@ TEST(pytorchs_file_is_read_record_by_record) {
 }
 
 TEST(records_are_written_as_pytorch_writes_them) {
-    struct bytes out = {0};
+    CLEARED_BY(bytes_clear) struct bytes out = {0};
     for (size_t i = 0; i < RECORDS; i++) {
         assert_int_equal(file_store_record_append(&pytorchs_records[i], &out), FAILURE_NONE);
     }
     assert_true(
         slice_equals(bytes_slice(&out), (struct slice){pytorchs_file, sizeof pytorchs_file - 1}));
-    bytes_clear(&out);
 }
 
 TEST(half_a_record_is_not_there_yet) {

@@ -153,7 +153,7 @@ TEST(the_longest_credential_is_waited_for) {
 TEST(nothing_may_come_while_munge_is_asked) {
     struct fixture fixture;
     set_up(&fixture);
-    struct bytes credential = {0};
+    CLEARED_BY(bytes_clear) struct bytes credential = {0};
     challenge(&fixture);
     assert_int_equal(
         bytes_append(&credential, fixture.sent.data, fixture.sent.length), FAILURE_NONE);
@@ -166,7 +166,6 @@ TEST(nothing_may_come_while_munge_is_asked) {
     assert_int_equal(
         store_proof_continue(&fixture.client, &fixture.key, slice_from_string("x")).outcome,
         STORE_PROOF_FAILED);
-    bytes_clear(&credential);
     tear_down(&fixture);
 }
 
@@ -199,9 +198,9 @@ TEST(a_server_says_which_kind_it_wants) {
 
 TEST(a_payload_names_side_challenge_and_job) {
     struct store_proof proof = {.client_nonce = {1}, .server_nonce = {2}};
-    struct bytes client = {0};
-    struct bytes server = {0};
-    struct bytes other = {0};
+    CLEARED_BY(bytes_clear) struct bytes client = {0};
+    CLEARED_BY(bytes_clear) struct bytes server = {0};
+    CLEARED_BY(bytes_clear) struct bytes other = {0};
     const struct slice job = slice_from_string("job");
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &client);
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_SERVER, &server);
@@ -224,9 +223,6 @@ TEST(a_payload_names_side_challenge_and_job) {
         STORE_CREDENTIAL_OTHER_CHALLENGE);
     assert_int_equal(store_credential_judge((struct slice){0}, bytes_slice(&client)),
         STORE_CREDENTIAL_OTHER_CHALLENGE);
-    bytes_clear(&client);
-    bytes_clear(&server);
-    bytes_clear(&other);
 }
 
 TEST(a_credential_that_cannot_be_sent_is_none) {

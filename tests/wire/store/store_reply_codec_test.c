@@ -44,13 +44,11 @@ static void assert_replies_equal(
 
 TEST(replies_are_encoded_as_pytorch_does) {
     for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
-        struct bytes expected = bytes_from_hex(store_vectors[i].reply_hex);
-        struct bytes actual = {0};
+        CLEARED_BY(bytes_clear) struct bytes expected = bytes_from_hex(store_vectors[i].reply_hex);
+        CLEARED_BY(bytes_clear) struct bytes actual = {0};
         assert_int_equal(store_reply_encode(&store_vectors[i].reply, &actual), FAILURE_NONE);
         assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
         assert_int_equal(store_reply_encoded_size(&store_vectors[i].reply), expected.length);
-        bytes_clear(&actual);
-        bytes_clear(&expected);
     }
 }
 
@@ -60,7 +58,7 @@ TEST(replies_pytorch_sent_are_understood_byte_by_byte) {
         struct store_decoded_reply out;
         store_reply_decoder_init(&decoder, &STORE_REPLY_LIMITS_DEFAULT);
         store_reply_decoder_expect(&decoder, &store_vectors[i].request);
-        struct bytes input = bytes_from_hex(store_vectors[i].reply_hex);
+        CLEARED_BY(bytes_clear) struct bytes input = bytes_from_hex(store_vectors[i].reply_hex);
         for (size_t length = 0; length < input.length; length++) {
             uint8_t *part = memory_duplicate(input.data, length);
             assert_int_equal(store_reply_decoder_next(&decoder, (struct slice){part, length}, &out),
@@ -74,7 +72,6 @@ TEST(replies_pytorch_sent_are_understood_byte_by_byte) {
         assert_int_equal(out.consumed, input.length);
         assert_replies_equal(&out.reply, &store_vectors[i].reply);
         store_reply_decoder_clear(&decoder);
-        bytes_clear(&input);
     }
 }
 
@@ -102,12 +99,11 @@ static enum failure_code verdict(
     struct store_decoded_reply out;
     store_reply_decoder_init(&decoder, &limits);
     store_reply_decoder_expect(&decoder, request);
-    struct bytes input = bytes_from_hex(hex);
+    CLEARED_BY(bytes_clear) struct bytes input = bytes_from_hex(hex);
     enum failure_code code = store_reply_decoder_next(&decoder, bytes_slice(&input), &out);
     if (code != FAILURE_NONE && code != FAILURE_INCOMPLETE) {
         memcpy(reason, out.reason, sizeof out.reason);
     }
-    bytes_clear(&input);
     store_reply_decoder_clear(&decoder);
     return code;
 }

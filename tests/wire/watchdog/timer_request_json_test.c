@@ -7,12 +7,11 @@
 
 static struct watchdog_request read_request(const char *line) {
     struct watchdog_request request;
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     if (timer_request_json_read(slice_from_string(line), &request, &reason) != FAILURE_NONE) {
         fail_msg("%s: %s", line, text_string(&reason));
     }
     assert_int_equal(reason.length, 0);
-    text_clear(&reason);
     return request;
 }
 
@@ -24,7 +23,7 @@ struct expected {
 };
 
 static void expect(const char *line, const struct expected *expected) {
-    struct watchdog_request request = read_request(line);
+    CLEARED_BY(watchdog_request_clear) struct watchdog_request request = read_request(line);
     assert_int_equal(request.kind, expected->kind);
     assert_int_equal(request.pid, 19374);
     assert_string_equal(request.scope, expected->scope);
@@ -32,19 +31,17 @@ static void expect(const char *line, const struct expected *expected) {
         assert_int_equal(request.expiration.nanoseconds, expected->nanoseconds);
         assert_int_equal(request.signal, expected->signal);
     }
-    watchdog_request_clear(&request);
 }
 
 static void expect_refusal(const char *line, const char *part) {
     struct watchdog_request request = {.pid = 1234};
-    struct text reason = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
     assert_int_equal(
         timer_request_json_read(slice_from_string(line), &request, &reason), FAILURE_MALFORMED);
     if (strstr(text_string(&reason), part) == NULL) {
         fail_msg("%s: %s", line, text_string(&reason));
     }
     assert_int_equal(request.pid, 1234);
-    text_clear(&reason);
 }
 
 static struct expected timer(const char *scope, int64_t nanoseconds, int signal) {
@@ -54,6 +51,7 @@ static struct expected timer(const char *scope, int64_t nanoseconds, int signal)
 static const struct expected released = {.kind = WATCHDOG_RELEASE, .scope = "s"};
 
 TEST(what_the_client_writes_is_read) {
+    CLEARED_BY(watchdog_request_clear)
     struct watchdog_request request =
         read_request("{\"version\": 1, \"pid\": 19374, \"scope_id\": \"myscope\", "
                      "\"expiration_time\": 1795174638.7299848, \"signal\": 9}\n");
@@ -62,7 +60,6 @@ TEST(what_the_client_writes_is_read) {
     assert_string_equal(request.scope, "myscope");
     assert_in_range(request.expiration.nanoseconds, 1795174638729984000, 1795174638729985000);
     assert_int_equal(request.signal, 9);
-    watchdog_request_clear(&request);
     expect("{\"version\": 1, \"pid\": 19374, \"scope_id\": \"s\", \"expiration_time\": -1, "
            "\"signal\": 0}\n",
         &released);
@@ -112,11 +109,10 @@ static void note_refusal(void *context, const char *reason) {
 
 /* A request is noted as its scope in brackets, a refused part as a dash. */
 static void expect_line(const char *line, const char *expected) {
-    struct text noted = {0};
+    CLEARED_BY(text_clear) struct text noted = {0};
     const struct timer_request_visitor visitor = {note_request, note_refusal, &noted};
     timer_request_json_each(slice_from_string(line), &visitor);
     assert_string_equal(text_string(&noted), expected);
-    text_clear(&noted);
 }
 
 #define REQUEST(scope)                                                                             \
@@ -140,7 +136,7 @@ TEST(what_is_written_is_read) {
     struct watchdog_request request = {
         .pid = 19374, .scope = scope, .expiration = {5000001000}, .signal = 15};
     struct expected expected = timer("a \"b\"", 5000001000, 15);
-    struct text line = {0};
+    CLEARED_BY(text_clear) struct text line = {0};
     timer_request_json_write(&request, &line);
     expect(text_string(&line), &expected);
     text_clear(&line);
@@ -149,7 +145,6 @@ TEST(what_is_written_is_read) {
     scope[1] = '\0';
     timer_request_json_write(&request, &line);
     expect(text_string(&line), &released);
-    text_clear(&line);
 }
 
 /* The fast path and the JSON reader must agree. One more blank at the front selects the JSON
@@ -212,10 +207,9 @@ TEST(what_is_no_request_is_refused_with_the_reason) {
 
 TEST(an_endless_line_is_refused) {
     struct watchdog_request request;
-    struct bytes line = {0};
+    CLEARED_BY(bytes_clear) struct bytes line = {0};
     assert_int_equal(bytes_reserve(&line, TIMER_REQUEST_JSON_MAXIMUM_SIZE + 1), FAILURE_NONE);
     line.length = TIMER_REQUEST_JSON_MAXIMUM_SIZE + 1;
     memset(line.data, ' ', line.length);
     assert_int_equal(timer_request_json_read(bytes_slice(&line), &request, NULL), FAILURE_LIMIT);
-    bytes_clear(&line);
 }
