@@ -152,7 +152,7 @@ static void check_world_end(const struct agent_event *event, const char *expecte
         .restarts = {.maximum = 5, .used = 1}};
     struct launch_config config = sample();
     struct text line = {0};
-    assert_true(job_story_describe_step(&config, &machine, event, AGENT_RUNNING, &line));
+    assert_true(job_story_describe_step(&config, &machine, event, AGENT_RUNNING, false, &line));
     assert_string_equal(text_string(&line), expected);
     text_clear(&line);
     launch_config_clear(&config);
