@@ -443,6 +443,7 @@ static void record_standby(struct agent *agent, const struct standby_effect *eff
     struct event_standby_record record = {.count = effect->told.count, .total = effect->told.total};
     if (effect->kind == STANDBY_EFFECT_TELL_READY) {
         record.what = EVENT_STANDBY_READY;
+        agent_chronicle_note_spares(agent->chronicle, record.count, record.total);
     } else if (effect->kind == STANDBY_EFFECT_TELL_USED && effect->told.count > 0) {
         record.what = EVENT_STANDBY_USED;
     } else if (effect->kind == STANDBY_EFFECT_TELL_OFF) {
@@ -504,9 +505,19 @@ static void log_effect(const struct agent *agent, const struct node_effect *effe
     text_clear(&line);
 }
 
+static const struct agent_outcome *find_outcome(const struct node_effects *effects) {
+    for (size_t i = 0; i < effects->count; i++) {
+        const struct node_effect *effect = &effects->items[i];
+        if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_FINISH) {
+            return &effect->agent.outcome;
+        }
+    }
+    return NULL;
+}
+
 /* The agent machine has taken an event; nothing of what it wants has been done yet. */
-static void tell_of_step(
-    struct agent *agent, const struct agent_event *event, enum agent_phase before) {
+static void tell_of_step(struct agent *agent, const struct agent_event *event,
+    enum agent_phase before, const struct node_effects *effects) {
     if (before == AGENT_JOINING && node_machine_agent(agent->node)->phase == AGENT_STARTING) {
         bool has_host = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
                         rendezvous_machine_has_host(node_machine_rendezvous(agent->node));
@@ -517,6 +528,8 @@ static void tell_of_step(
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    agent_chronicle_step(
+        agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
     agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
@@ -533,12 +546,13 @@ static void step(struct agent *agent, const struct node_event *event) {
     }
     if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING) {
         agent_voice_host(&agent->voice);
+        agent_chronicle_note_host(agent->chronicle);
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
     agent_rendezvous_note_step(agent->rendezvous, event);
     if (event->part == NODE_AGENT) {
-        tell_of_step(agent, &event->agent, before);
+        tell_of_step(agent, &event->agent, before, &effects);
     }
     for (size_t i = 0; i < effects.count; i++) {
         const struct node_effect *effect = &effects.items[i];
@@ -697,6 +711,9 @@ void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer) {
     struct agent *agent = context;
     agent_event_log_watchdog(agent->event_log, what, timer);
+    if (what == EVENT_WATCHDOG_TIMER_EXPIRED) {
+        agent_chronicle_note_timer(agent->chronicle, timer);
+    }
     agent_metrics_watchdog(agent->metrics, what, timer, event_loop_wall_time(agent->loop));
 }
 

@@ -17,6 +17,7 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/telling/agent_announcement.h"
 #include "agent/telling/agent_audience.h"
+#include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_metrics.h"
@@ -119,6 +120,7 @@ struct agent {
     struct agent_said said; /* by it */
     struct agent_story story;
     struct agent_announcement *announcement;
+    struct agent_chronicle *chronicle;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */

@@ -118,7 +118,7 @@ def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
 
 
 @pytest.mark.parametrize("name, included, is_fine", [
-    ("main/timer/timer_command.c", "host/watchdog/snapshot_socket.h", False),
+    ("main/timer/timer_command.c", "host/loop/snapshot_socket.h", False),
     ("main/rendezvous/rendezvous_command.c", "wire/rendezvous/rendezvous_state_pickle.h", False),
     ("main/store/store_session.c", "agent/agent.h", False),
     ("main/muster.c", "core/rendezvous/rendezvous_state.h", False),

@@ -346,6 +346,7 @@ struct launch_config {
     /* events */
     enum launch_event_handler event_handler;
     char *event_file; /* set with LAUNCH_EVENTS_FILE */
+    char *chronicle;  /* a file, "off", or NULL: beside the logs */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */
     /* warnings about that place, which concern all nodes alike: one of them gives them */
