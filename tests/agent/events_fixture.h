@@ -83,7 +83,6 @@ static inline void open_agent(struct fixture *fixture) {
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .workers = agent->workers,
-        .voice = &agent->voice,
         .log = agent->log,
     };
 }
