@@ -4,6 +4,7 @@
 The library is looked for in this order: the file that the variable MUSTER_LIBRARY names, the directory `lib` of this
 package, and where the system looks for libraries (as packages and `make install` put it)."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -120,12 +121,31 @@ def _note_process():
 
 
 os.register_at_fork(after_in_child=_note_process)
+_is_before_fork = False
+
+
+@contextlib.contextmanager
+def forking():
+    """Meanwhile C forks this process, and calls Python in the copy. As with os.fork no other thread holds the interpreter's locks."""
+    global _is_before_fork
+    ctypes.pythonapi.PyOS_BeforeFork()
+    _is_before_fork = True
+    try:
+        yield
+    finally:
+        _is_before_fork = False
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
 
 
 def enter_copy():
     """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there."""
-    if os.getpid() != _process:
-        ctypes.pythonapi.PyOS_AfterFork_Child()
+    global _is_before_fork
+    if os.getpid() == _process:
+        return
+    if not _is_before_fork:  # it is a copy of a copy, which had one thread
+        ctypes.pythonapi.PyOS_BeforeFork()
+    _is_before_fork = False
+    ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
 def text_of(what, text):

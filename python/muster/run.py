@@ -26,6 +26,13 @@ class LaunchFailed(RuntimeError):
         self.status = status
 
 
+class UsageMistake(LaunchFailed, ValueError):
+    """No job was started: the arguments or the environment have a mistake. torch.distributed.run raises a ValueError, too."""
+
+
+USAGE_STATUS = 2
+
+
 def exit_status(failed):
     """With which a program ends whose job has failed so."""
     return failed.status if failed.status > 0 else 128 - failed.status
@@ -62,7 +69,7 @@ def _launch(arguments, environment):
     finally:
         forwarding.end()
     if status != 0:
-        raise LaunchFailed(status)
+        raise UsageMistake(status) if status == USAGE_STATUS else LaunchFailed(status)
 
 
 class _Forwarding:
