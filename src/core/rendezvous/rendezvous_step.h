@@ -11,7 +11,7 @@
 
 #include "base/failure.h"
 #include "core/rendezvous/rendezvous_delegation.h"
-#include "core/rendezvous/rendezvous_link.h"
+#include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_losses.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_member.h"
@@ -47,7 +47,7 @@ struct rendezvous_machine {
     bool has_succession;
     bool is_register_stuck; /* as the host */
     struct rendezvous_purpose purpose;
-    struct rendezvous_link link;
+    struct record_connection connection;
     struct rendezvous_view view;
     struct rendezvous_place place;
     struct rendezvous_patience patience;
