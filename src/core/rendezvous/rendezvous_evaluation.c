@@ -28,7 +28,7 @@ struct loss_list {
 static bool is_lost(
     struct rendezvous_step *step, const struct rendezvous_node *node, bool with_finished) {
     const struct rendezvous_machine *machine = step->machine;
-    switch (rendezvous_losses_judge(&machine->losses, &machine->view, node, &machine->settings,
+    switch (failure_detector_judge(&machine->detector, &machine->view, node, &machine->settings,
         machine->connection.has_presence)) {
     case RENDEZVOUS_LOSS_GONE:
         return true;
@@ -98,7 +98,7 @@ static bool take_out(struct rendezvous_step *step, const struct loss_list *losse
 static bool rendezvous_take_out_losses(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     struct loss_list losses = {0};
-    rendezvous_losses_forget(&machine->losses, &machine->view.seen);
+    failure_detector_forget(&machine->detector, &machine->view.seen);
     find_losses(step, false, &losses);
     bool has_written = take_out(step, &losses);
     free(losses.identities);
@@ -559,7 +559,8 @@ static bool must_be_noted(
     }
     return node_identity_equals(&node->identity, &machine->view.me)
                ? is_done_here(machine)
-               : rendezvous_losses_judge(&machine->losses, &machine->view, node, &machine->settings,
+               : failure_detector_judge(&machine->detector, &machine->view, node,
+                     &machine->settings,
                      machine->connection.has_presence) == RENDEZVOUS_LOSS_FINISHED;
 }
 
@@ -607,7 +608,7 @@ static bool writes_heartbeat_of(
         return is_own;
     }
     return machine->connection.is_host && node_identity_is_muster(identity) &&
-           !rendezvous_losses_include(&machine->losses, identity);
+           !failure_detector_has_noted(&machine->detector, identity);
 }
 
 struct duration rendezvous_heartbeat_interval(const struct rendezvous_machine *machine) {
@@ -694,7 +695,7 @@ static void take_note(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct instant now = step->event->now;
-    rendezvous_losses_look(&machine->losses, seen, now, machine->settings.keep_alive_interval,
+    failure_detector_look(&machine->detector, seen, now, machine->settings.keep_alive_interval,
         machine->connection.has_presence);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);

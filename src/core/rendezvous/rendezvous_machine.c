@@ -193,7 +193,7 @@ static void rendezvous_wishing_say(struct rendezvous_step *step) {
  * knows that the node of its old name is gone. A host may be told so before it is connected. */
 static void rename_node(struct rendezvous_machine *machine) {
     if (!machine->connection.has_presence || machine->connection.is_host) {
-        rendezvous_losses_note(&machine->losses, &machine->view.me, false);
+        failure_detector_note(&machine->detector, &machine->view.me, false);
     }
     rendezvous_view_rename(&machine->view, record_connection_draw_local_id(&machine->connection));
     rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
@@ -286,7 +286,7 @@ static void give_up_begun_world(struct rendezvous_step *step) {
  * what the others wish: they say it again. */
 static void seek_host(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    rendezvous_losses_forget_all(&machine->losses);
+    failure_detector_forget_all(&machine->detector);
     if (!step->event->lost.keeps_hosting) {
         rendezvous_delegates_clear(&machine->delegates);
         give_up_begun_world(step);
@@ -311,7 +311,7 @@ static void rendezvous_connection_lose(struct rendezvous_step *step) {
     rendezvous_failure_end(&machine->failure);
     if (!machine->connection
              .is_host) { /* a host is told of each loss once, whatever its own connection */
-        rendezvous_losses_forget_all(&machine->losses);
+        failure_detector_forget_all(&machine->detector);
     }
     switch (machine->purpose.goal) {
     case RENDEZVOUS_GOAL_TAKE_PART:
@@ -406,7 +406,7 @@ void rendezvous_machine_free(struct rendezvous_machine *machine) {
     }
     rendezvous_view_clear(&machine->view);
     rendezvous_place_clear(&machine->place);
-    rendezvous_losses_clear(&machine->losses);
+    failure_detector_clear(&machine->detector);
     rendezvous_delegates_clear(&machine->delegates);
     free(machine);
 }
@@ -636,7 +636,7 @@ static void take_gone(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct node_identity *gone = &step->event->gone.identity;
     if (!node_identity_equals(gone, &machine->view.me)) {
-        rendezvous_losses_note(&machine->losses, gone, step->event->gone.has_finished);
+        failure_detector_note(&machine->detector, gone, step->event->gone.has_finished);
         rendezvous_delegates_forget(&machine->delegates, gone);
         /* This node may not have seen the last write of the lost node yet. */
         record_connection_note_change(&machine->connection, false);

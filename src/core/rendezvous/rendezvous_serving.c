@@ -156,7 +156,7 @@ bool rendezvous_serving_hear(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
     size_t count = machine->delegates.count;
-    bool is_gone = rendezvous_losses_include(&machine->losses, &event->wished.identity);
+    bool is_gone = failure_detector_has_noted(&machine->detector, &event->wished.identity);
     if (is_gone) {
         turn_away(step);
     }

@@ -12,7 +12,7 @@
 #include "base/failure.h"
 #include "core/rendezvous/rendezvous_delegation.h"
 #include "core/rendezvous/record_connection.h"
-#include "core/rendezvous/rendezvous_losses.h"
+#include "core/rendezvous/failure_detector.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_member.h"
 #include "core/rendezvous/rendezvous_regroup.h"
@@ -52,7 +52,7 @@ struct rendezvous_machine {
     struct rendezvous_place place;
     struct rendezvous_patience patience;
     struct rendezvous_finish finish;
-    struct rendezvous_losses losses;
+    struct failure_detector detector;
     struct rendezvous_failure failure;
     struct rendezvous_growth growth;
     struct rendezvous_warming warming;
