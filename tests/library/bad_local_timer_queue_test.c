@@ -123,7 +123,6 @@ TEST(after_its_parent_has_gone) {
 
 TEST(arguments_of_requests) {
     char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
-    (void)state;
     begin();
     REFUSED_ERRNO(muster_local_timer_acquire, scope, IS_NULL, EINVAL,
         muster_local_timer_acquire(queue, NULL, 60) == -1);
@@ -212,7 +211,6 @@ TEST(arguments_of_getting) {
 
 TEST(arguments_of_a_name) {
     char *text = bad_input_text(70000);
-    (void)state;
     begin();
     text[0] = '1';
     strcpy(name, "untouched");

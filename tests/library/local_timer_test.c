@@ -85,50 +85,42 @@ static double wall_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-TEST(an_expired_timer_ends_its_child_when_it_is_due) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(an_expired_timer_ends_its_child_when_it_is_due) {
     double before = wall_clock();
-    pid_t hanging = start_holder(&fixture, "hangs", 0.02);
-    pid_t patient = start_holder(&fixture, "waits", LONG_TIME);
-    while (serve(&fixture) == 0) {
+    pid_t hanging = start_holder(fixture, "hangs", 0.02);
+    pid_t patient = start_holder(fixture, "waits", LONG_TIME);
+    while (serve(fixture) == 0) {
     }
     assert_true(wall_clock() >= before + 0.02);
     expect_killed(hanging);
-    assert_int_equal(fixture.ended.pid, hanging);
-    assert_string_equal(fixture.ended.scope, "hangs");
+    assert_int_equal(fixture->ended.pid, hanging);
+    assert_string_equal(fixture->ended.scope, "hangs");
     assert_int_equal(kill(patient, 0), 0);
-    serve_until_held(&fixture, 1);
+    serve_until_held(fixture, 1);
     kill(patient, SIGKILL);
     expect_killed(patient);
-    muster_local_timer_clear(fixture.server, patient);
-    assert_int_equal(muster_local_timer_count(fixture.server), 0);
-    tear_down(&fixture);
+    muster_local_timer_clear(fixture->server, patient);
+    assert_int_equal(muster_local_timer_count(fixture->server), 0);
 }
 
-TEST(what_is_released_in_time_ends_nobody) {
-    struct fixture fixture;
+FIXTURE_TEST(what_is_released_in_time_ends_nobody) {
     int status;
-    set_up(&fixture);
     pid_t child = fork();
     if (child == 0) {
-        bool is_asked = muster_local_timer_acquire(fixture.queue, "s", 0) == 0 &&
-                        muster_local_timer_release(fixture.queue, "s") == 0;
+        bool is_asked = muster_local_timer_acquire(fixture->queue, "s", 0) == 0 &&
+                        muster_local_timer_release(fixture->queue, "s") == 0;
         _exit(is_asked ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(muster_local_timer_queue_size(fixture.queue), 2);
-    assert_int_equal(serve(&fixture), 0);
-    assert_int_equal(fixture.refused, 0); /* it has ended, which is no mistake */
-    assert_int_equal(muster_local_timer_count(fixture.server), 0);
-    tear_down(&fixture);
+    assert_int_equal(muster_local_timer_queue_size(fixture->queue), 2);
+    assert_int_equal(serve(fixture), 0);
+    assert_int_equal(fixture->refused, 0); /* it has ended, which is no mistake */
+    assert_int_equal(muster_local_timer_count(fixture->server), 0);
 }
 
-TEST(a_process_that_is_no_descendant_is_refused) {
-    struct fixture fixture;
+FIXTURE_TEST(a_process_that_is_no_descendant_is_refused) {
     struct muster_local_timer_expiry expiry;
-    set_up(&fixture);
     const struct {
         long pid;
         int error;
@@ -136,24 +128,20 @@ TEST(a_process_that_is_no_descendant_is_refused) {
         {INT32_MAX, ESRCH}, {LONG_MAX, ESRCH}};
     for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
         const struct muster_local_timer_request request = {strangers[i].pid, "theirs", 1};
-        assert_int_equal(muster_local_timer_register(fixture.server, &request), -1);
+        assert_int_equal(muster_local_timer_register(fixture->server, &request), -1);
         assert_int_equal(errno, strangers[i].error);
     }
-    assert_int_equal(muster_local_timer_count(fixture.server), 0);
-    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 0);
-    tear_down(&fixture);
+    assert_int_equal(muster_local_timer_count(fixture->server), 0);
+    assert_int_equal(muster_local_timer_expired(fixture->server, &expiry), 0);
 }
 
-TEST(a_round_tells_of_refusals) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(muster_local_timer_acquire(fixture.queue, "theirs", 0), 0); /* of nobody */
-    assert_int_equal(serve(&fixture), 0);
-    assert_int_equal(fixture.refused, 1);
-    assert_int_equal(fixture.error, EPERM);
-    assert_int_equal(muster_local_timer_acquire(fixture.queue, "theirs", 0), 0);
-    assert_int_equal(muster_local_timer_serve(fixture.server, 0, NULL), 0);
-    tear_down(&fixture);
+FIXTURE_TEST(a_round_tells_of_refusals) {
+    assert_int_equal(muster_local_timer_acquire(fixture->queue, "theirs", 0), 0); /* of nobody */
+    assert_int_equal(serve(fixture), 0);
+    assert_int_equal(fixture->refused, 1);
+    assert_int_equal(fixture->error, EPERM);
+    assert_int_equal(muster_local_timer_acquire(fixture->queue, "theirs", 0), 0);
+    assert_int_equal(muster_local_timer_serve(fixture->server, 0, NULL), 0);
 }
 
 static void take_in(void *context, const struct muster_local_timer_request *request) {
@@ -161,46 +149,40 @@ static void take_in(void *context, const struct muster_local_timer_request *requ
     assert_int_equal(muster_local_timer_register(context, request), 0);
 }
 
-TEST(a_program_may_see_to_the_processes_itself) {
-    struct fixture fixture;
+FIXTURE_TEST(a_program_may_see_to_the_processes_itself) {
     struct muster_local_timer_expiry expiry;
-    set_up(&fixture);
-    pid_t child = start_holder(&fixture, "s", 0);
+    pid_t child = start_holder(fixture, "s", 0);
     assert_int_equal(
-        muster_local_timer_queue_get(fixture.queue, 1, LONG_TIME, take_in, fixture.server), 1);
-    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 1);
+        muster_local_timer_queue_get(fixture->queue, 1, LONG_TIME, take_in, fixture->server), 1);
+    assert_int_equal(muster_local_timer_expired(fixture->server, &expiry), 1);
     assert_int_equal(expiry.pid, child);
     assert_string_equal(expiry.scope, "s");
-    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 0);
+    assert_int_equal(muster_local_timer_expired(fixture->server, &expiry), 0);
     struct muster_local_timer_expiry earlier = expiry;
     earlier.start_time--; /* another process, which had this pid before */
-    assert_int_equal(muster_local_timer_reap(fixture.server, &earlier), 0);
+    assert_int_equal(muster_local_timer_reap(fixture->server, &earlier), 0);
     assert_int_equal(kill(child, 0), 0);
-    assert_int_equal(muster_local_timer_reap(fixture.server, &expiry), 0);
+    assert_int_equal(muster_local_timer_reap(fixture->server, &expiry), 0);
     expect_killed(child);
-    assert_int_equal(muster_local_timer_reap(fixture.server, &expiry), 0); /* it is gone */
-    assert_int_equal(muster_local_timer_count(fixture.server), 0);
-    tear_down(&fixture);
+    assert_int_equal(muster_local_timer_reap(fixture->server, &expiry), 0); /* it is gone */
+    assert_int_equal(muster_local_timer_count(fixture->server), 0);
 }
 
-TEST(what_cannot_be_asked_for_is_refused) {
-    struct fixture fixture;
+FIXTURE_TEST(what_cannot_be_asked_for_is_refused) {
     char scope[MUSTER_LOCAL_TIMER_SCOPE_SIZE + 2];
-    set_up(&fixture);
     memset(scope, 's', sizeof scope);
     scope[sizeof scope - 1] = '\0';
     const struct muster_local_timer_request request = {getpid(), scope, 1};
-    assert_int_equal(muster_local_timer_acquire(fixture.queue, scope, 1), -1);
+    assert_int_equal(muster_local_timer_acquire(fixture->queue, scope, 1), -1);
     assert_int_equal(errno, EMSGSIZE);
-    assert_int_equal(muster_local_timer_register(fixture.server, &request), -1);
+    assert_int_equal(muster_local_timer_register(fixture->server, &request), -1);
     assert_int_equal(errno, EMSGSIZE);
     scope[sizeof scope - 2] = '\0';
-    assert_int_equal(muster_local_timer_acquire(fixture.queue, scope, 1), 0);
+    assert_int_equal(muster_local_timer_acquire(fixture->queue, scope, 1), 0);
     const double lengths[] = {-1, 1e10, (double)NAN, (double)INFINITY};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        assert_int_equal(muster_local_timer_acquire(fixture.queue, "s", lengths[i]), -1);
+        assert_int_equal(muster_local_timer_acquire(fixture->queue, "s", lengths[i]), -1);
         assert_int_equal(errno, EINVAL);
     }
-    assert_int_equal(muster_local_timer_queue_size(fixture.queue), 1);
-    tear_down(&fixture);
+    assert_int_equal(muster_local_timer_queue_size(fixture->queue), 1);
 }
