@@ -161,7 +161,8 @@ enum launch_worker_count {
     LAUNCH_COUNT_CPU,
     LAUNCH_COUNT_GPU,
     LAUNCH_COUNT_XPU,
-    LAUNCH_COUNT_AUTO, /* GPUs if there are any, else CPUs */
+    LAUNCH_COUNT_NAMED, /* a device that a plug-in of PyTorch knows */
+    LAUNCH_COUNT_AUTO,  /* GPUs if there are any, else such devices, else CPUs */
 };
 
 enum launch_entry {
@@ -241,6 +242,7 @@ struct launch_config {
     /* LAUNCH_COUNT_NUMBER: 1..LAUNCH_MAXIMUM_WORKERS_PER_NODE. Else 0 until the devices were
      * counted. */
     int worker_count;
+    char *device_name; /* LAUNCH_COUNT_NAMED: "npu"; else NULL */
 
     /* rendezvous */
     enum launch_rendezvous rendezvous;

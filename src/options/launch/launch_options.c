@@ -32,8 +32,9 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "1",
         .help =
-            "How many workers to start on this node: a number, or cpu, gpu, xpu to count what is "
-            "here, or auto for GPUs if there are any and else CPUs. Default: 1.",
+            "How many workers to start on this node: a number; or cpu, gpu, xpu, or a device that "
+            "PyTorch knows, such as npu, to count what is here; or auto for GPUs if there are any, "
+            "else other devices, else CPUs. Default: 1.",
     },
     {
         .destination = "rdzv_backend",

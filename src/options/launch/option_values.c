@@ -112,6 +112,15 @@ static enum failure_code check_worker_number(
     return FAILURE_NONE;
 }
 
+#define DEVICE_NAME_MAXIMUM 32
+
+/* As a module of PyTorch is called: "npu", "privateuse1". */
+static bool may_name_device(const char *text) {
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return text[length] == '\0' && length > 0 && length <= DEVICE_NAME_MAXIMUM &&
+           !text_is_digit(*text);
+}
+
 enum failure_code option_parse_worker_count(
     const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason) {
     static const struct {
@@ -128,9 +137,15 @@ enum failure_code option_parse_worker_count(
     }
     int64_t number = 0;
     enum failure_code code = text_parse_integer(text, &number);
+    if (code == FAILURE_MALFORMED && may_name_device(text)) {
+        *out_kind = LAUNCH_COUNT_NAMED;
+        *out_count = 0;
+        return FAILURE_NONE;
+    }
     if (code == FAILURE_MALFORMED) {
-        return option_refuse_value(
-            out_reason, text, "give a number of workers, or one of cpu, gpu, xpu, auto");
+        return option_refuse_value(out_reason, text,
+            "give a number of workers, one of cpu, gpu, xpu, auto, or a device of PyTorch's in "
+            "small letters, such as npu");
     }
     if (code == FAILURE_LIMIT) {
         number = *text == '-' ? INT64_MIN : INT64_MAX;

@@ -18,7 +18,8 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_node_range(
     const char *text, int *out_minimum, int *out_maximum, struct text *out_reason);
 
 /* A number of workers, or one of the words cpu, gpu, xpu, auto, as run.py
- * determine_local_world_size. With a word the count is 0. */
+ * determine_local_world_size; or a word that may be the name of a device, which the caller keeps.
+ * With a word the count is 0. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_worker_count(
     const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason);
 
