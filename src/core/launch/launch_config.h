@@ -193,6 +193,7 @@ enum launch_event_handler {
     LAUNCH_EVENTS_NULL,
     LAUNCH_EVENTS_CONSOLE, /* stderr */
     LAUNCH_EVENTS_FILE,
+    LAUNCH_EVENTS_PROGRAM, /* its standard input */
 };
 
 /* Which evidence the agent collects before it kills a worker that does not end by itself. */
@@ -347,7 +348,8 @@ struct launch_config {
 
     /* events */
     enum launch_event_handler event_handler;
-    char *event_file; /* set with LAUNCH_EVENTS_FILE */
+    char *event_file; /* LAUNCH_EVENTS_FILE: its path; LAUNCH_EVENTS_PROGRAM: the program; else NULL
+                       */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */
     /* warnings about that place, which concern all nodes alike: one of them gives them */

@@ -120,7 +120,8 @@ static const struct option_definition definitions[] = {
         .default_text = "null",
         .help =
             "Where records of what happens to the job go, one JSON object on a line each: null, "
-            "nowhere; console, stderr; or file:PATH, the end of this file. Default: null.",
+            "nowhere; console, stderr; file:PATH, the end of this file; or exec:PROGRAM, the "
+            "standard input of this program. Default: null.",
     },
     {
         .destination = "role",
