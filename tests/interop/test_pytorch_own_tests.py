@@ -103,6 +103,33 @@ TIMER_CLASSES = {
 }
 
 
+METRICS = {
+    "file": "elastic/metrics/api_test.py",
+    "classes": ["MetricsApiTest"],
+    "replaced": {"MetricData", "MetricHandler", "MetricStream", "prof"},
+    "passed": 2,
+    "left_out": {"MetricsApiTest.test_get_metric_name": "calls a private function"},
+}
+
+
+LAUNCHER = {
+    "file": "launcher/api_test.py",
+    "classes": ["ElasticLaunchTest"],
+    "replaced": {"LaunchConfig", "elastic_launch", "launch_agent", "ChildFailedError"},
+    "passed": 5,
+    "left_out": {
+        "ElasticLaunchTest.test_launch_elastic": "waits 30 s for a second node, as PyTorch's rendezvous does",
+        "ElasticLaunchTest.test_launch_elastic_multiple_agents": "its other agent is PyTorch's, in a fresh process",
+        "ElasticLaunchTest.test_launch_elastic_worker_raise_exception": "counts calls of a function inside PyTorch's",
+        "ElasticLaunchTest.test_launch_elastic_agent_raise_exception": "puts an agent into PyTorch's module",
+        "ElasticLaunchTest.test_launch_shutdown": "the same",
+        "ElasticLaunchTest.test_get_entrypoint_name": "calls a private function",
+        "ElasticLaunchTest.test_rdzv_handler_shutdown_on_agent_error": "puts a handler into PyTorch's module",
+        "ElasticLaunchTest.test_rdzv_handler_shutdown_on_agent_signal": "the same",
+    },
+}  # fmt: skip
+
+
 @pytest.fixture
 def pytorch_tests(peer):
     root = peer.python.parent.parent / os.path.basename(os.environ.get("PEER_ROOT", "forky"))
@@ -114,7 +141,7 @@ def pytorch_tests(peer):
     return "/" + TESTS
 
 
-@pytest.mark.parametrize("group", [STORES, BACKENDS, HANDLERS, PARAMETERS, STATIC, TIMERS, LOCAL_TIMERS, TIMER_CLASSES], ids=lambda group: group["file"])
+@pytest.mark.parametrize("group", [STORES, BACKENDS, HANDLERS, PARAMETERS, STATIC, TIMERS, LOCAL_TIMERS, TIMER_CLASSES, METRICS, LAUNCHER], ids=lambda group: group["file"])
 def test_pytorchs_own(muster, peer, scratch, pytorch_tests, group):
     if not LIBRARY.exists():
         pytest.skip(f"{LIBRARY} is not built (-Dlibrary=false)")

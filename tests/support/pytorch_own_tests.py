@@ -9,11 +9,14 @@ import importlib
 import json
 import multiprocessing
 import pathlib
+import socket
 import sys
 import types
 import unittest
 
+import muster.launcher
 import muster.local_timer
+import muster.metrics
 import muster.rendezvous
 import muster.rendezvous_registry
 import muster.store
@@ -25,6 +28,19 @@ def names_of(module):
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
+class NoEtcd:
+    """Debian has no client of that version of etcd for Python. The nodes meet at a store of c10d instead, each test at another."""
+
+    def start(self):
+        pass
+
+    stop = start
+
+    def get_endpoint(self):
+        with socket.create_server(("localhost", 0)) as free:
+            return f"localhost:{free.getsockname()[1]}"
+
+
 OWN = {name: getattr(muster.rendezvous, name) for name in muster.rendezvous.__all__}
 OWN.update({name: getattr(muster.store, name) for name in ("Store", "TCPStore", "FileStore", "PrefixStore")})
 OWN["create_rdzv_handler"] = muster.rendezvous_registry.create_static_handler
@@ -33,6 +49,12 @@ OWN["create_tcp_store"] = lambda addr="localhost", world_size=1, **settings: mus
 # Those that tests extend are replaced in PyTorch's modules, before the tests are imported.
 EXTENDED = {name: getattr(muster.local_timer, name) for name in ("RequestQueue", "TimerClient", "TimerRequest", "TimerServer")}
 OWN.update(EXTENDED, MultiprocessingRequestQueue=muster.local_timer.MultiprocessingRequestQueue)
+OWN.update((name, getattr(muster.metrics, name)) for name in ("MetricData", "MetricHandler", "MetricStream", "prof"))
+OWN.update((name, getattr(muster.launcher, name)) for name in ("elastic_launch", "launch_agent", "ChildFailedError"))
+# Forked workers need not import the tests again, which only this process can.
+OWN["LaunchConfig"] = lambda rdzv_backend, start_method, **members: muster.launcher.LaunchConfig(
+    rdzv_backend="c10d" if rdzv_backend == "etcd" else rdzv_backend, start_method="fork", **members)
+OWN["EtcdServer"] = NoEtcd
 TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server), **names_of(muster.local_timer)})
 
 
@@ -54,6 +76,13 @@ def replace_in(module):
         replaced["dist"] = Stores(module.dist)
     vars(module).update(replaced)
     return set(replaced)
+
+
+def replace_metrics():
+    """As a whole, since its tests put a stream of their own into that module. What they ask it for that is private stays PyTorch's."""
+    package, name = importlib.import_module("torch.distributed.elastic.metrics"), "torch.distributed.elastic.metrics.api"
+    muster.metrics._get_metric_name = importlib.import_module(name)._get_metric_name
+    sys.modules[name] = package.api = muster.metrics
 
 
 def replace(directory):
@@ -97,6 +126,9 @@ def main(directory, file, *words):
     sys.path[:0] = [str(path.parent), directory]
     for name in ("torch.distributed.elastic.timer", "torch.distributed.elastic.timer.api"):
         vars(importlib.import_module(name)).update(EXTENDED)
+    replace_metrics()
+    testing = importlib.import_module("torch.testing._internal.common_utils")
+    testing.sandcastle_skip_if = getattr(testing, "sandcastle_skip_if", unittest.skipIf)  # a name that later versions lack
     module = importlib.import_module(path.stem)
     replaced = replace(directory)
     suite, results = unittest.TestSuite(), Results()
