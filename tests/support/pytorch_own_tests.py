@@ -9,12 +9,10 @@ import importlib
 import json
 import multiprocessing
 import pathlib
-import socket
 import sys
 import types
 import unittest
 
-import muster.launcher
 import muster.local_timer
 import muster.metrics
 import muster.rendezvous
@@ -28,19 +26,6 @@ def names_of(module):
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
-class NoEtcd:
-    """Debian has no client of that version of etcd for Python. The nodes meet at a store of c10d instead, each test at another."""
-
-    def start(self):
-        pass
-
-    stop = start
-
-    def get_endpoint(self):
-        with socket.create_server(("localhost", 0)) as free:
-            return f"localhost:{free.getsockname()[1]}"
-
-
 OWN = {name: getattr(muster.rendezvous, name) for name in muster.rendezvous.__all__}
 OWN.update({name: getattr(muster.store, name) for name in ("Store", "TCPStore", "FileStore", "PrefixStore")})
 OWN["create_rdzv_handler"] = muster.rendezvous_registry.create_static_handler
@@ -50,11 +35,6 @@ OWN["create_tcp_store"] = lambda addr="localhost", world_size=1, **settings: mus
 EXTENDED = {name: getattr(muster.local_timer, name) for name in ("RequestQueue", "TimerClient", "TimerRequest", "TimerServer")}
 OWN.update(EXTENDED, MultiprocessingRequestQueue=muster.local_timer.MultiprocessingRequestQueue)
 OWN.update((name, getattr(muster.metrics, name)) for name in ("MetricData", "MetricHandler", "MetricStream", "prof"))
-OWN.update((name, getattr(muster.launcher, name)) for name in ("elastic_launch", "launch_agent", "ChildFailedError"))
-# Forked workers need not import the tests again, which only this process can.
-OWN["LaunchConfig"] = lambda rdzv_backend, start_method, **members: muster.launcher.LaunchConfig(
-    rdzv_backend="c10d" if rdzv_backend == "etcd" else rdzv_backend, start_method="fork", **members)
-OWN["EtcdServer"] = NoEtcd
 TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server), **names_of(muster.local_timer)})
 
 
@@ -127,8 +107,6 @@ def main(directory, file, *words):
     for name in ("torch.distributed.elastic.timer", "torch.distributed.elastic.timer.api"):
         vars(importlib.import_module(name)).update(EXTENDED)
     replace_metrics()
-    testing = importlib.import_module("torch.testing._internal.common_utils")
-    testing.sandcastle_skip_if = getattr(testing, "sandcastle_skip_if", unittest.skipIf)  # a name that later versions lack
     module = importlib.import_module(path.stem)
     replaced = replace(directory)
     suite, results = unittest.TestSuite(), Results()
