@@ -2,14 +2,17 @@
 """From the death of a worker of real training to the next training step, and what standby workers cost."""
 
 import contextlib
+import os
 import time
 
 import measure
 from launch import scratch
-from training import BOUND, WARMING_BOUND, Training, proportional_memory
+from training import BOUND, PAUSE, WARMING_BOUND, Training
 
 STANDBY = "muster --standby on"
-READY = "4 DDP workers: until their standby workers are ready, after a start and after a kill"
+READY = "4 DDP workers: from the first step until their standby workers are ready"
+READY_AGAIN = "4 DDP workers: from the first step after a kill until the next standby workers are ready"
+BUSY_READY = "4 DDP workers that never pause: from the first step until their standby workers are ready"
 FOUR_WORKERS = "4 DDP workers, one killed: first step of the last new worker"
 AGAIN = "4 DDP workers, one killed again 1 s after the first step of the last: until its next first step"
 TWO_NODES = "2 nodes with 2 DDP workers each, one killed: first step of the last new worker"
@@ -22,6 +25,7 @@ PHASES = {
     "first": "from there to the first step of the last",
 }
 UNSHARED = "torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which its next attempt hangs or fails"
+SETTLED_PAGES = 5  # seconds after which the pages that a new world needed have been copied
 UNDISTURBED = 15  # seconds of training before the first spare and after the last one, with which that between is compared
 
 
@@ -32,8 +36,6 @@ class Bench:
         self.standby = self.muster_with("on")
         self.launchers = [launcher for launcher in launchers if launcher is not self.muster]
         self.launchers += [self.muster, self.standby]
-        self.memory = []
-        self.until_ready = []
 
     def muster_with(self, standby, *options):
         words = [*self.muster.words, "--standby", standby, *options]
@@ -59,10 +61,7 @@ class Bench:
                 while len(found) < count and None not in found[-1:]:
                     world = job.await_settled(nodes * workers, job.killed)
                     if launcher is self.standby:
-                        seconds = job.seconds_until_ready()
-                        if nodes == 1:
-                            self.until_ready.append(seconds)
-                            self.memory = self.memory or [sum(job.memory_of_spares())]
+                        job.seconds_until_ready()
                     found.append(job.kill_one(world))
         return found
 
@@ -84,10 +83,28 @@ class Bench:
 
     def four_workers(self):
         yield from self.kills(FOUR_WORKERS, "median at most 110 ms", 1, 4, (5, 5, 10))
-        note = "from when its world of four trains: spares rest while workers want the processors (--standby-rest)"
-        yield measure.row(READY, "s", "less", "", {STANDBY: self.until_ready}, note, bound=WARMING_BOUND)
 
-    def again(self):
+    def ready(self):
+        """With the defaults: the parent rests while workers want the processors."""
+
+        def once(pause, kills):
+            with self.job(self.standby, 1, 4, pause=pause) as job:
+                world = job.await_training(4) or job.fail("no first step")
+                found = [job.seconds_until_ready()]
+                for _ in range(kills if found[0] else 0):
+                    job.kill_one(world)
+                    found.append(job.seconds_until_ready())
+                    world = job.newest("first", 4, job.killed)
+                return found
+
+        runs = [once(PAUSE, 1) for _ in range(self.repetitions(3))]
+        firsts, others = [run[0] for run in runs], [figure for run in runs for figure in run[1:]]
+        busy = [once(0, 0)[0] for _ in range(self.repetitions(3))]
+        yield measure.row(READY, "s", "less", "at most 40 s", {STANDBY: firsts}, bound=WARMING_BOUND)
+        yield measure.row(READY_AGAIN, "s", "less", "", {STANDBY: others}, bound=WARMING_BOUND)
+        yield measure.row(BUSY_READY, "s", "less", "at most 75 s", {STANDBY: busy}, bound=WARMING_BOUND)
+
+    def ten_kills(self):
         """Nobody waits for spares but before the first kill, which is not counted."""
 
         def kills(launcher, count):
@@ -120,14 +137,14 @@ class Bench:
         sides = {launcher.name: [once(launcher) for _ in range(self.repetitions(2))] for launcher in self.launchers}
         yield measure.row(JOINING, "ms", "less", "at most 300 ms", sides, UNSHARED, bound=1000 * BOUND)
 
-    def speed_while_warming(self):
-        """Two workers that never pause keep both cores busy, so that a spare can only warm at their cost. The speed of
-        a machine that is shared drifts, so that it is compared with that before and after."""
+    def speed(self):
+        """Workers that pause and workers that never do: these keep all cores busy, so that the parent can only warm at
+        their cost. The speed of a machine that is shared drifts, so that it is compared with that before and after."""
         launcher = self.muster_with("on", "--standby-after", str(UNDISTURBED))
 
-        def once():
-            with self.job(launcher, 1, 2, pause=0) as job:
-                job.await_settled(2)
+        def once(workers, pause):
+            with self.job(launcher, 1, workers, pause=pause) as job:
+                job.await_settled(workers)
                 time.sleep(1)
                 before = measure.Span()
                 job.wait_until(lambda: job.spares(job.agents["node0"]), WARMING_BOUND, "a spare", 0.1)
@@ -141,41 +158,56 @@ class Bench:
                 before, warming, after = (len(job.steps(span.begun, span.ended)) / span.seconds for span in (before, warming, after))
                 return 100 * warming / ((before + after) / 2)
 
-        name = "training speed while spares warm, of that before and after, 2 DDP workers on all cores"
-        sides = {STANDBY: [once() for _ in range(self.repetitions(4))]}
-        yield measure.row(name, "%", "more", "at least 95 %", sides)
+        name = "training speed while spares warm, of that before and after, "
+        for told, workers, pause in (("2 DDP workers on all cores", 2, 0), ("4 DDP workers", 4, PAUSE), ("4 DDP workers that never pause", 4, 0)):
+            sides = {STANDBY: [once(workers, pause) for _ in range(self.repetitions(4))]}
+            yield measure.row(name + told, "%", "more", "at least 95 %", sides)
 
-    def first_start(self):
-        """What a job pays before anything has failed: the choices take turns."""
+    def attempt0(self):
+        """What a job pays before anything has failed: the choices take turns. So few workers that --standby auto makes
+        standby workers."""
         choices = [self.muster, self.muster_with("auto"), self.standby]
         sides = {launcher.name: [] for launcher in choices}
-        for _ in range(self.repetitions(4)):
+        workers = min(2, max(1, len(os.sched_getaffinity(0)) // 2))
+        for _ in range(self.repetitions(10)):
             for launcher in choices:
-                with self.job(launcher, 1, 2) as job:
-                    firsts = job.await_training(2) or job.fail("no first step")
+                with self.job(launcher, 1, workers) as job:
+                    firsts = job.await_training(workers) or job.fail("no first step")
                     last = max(note.time for note in firsts.values())
                     sides[launcher.name].append((last - job.agents["node0"].started) / 10**6)
-        name = "2 DDP workers: start of the launcher to the first step of attempt 0"
-        yield measure.row(name, "ms", "less", "within noise of each other", sides)
+        name = f"{workers} DDP worker(s): start of the launcher to the first step of attempt 0"
+        yield measure.row(name, "ms", "less", "within 2 % of each other", sides)
 
-    def memory_of_spares(self):
-        """Of four the job of four workers has told, of eight one of its own."""
-        with self.job(self.standby, 1, 8) as job:
-            job.await_settled(8)
-            job.await_spares()
-            eight = [sum(job.memory_of_spares())]
-        for count, figures in ((4, self.memory), (8, eight)):
-            yield measure.row(f"memory of {count} spares and their parent (PSS), DDP workers", "MiB", "less", "", {STANDBY: figures})
+    def memory(self):
+        """All that the parent and the standby workers take, before any of them was a worker, and once those that wait have
+        made pages their own that workers had to copy."""
+        first, later = {}, {}
+        for workers in (4, 8):
+            with self.job(self.standby, 1, workers) as job:
+                world = job.await_settled(workers)
+                job.await_spares()
+                first[workers] = sum(job.memory_of_spares())
+                job.kill_one(world)
+                job.await_spares()
+                time.sleep(SETTLED_PAGES)
+                later[workers] = sum(job.memory_of_spares())
+        for workers in (4, 8):
+            name = f"memory of {workers} spares and their parent (PSS), DDP workers"
+            wanted = "at most 300 MiB" if workers == 4 else ""
+            yield measure.row(name, "MiB", "less", wanted, {STANDBY: [first[workers]]})
+            yield measure.row(name + ", after a kill", "MiB", "less", "", {STANDBY: [later[workers]]})
 
-    PARTS = (four_workers, again, two_nodes, joining, speed_while_warming, first_start, memory_of_spares)
+    PARTS = (four_workers, ready, ten_kills, two_nodes, joining, speed, attempt0, memory)
 
 
 def measure_all(launchers, quick, kind=Bench, only=None):
-    """`only`: names of the parts that are played; all."""
+    """`only`: names of the parts that are played, with commas between them; all."""
     if measure.peer_program("python3") is None:
         print("  not measured: the recovery of real training needs PyTorch (make peers)")
         return
-    bench = kind(launchers, quick)
-    for part in kind.PARTS:
-        if not only or part.__name__ in only:
-            yield from part(bench)
+    bench, parts = kind(launchers, quick), {part.__name__: part for part in kind.PARTS}
+    wanted = only.split(",") if only else list(parts)
+    if not parts.keys() >= set(wanted):
+        raise SystemExit(f"--rows {only}: give some of {','.join(parts)}")
+    for name in wanted:
+        yield from parts[name](bench)

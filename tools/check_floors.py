@@ -56,6 +56,7 @@ ROOM_ARROWS = {
     "agent/workers": {"agent/scratch", "agent/standby"},
     "main/rendezvous": {"main", "main/store"},
     "main/store": {"main"},
+    "main/telling": {"main"},
     "main/timer": {"main"},
 }
 STANDARD_HEADERS = {

@@ -177,6 +177,14 @@ struct muster_worker_group {
     size_t worker_count;
 };
 
+/* LogsDest of one worker: paths of at most 4095 bytes, in directories that are there; NULL: below
+ * log_dir. */
+struct muster_worker_logs {
+    const char *stdout_file; /* of a stream that redirects or tee send to a file */
+    const char *stderr_file;
+    const char *error_file;
+};
+
 /* WorkerSpec and LaunchConfig. Begin with MUSTER_AGENT_SETTINGS; NULL stands for the default. What
  * is given is copied, except for what callbacks and the function use. Texts are not empty, have at
  * most 65536 bytes, and are UTF-8 except for entrypoint and log_dir, which has at most 4095; lists
@@ -274,11 +282,16 @@ struct muster_agent_settings {
     /* HealthCheckServer's: when the program made progress last, in seconds since 1970. Where
      * $TORCHELASTIC_HEALTH_CHECK_PORT is in `env`, /health is judged by that, too. */
     int64_t (*alive_callback)(void *context);
+    /* LogsSpecs.reify: where the workers of an attempt write. Fills in an item for each local rank,
+     * which is zero before; its texts are good until it is called again. An error is that of
+     * start_workers, after which it is called. */
+    enum muster_error (*reify_logs)(void *context, const struct muster_worker_group *group,
+        struct muster_worker_logs *out_logs, struct muster_failure *failure);
 };
 #define MUSTER_AGENT_SETTINGS                                                                      \
     {                                                                                              \
         sizeof(struct muster_agent_settings), 0, 0, 0, 0, 0, 0, 1, 3, 0.1, 1, 1, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                           \
+            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                        \
     }
 
 /* Starts the agent as a process of its own. MUSTER_ERROR_INVALID with the words of the command for

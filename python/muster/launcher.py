@@ -11,6 +11,7 @@ multiprocessing does: it has a name in a module, its arguments can be pickled, a
 `if __name__ == "__main__"`. With `fork` workers are copies of this process as it is now, as notebooks need it: any function will
 do, but the locks that other threads hold stay held."""
 
+import abc
 import contextlib
 import ctypes
 import dataclasses
@@ -44,14 +45,32 @@ _TEXT, _TEXTS = ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)
 
 
 @dataclasses.dataclass
-class DefaultLogsSpecs:
+class LogsDest:
+    """Paths by local rank, in directories that are there; of what has none the file is below the log directory."""
+
+    stdouts: Dict[int, str] = dataclasses.field(default_factory=dict)
+    stderrs: Dict[int, str] = dataclasses.field(default_factory=dict)
+    error_files: Dict[int, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class LogsSpecs(abc.ABC):
     """Where the workers' output goes, as --log-dir, --redirects, --tee and --local-ranks-filter of `muster run` say. A number, a text
-    or {local rank: number}."""
+    or {local rank: number}. A class of the program's own says the paths, too."""
 
     log_dir: Optional[str] = None
     redirects: Any = 0
     tee: Any = 0
     local_ranks_filter: Optional[set] = None
+
+    @abc.abstractmethod
+    def reify(self, envs):
+        """LogsDest of the attempt whose workers have these variables, by local rank. It is called in the agent's process."""
+
+
+class DefaultLogsSpecs(LogsSpecs):
+    def reify(self, envs):
+        return LogsDest()
 
 
 @dataclasses.dataclass
@@ -196,6 +215,9 @@ class Job:
         return self._agent([sys.executable, "-c", BOOT])
 
     def _agent(self, words, function=None):
+        logs = self._config.logs_specs
+        if _names_files(logs):
+            self._fields["reify_logs"] = _Logs(logs).function
         if self._variables:
             self._fields["env"] = _texts_of(f"{name}={value}" for name, value in {**os.environ, **self._variables}.items())
         return _Agent(self._config, words, function, self._fields)
@@ -427,7 +449,7 @@ class _Settings(ctypes.Structure):
         ("stderr_fd", ctypes.c_int), ("master_addr", _TEXT), ("master_port", ctypes.c_int), ("rank_env", ctypes.c_void_p),
         ("rank_args", ctypes.c_void_p), ("rendezvous", ctypes.c_void_p), ("rdzv_store", _TEXT), ("start_workers", ctypes.c_void_p),
         ("restart_workers", ctypes.c_void_p), ("stop_workers", ctypes.c_void_p), ("monitor_workers", ctypes.c_void_p),
-        ("shutdown", ctypes.c_void_p), ("alive_callback", ctypes.c_void_p),
+        ("shutdown", ctypes.c_void_p), ("alive_callback", ctypes.c_void_p), ("reify_logs", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -448,6 +470,43 @@ class WorkerGroup(ctypes.Structure):
         ("run_id", _TEXT), ("role", _TEXT), ("master_addr", _TEXT), ("master_port", ctypes.c_int),
         ("workers", ctypes.POINTER(Worker)), ("worker_count", ctypes.c_size_t),
     ]  # fmt: skip
+
+
+class _WorkerLogs(ctypes.Structure):
+    """struct muster_worker_logs."""
+
+    _fields_ = [("stdouts", _TEXT), ("stderrs", _TEXT), ("error_files", _TEXT)]
+
+
+_REIFY = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(WorkerGroup), ctypes.POINTER(_WorkerLogs), ctypes.POINTER(Failure))
+
+
+class _Logs:
+    """How the agent asks a LogsSpecs."""
+
+    def __init__(self, specs):
+        self._specs, self._held = specs, None
+        self.function = _REIFY(self._take)
+
+    def _take(self, _context, group, out, failure):
+        muster_library.enter_copy()
+        try:
+            found = group.contents
+            common = {"TORCHELASTIC_RUN_ID": found.run_id.decode(), "TORCHELASTIC_RESTART_COUNT": str(found.restarts),
+                      "GROUP_RANK": str(found.group_rank), "ROLE_NAME": found.role.decode()}  # fmt: skip
+            paths = self._specs.reify({
+                worker.local_rank: {**common, "LOCAL_RANK": str(worker.local_rank), "RANK": str(worker.global_rank),
+                                    "ROLE_RANK": str(worker.role_rank), "WORLD_SIZE": str(worker.world_size)}
+                for worker in found.workers[:found.worker_count]})  # fmt: skip
+            self._held = [{name: _encoded(getattr(paths, name).get(rank)) for name, _ in _WorkerLogs._fields_}
+                          for rank in range(found.worker_count)]  # fmt: skip
+            for rank, each in enumerate(self._held):
+                out[rank] = _WorkerLogs(**each)
+            return muster_library.OK
+        except Exception as wrong:
+            failure.contents.message = f"{type(wrong).__name__}: {wrong}".encode("utf-8", "replace")[:1023].replace(b"\0", b"?")
+            return muster_library.SYSTEM
 
 
 _FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -549,9 +608,13 @@ def _settings_of(config, words):
         rdzv_endpoint=_encoded(endpoint), run_id=_encoded(config.run_id or str(uuid.uuid4().int)),
         rdzv_configs=_encoded(",".join(f"{name}={value}" for name, value in configs.items())) if not is_alone else None,
         log_dir=_encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
-        redirects=_encoded(_streams(_member(logs, "redirects", "_redirects"))),
+        redirects=_encoded(_streams(_member(logs, "redirects", "_redirects") or (3 if _names_files(logs) else None))),
         tee=_encoded(_streams(_member(logs, "tee", "_tee"))),
         options=(ctypes.c_char_p * (len(options) + 1))(*[option.encode() for option in options], None), stdout_fd=-1, stderr_fd=-1)
+
+
+def _names_files(logs):
+    return isinstance(logs, LogsSpecs) and not isinstance(logs, DefaultLogsSpecs)
 
 
 def _options_of(config, logs, node_rank):

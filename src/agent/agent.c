@@ -11,6 +11,7 @@
 #include "agent/failure/agent_report.h"
 #include "agent/rendezvous/agent_joining.h"
 #include "agent/standby/agent_standby.h"
+#include "agent/standby/standby_telling.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_step.h"
@@ -399,6 +400,17 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
 
+static void open_chronicle(struct agent *agent) {
+    const struct agent_chronicle_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = node_machine_standby(agent->node),
+        .log = agent->log,
+    };
+    agent->chronicle = agent_chronicle_new(agent->loop, &settings);
+}
+
 /* Of the timers and the program, that of whoever is behind. */
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
@@ -470,6 +482,8 @@ static void has_waited(void *context) {
     agent_voice_wait(&agent->voice);
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
         !seen_record(context)->is_complete) {
+        const struct rendezvous_state *record = seen_record(context);
+        agent_chronicle_note_waiting(agent->chronicle, (int)rendezvous_state_participants(record));
         agent_rendezvous_look_for_neighbours(agent->rendezvous);
     }
 }
@@ -519,6 +533,10 @@ static enum failure_code open_proof(struct agent *agent, struct failure *failure
 static enum failure_code make_node(struct agent *agent, struct failure *failure) {
     enum failure_code code = agent_node_settings_make(
         agent->config, &agent->preparation, agent->environment, &agent->node_settings, failure);
+    if (code == FAILURE_NONE && agent->node_settings.address != NULL) {
+        free(agent->preparation.node_name);
+        agent->preparation.node_name = memory_duplicate_string(agent->node_settings.address);
+    }
     if (code == FAILURE_NONE) {
         code = open_proof(agent, failure);
     }
@@ -677,6 +695,31 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
+static void answer_asked(void *context, const char *asked, struct text *out) {
+    const struct agent *agent = context;
+    agent_chronicle_answer(agent->chronicle, asked, out);
+}
+
+static void announce_job(struct agent *agent) {
+    const struct launch_config *config = agent->config;
+    struct job_announcement job = {
+        .run_id = memory_duplicate_string(agent->preparation.run_id),
+        .began = event_loop_wall_time(agent->loop).nanoseconds / NANOSECONDS_PER_SECOND,
+    };
+    const char *const facts[JOB_FACT_COUNT] = {
+        [JOB_FACT_ENDPOINT] = agent->node_settings.where,
+        [JOB_FACT_BACKEND] = config->rdzv_backend,
+        [JOB_FACT_LOG_DIR] = agent->preparation.logs.run_path,
+        [JOB_FACT_SLURM_JOB] = text_list_variable(agent->environment, "SLURM_JOB_ID"),
+        [JOB_FACT_VERSION] = MUSTER_VERSION,
+        [JOB_FACT_NODE] = agent->preparation.node_name,
+    };
+    for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
+        job.facts[fact] = memory_duplicate_string(facts[fact]);
+    }
+    agent_announcement_open(agent->announcement, &job, answer_asked, agent);
+}
+
 static void warn_about_files(const struct agent *agent) {
     if (agent->preparation.without_logs != NULL) {
         log_warning(agent->log,
@@ -788,6 +831,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = start_log_thread(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        open_chronicle(agent);
         code = open_event_log(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -800,8 +844,12 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        agent_chronicle_know_workers(agent->chronicle, agent->workers);
         prepare_story(agent);
         code = prepare_watching(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
+        announce_job(agent);
     }
     return code;
 }
@@ -848,6 +896,8 @@ static void tear_down(struct agent *agent) {
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     last_words_free(agent->last_words);
+    agent_chronicle_free(agent->chronicle);
+    agent->chronicle = NULL;
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */

@@ -165,7 +165,13 @@ static void tell_group(struct agent *agent, enum agent_phase before) {
     }
 }
 
-/* This node ends where the program refuses, and other nodes may go on. */
+/* This node ends, and other nodes may go on. */
+static void take_refusal(struct agent *agent, const char *moment, const struct text *reason) {
+    agent->refusal = text_format("%s: %s", moment, text_string(reason));
+    log_error(agent->log, "%s; this node leaves the job", agent->refusal);
+    take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
+}
+
 static void ask_program(struct agent *agent, const char *moment,
     bool (*hook)(void *context, const struct run_group *group, struct text *out_reason)) {
     struct text reason = {0};
@@ -174,9 +180,21 @@ static void ask_program(struct agent *agent, const char *moment,
     }
     struct run_group group = describe_group(agent);
     if (!hook(agent->hooks.context, &group, &reason)) {
-        agent->refusal = text_format("%s: %s", moment, text_string(&reason));
-        log_error(agent->log, "%s; this node leaves the job", agent->refusal);
-        take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
+        take_refusal(agent, moment, &reason);
+    }
+    run_group_clear(&group);
+    text_clear(&reason);
+}
+
+static void ask_for_logs(struct agent *agent) {
+    struct text reason = {0};
+    if (agent->hooks.reify_logs == NULL || agent->refusal != NULL) {
+        return;
+    }
+    struct run_group group = describe_group(agent);
+    if (!agent->hooks.reify_logs(
+            agent->hooks.context, &group, agent_workers_own_files(agent->workers), &reason)) {
+        take_refusal(agent, "reify_logs", &reason);
     }
     run_group_clear(&group);
     text_clear(&reason);
@@ -260,6 +278,7 @@ static void start_workers(struct agent *agent) {
     agent->has_asked_restart = false;
     /* A refusal is taken before any worker is started. */
     ask_program(agent, "start_workers", agent->hooks.start_workers);
+    ask_for_logs(agent);
     agent_evidence_drop(agent->evidence);
     agent_scratch_renew(agent->scratch);
     agent_watchdog_begin(agent->watchdog);
@@ -424,6 +443,7 @@ static void record_standby(struct agent *agent, const struct standby_effect *eff
     struct event_standby_record record = {.count = effect->told.count, .total = effect->told.total};
     if (effect->kind == STANDBY_EFFECT_TELL_READY) {
         record.what = EVENT_STANDBY_READY;
+        agent_chronicle_note_spares(agent->chronicle, record.count, record.total);
     } else if (effect->kind == STANDBY_EFFECT_TELL_USED && effect->told.count > 0) {
         record.what = EVENT_STANDBY_USED;
     } else if (effect->kind == STANDBY_EFFECT_TELL_OFF) {
@@ -485,9 +505,19 @@ static void log_effect(const struct agent *agent, const struct node_effect *effe
     text_clear(&line);
 }
 
+static const struct agent_outcome *find_outcome(const struct node_effects *effects) {
+    for (size_t i = 0; i < effects->count; i++) {
+        const struct node_effect *effect = &effects->items[i];
+        if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_FINISH) {
+            return &effect->agent.outcome;
+        }
+    }
+    return NULL;
+}
+
 /* The agent machine has taken an event; nothing of what it wants has been done yet. */
-static void tell_of_step(
-    struct agent *agent, const struct agent_event *event, enum agent_phase before) {
+static void tell_of_step(struct agent *agent, const struct agent_event *event,
+    enum agent_phase before, const struct node_effects *effects) {
     if (before == AGENT_JOINING && node_machine_agent(agent->node)->phase == AGENT_STARTING) {
         bool has_host = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING &&
                         rendezvous_machine_has_host(node_machine_rendezvous(agent->node));
@@ -498,6 +528,8 @@ static void tell_of_step(
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    agent_chronicle_step(
+        agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
     agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
@@ -514,12 +546,13 @@ static void step(struct agent *agent, const struct node_event *event) {
     }
     if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING) {
         agent_voice_host(&agent->voice);
+        agent_chronicle_note_host(agent->chronicle);
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
     agent_rendezvous_note_step(agent->rendezvous, event);
     if (event->part == NODE_AGENT) {
-        tell_of_step(agent, &event->agent, before);
+        tell_of_step(agent, &event->agent, before, &effects);
     }
     for (size_t i = 0; i < effects.count; i++) {
         const struct node_effect *effect = &effects.items[i];
@@ -678,6 +711,9 @@ void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer) {
     struct agent *agent = context;
     agent_event_log_watchdog(agent->event_log, what, timer);
+    if (what == EVENT_WATCHDOG_TIMER_EXPIRED) {
+        agent_chronicle_note_timer(agent->chronicle, timer);
+    }
     agent_metrics_watchdog(agent->metrics, what, timer, event_loop_wall_time(agent->loop));
 }
 

@@ -17,6 +17,7 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/telling/agent_announcement.h"
 #include "agent/telling/agent_audience.h"
+#include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_metrics.h"
@@ -66,6 +67,9 @@ struct agent_hooks {
      * by another have ended. False: this node ends, for that reason. */
     bool (*start_workers)(void *context, const struct run_group *group, struct text *out_reason);
     bool (*restart_workers)(void *context, const struct run_group *group, struct text *out_reason);
+    /* Before a start: which files the workers write, by local rank. False: the same. */
+    bool (*reify_logs)(void *context, const struct run_group *group,
+        struct attempt_own_files *out_files, struct text *out_reason);
     /* Before they are signalled for the first time. */
     void (*stop_workers)(void *context, const struct run_group *group, int signal);
     /* Each monitor interval while they run: the local rank of one that is to be ended as failed,
@@ -116,6 +120,7 @@ struct agent {
     struct agent_said said; /* by it */
     struct agent_story story;
     struct agent_announcement *announcement;
+    struct agent_chronicle *chronicle;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */

@@ -299,6 +299,49 @@ static bool restart_workers(void *context, const struct run_group *group, struct
     return ask(calls, calls->settings->restart_workers, group, out_reason);
 }
 
+/* What a program has filled in. */
+static enum muster_error take_path(
+    const char *what, const char *given, char **out_path, struct muster_failure *failure) {
+    enum muster_error error = given == NULL ? MUSTER_OK : library_path_check(what, given, failure);
+    if (error == MUSTER_OK) {
+        *out_path = memory_duplicate_string(given);
+    }
+    return error;
+}
+
+static enum muster_error take_logs(const struct muster_worker_logs *logs,
+    struct attempt_own_files *out_files, struct muster_failure *failure) {
+    enum muster_error error =
+        take_path("stdout_file", logs->stdout_file, &out_files->paths[ATTEMPT_STDOUT], failure);
+    if (error == MUSTER_OK) {
+        error =
+            take_path("stderr_file", logs->stderr_file, &out_files->paths[ATTEMPT_STDERR], failure);
+    }
+    return error != MUSTER_OK
+               ? error
+               : take_path("error_file", logs->error_file, &out_files->error_file, failure);
+}
+
+static bool reify_logs(void *context, const struct run_group *run,
+    struct attempt_own_files *out_files, struct text *out_reason) {
+    const struct agent_calls *calls = context;
+    struct muster_worker_group group;
+    struct muster_failure told = {0};
+    struct muster_worker *workers = agent_calls_word_group(run, &group);
+    struct muster_worker_logs *logs = memory_allocate(run->worker_count * sizeof *logs);
+    enum muster_error error =
+        calls->settings->reify_logs(calls->settings->context, &group, logs, &told);
+    for (size_t i = 0; i < run->worker_count && error == MUSTER_OK; i++) {
+        error = take_logs(&logs[i], &out_files[i], &told);
+    }
+    if (error != MUSTER_OK) {
+        take_reason(&told, error, out_reason);
+    }
+    free(logs);
+    free(workers);
+    return error == MUSTER_OK;
+}
+
 static int monitor_workers(void *context, const struct run_group *run, struct text *out_reason) {
     const struct agent_calls *calls = context;
     struct muster_worker_group group;
@@ -345,6 +388,7 @@ static void agent_calls_give(struct agent_calls *calls, struct agent_program *pr
     program->hooks = (struct agent_hooks){
         .start_workers = settings->start_workers != NULL ? start_workers : NULL,
         .restart_workers = settings->restart_workers != NULL ? restart_workers : NULL,
+        .reify_logs = settings->reify_logs != NULL ? reify_logs : NULL,
         .stop_workers = settings->stop_workers != NULL ? stop_workers : NULL,
         .monitor_workers = settings->monitor_workers != NULL ? monitor_workers : NULL,
         .shutdown = settings->shutdown != NULL ? shut_down : NULL,

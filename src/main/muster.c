@@ -14,10 +14,13 @@
 #include "main/rendezvous/rendezvous_command.h"
 #include "main/run_command.h"
 #include "main/store/store_command.h"
+#include "main/telling/status_command.h"
 #include "main/timer/timer_command.h"
 
 static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
+    "       muster status [JOB] [OPTION]…         show how a job of this machine stands\n"
+    "       muster events [JOB] [OPTION]…         show what has happened to it\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
     "       muster rendezvous show [OPTION]…      show how the nodes of a job found each other\n"
     "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
@@ -45,6 +48,12 @@ static int dispatch(
     if (text_equals(command, "timer")) {
         return timer_command(arguments, environment);
     }
+    if (text_equals(command, "status")) {
+        return status_command(arguments, environment);
+    }
+    if (text_equals(command, "events")) {
+        return events_command(arguments, environment);
+    }
     if (text_equals(command, "install-torchrun")) {
         return install_torchrun_command(arguments, environment);
     }
@@ -65,7 +74,8 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fprintf(stderr,
-        "muster: error: unknown command '%s' (expected run, store, rendezvous, timer or "
+        "muster: error: unknown command '%s' (expected run, status, events, store, rendezvous, "
+        "timer or "
         "install-torchrun)\n"
         "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
         command);

@@ -194,7 +194,7 @@ TEST(who_is_to_blame_is_told_with_the_failure) {
     event_loop_run(fixture.agent.loop);
     char *line = text_format("membership <- doubt_asked rank 1 (local_rank 1) on %s failed: exit "
                              "code 3\n",
-        fixture.agent.preparation.host_name);
+        fixture.agent.preparation.node_name);
     assert_true(has_logged(&fixture, line));
     assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
     free(line);

@@ -52,6 +52,7 @@ static inline void set_up(struct fixture *fixture, const char *command) {
     struct agent *agent = &fixture->agent;
     agent->config = &fixture->job.config;
     agent->voice.config = agent->config;
+    agent->voice.log = &fixture->log;
     agent->environment = &fixture->job.environment;
     agent->log = &fixture->log;
     agent->is_queueing = true;
@@ -74,7 +75,9 @@ static inline void open_agent(struct fixture *fixture) {
         .observer = agent_workers_events(agent),
     };
     assert_int_equal(agent_workers_new(agent->loop, &workers, &agent->workers, NULL), FAILURE_NONE);
+    agent->voice = (struct agent_voice){.config = agent->config, .log = agent->log};
     agent->story = (struct agent_story){
+        .voice = &agent->voice,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
@@ -100,6 +103,7 @@ static inline void start_workers(struct fixture *fixture) {
 static inline void tear_down(struct fixture *fixture) {
     struct agent *agent = &fixture->agent;
     agent->is_queueing = true;
+    agent_voice_clear(&agent->voice);
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
     event_timer_free(agent->deadline);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A worker that fails on one of several nodes restarts or ends them all."""
 
+import re
+
 import pytest
 
 from support.nodes import wait_until
@@ -23,6 +25,24 @@ def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywher
     assert job.succeeds()
     for number in (1, 2):
         assert any(f"restart {number} of 3 (--max-restarts)" in node.err() for node in job.started), job.tell()
+
+
+def test_the_log_says_who_failed_and_what_it_costs_and_a_node_has_one_name(make_job, scratch):
+    """In its log, in the job's record and in the events alike."""
+    job = make_job("2:3", "--event-log-handler", f"file:{scratch}/events")
+    job.start_host("node1")
+    job.start("node2")
+    culprit = job.wait_for_world("node1", "node2").of("node2")
+    culprit.end(7)
+    job.wait_for_world("node1", "node2")
+    why = f"rank {culprit.rank} (local_rank 0) on node2 failed: exit code 7"
+    said = f"Stopping worker group: the world changes, since {why}; this is restart 1 of 3 (--max-restarts)"
+    assert said in job.started[0].err(), job.tell()
+    job.start("node3")
+    job.wait_for_world("node1", "node2", "node3").end()
+    assert job.succeeds()
+    assert "; this uses no restart" in job.started[0].err(), job.tell()
+    assert set(re.findall(r'"hostname": "([^"]*)"', (scratch / "events").read_text())) == {"node1", "node2", "node3"}
 
 
 def test_what_a_round_left_in_the_store_is_cleared_away_two_rounds_later(make_job):

@@ -17,6 +17,7 @@ from support.ports import free_port
 
 agent = import_module("muster.agent")
 health = import_module("muster.health")
+launcher = import_module("muster.launcher")
 processes = import_module("muster.processes")
 
 pytestmark = pytest.mark.plain_build
@@ -225,6 +226,30 @@ def test_a_registered_backend_is_launched_by_its_name(scratch, start_nodes):
 def test_an_agent_takes_no_handler_that_it_does_not_know():
     with pytest.raises(TypeError, match="DynamicRendezvousHandler"):
         agent.LocalElasticAgent(agent.WorkerSpec("trainer", 1, object(), entrypoint="true")).run()
+
+
+class Logs(launcher.LogsSpecs):
+    def reify(self, envs):
+        count = envs[0]["TORCHELASTIC_RESTART_COUNT"]
+        return launcher.LogsDest(stdouts={rank: f"{self.log_dir}/{count}.{env['RANK']}.out" for rank, env in envs.items()})
+
+
+def test_logs_go_where_a_class_of_the_program_says(scratch):
+    spec = agent.WorkerSpec("trainer", 2, entrypoint="sh", args=("-c", "echo $RANK; exit $((1 - TORCHELASTIC_RESTART_COUNT))"))
+    assert not agent.LocalElasticAgent(spec, Logs(log_dir=str(scratch))).run().is_failed()
+    assert [(scratch / f"1.{rank}.out").read_text() for rank in range(2)] == ["0\n", "1\n"]
+    assert (scratch / "0.0.out").exists()
+
+
+class NoLogs(launcher.LogsSpecs):
+    def reify(self, envs):
+        raise OSError("the disk is away")
+
+
+def test_logs_that_cannot_be_had_end_the_node(scratch, caplog):
+    spec = agent.WorkerSpec("trainer", 1, entrypoint="true")
+    assert agent.LocalElasticAgent(spec, NoLogs(log_dir=str(scratch))).run().is_failed()
+    assert "reify_logs: OSError: the disk is away" in caplog.text
 
 
 # Processes.

@@ -5,16 +5,14 @@ import difflib
 import os
 import re
 import shutil
-import signal
 import sys
 import textwrap
-import zipfile
 
 import pytest
 
 from support.binary import ROOT
 from support.gatekeeper import ROUND, Gatekeeper, read_file
-from support.standby_jobs import Job, exists, kill, ready_job
+from support.standby_jobs import Job, kill
 from support.standby_programs import write
 
 LINE = "import muster.standby\ncame = muster.standby.wait()\n"

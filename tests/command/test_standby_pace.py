@@ -131,7 +131,7 @@ def test_a_standby_worker_beside_a_process_that_wants_its_cpu_rests(keeper, scra
     assert (outcome.status, outcome.out) == (0, b"ran\n"), outcome.err
 
 
-@pytest.mark.parametrize("options, rest", [((), b"rest=24"), (("--standby-rest", "0.5"), b"rest=0.5")], ids=["usual", "given"])
+@pytest.mark.parametrize("options, rest", [((), b"rest=10"), (("--standby-rest", "0.5"), b"rest=0.5")], ids=["usual", "given"])
 def test_a_standby_worker_knows_for_how_long_to_rest(muster, scratch, options, rest):
     job = Job(muster, scratch, *options, workers=1)
     job.attempt(0)

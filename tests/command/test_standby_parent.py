@@ -3,9 +3,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from support.binary import ROOT
 from support.standby_jobs import WAITING, WORKER, Job, exists, importing, kill, name_of, pids_below, ready_job
 from support.standby_programs import write
 
@@ -86,6 +89,83 @@ def test_generators_of_libraries_are_seeded_anew_in_each_worker(muster, scratch)
     assert all(len(set(values)) == 6 for values in zip(*drawn)), drawn
 
 
+# Of a library and a program that writes into each page of what the library holds.
+HOLDS = "held = bytearray(%d)\nheld[::4096] = b'x' * (len(held) // 4096)\n"
+WRITES = "import holds\nassert set(holds.held[::4096]) == {120}\nholds.held[::4096] = b'y' * (len(holds.held) // 4096)\n"
+
+
+def own_memory(pid):
+    """Bytes that nobody else has in memory."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_Dirty"))
+
+
+def test_pages_that_a_worker_had_to_copy_are_copied_for_the_next_ones_while_they_wait(muster, scratch):
+    size = 8 << 20
+    write(scratch / "lib/site-packages", {"holds.py": HOLDS % size})
+    job, workers, spares = ready_job(muster, scratch, script=WRITES + WORKER, PYTHONPATH=scratch / "lib/site-packages")
+    assert all(own_memory(pid) < size for pid in spares)
+    for attempt in 1, 2:
+        workers = next_attempt(job, attempt, workers)
+        job.wait_for(lambda: len(job.spares()) == 2 and all(own_memory(pid) > size for pid in job.spares()))
+    workers = next_attempt(job, 3, workers)  # and hold what they held
+    end(job, 3)
+
+
+# A parent whose child writes into 56 of 64 pages, of which it may list ten, and another one that has those copied.
+LISTING = """
+import ctypes, mmap, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from muster_standby import pages
+size, pages.PAGES_MAXIMUM = mmap.PAGESIZE, 10
+memory = mmap.mmap(-1, 64 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.write(b"a" * len(memory))
+place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+known = pages.Pages(ctypes.CDLL(None))
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            os._exit(1)
+    assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+    return pid
+
+def writes():
+    for at in range(8, 64):
+        ctypes.memset(place + at * size, 98, 1)
+
+def gets_them():
+    known.make_own(os.pipe()[0])
+    with open("/proc/self/pagemap", "rb") as table:
+        entries = [entry[7] & pages.OWN for entry in iter_entries(table)]
+    assert entries[20] and not entries[4], entries
+    assert set(memory[:]) == {97}
+
+def iter_entries(table):
+    table.seek(place // size * 8)
+    return [table.read(8) for _ in range(64)]
+
+children = [child(writes)]
+known.look(children[0])
+assert known.copied == 10, known.copied
+known.look(1 << 30)  # There is no such process.
+known.add(1 << 16, 1, pages.POPULATE_WRITE)  # and no such page
+known.add(place + 20 * size, 1, pages.POPULATE_WRITE)
+children.append(child(gets_them))
+for pid in children:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_pages_are_copied_up_to_a_limit_and_hold_what_they_held():
+    done = subprocess.run([sys.executable, "-c", LISTING, ROOT / "client/standby"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done
+
+
 def test_without_a_parent_each_standby_worker_imports_by_itself(muster, scratch):
     job, workers, _ = ready_job(muster, scratch, "--standby-parent", "off")
     assert job.parents() == [] and job.said(SEPARATE) == 0
@@ -155,6 +235,50 @@ def test_a_parent_that_is_killed_before_it_forks_costs_nothing_but_another_one(m
     end(job, 2)
 
 
+# Runs before each fork. The process between the parent and the standby worker kills the parent, once, before its own fork.
+# Python is told nothing of that: it would refuse a signal.
+KILLER = """
+import ctypes, os
+def kill_parent():
+    with open("/proc/%d/comm" % os.getppid()) as file:
+        is_between = file.read() == "muster-parent\\n"
+    if is_between and os.path.exists("armed"):
+        ctypes.CDLL(None).unlink(b"armed")
+        ctypes.CDLL(None).kill(os.getppid(), 9)
+os.register_at_fork(before=kill_parent)
+"""
+
+
+def test_a_parent_that_is_killed_between_its_forks_costs_nothing_but_another_one(muster, scratch):
+    job, workers, _ = ready_job(muster, scratch, **with_library(scratch, killer=KILLER))
+    (scratch / "armed").write_text("")
+    workers = next_attempt(job, 1, workers)
+    job.wait_for(lambda: job.said(ANEW + ": it has ended by signal 9") == 1)
+    assert not (scratch / "armed").exists()
+    job.wait_until_ready(2)
+    job.wait_for(lambda: len(job.parents()) == 1 and len(job.spares()) == 2)
+    next_attempt(job, 2, workers)
+    end(job, 2)
+
+
+# What the kernel says where a limit on processes is reached.
+CANNOT = """
+import os
+def fork():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+if "muster-standby" in os.readlink("/proc/self/fd/1"):
+    os.fork = fork
+"""
+
+
+def test_where_the_kernel_refuses_a_fork_each_standby_worker_imports_by_itself(muster, scratch):
+    job, workers, _ = ready_job(muster, scratch, **with_library(scratch, cannot=CANNOT))
+    assert job.said(SEPARATE + "it cannot fork: Resource temporarily unavailable (--standby-parent)") == 1
+    assert job.parents() == []
+    next_attempt(job, 1, workers)
+    end(job, 1)
+
+
 def test_a_parent_that_is_killed_while_it_learns_costs_nothing_but_another_one(muster, scratch):
     later = "import sys\nsys.path.append('lib/site-packages')\n" + WORKER + "    if os.path.exists('more'):\n        import later\n"
     write(scratch / "lib/site-packages", {"later.py": "".join(f"import later_{number}\n" for number in range(25))})
@@ -182,6 +306,53 @@ def test_an_agent_that_is_killed_leaves_no_parent(muster, scratch):
     kill(job.running.pid)
     job.running.process.wait()
     job.running.wait_until(lambda: not any(map(exists, everybody)), "nobody is left", 60)
+
+
+# What a program sees of the process that it is in, each line behind the word `seen`.
+SEES = """
+import asyncio, atexit, faulthandler, logging, multiprocessing, os, signal, subprocess, sys, threading, time, warnings
+def see(*words):
+    print("seen", os.environ["RANK"], *words, flush=True)
+logging.basicConfig(stream=sys.stdout, format="seen %(name)s %(processName)s %(threadName)s %(message)s")
+logging.getLogger("own").warning("logged by %s", os.environ["RANK"])
+record = logging.getLogger("own").makeRecord("own", 30, "file", 1, "text", (), None)
+see(record.process == os.getpid(), record.thread == threading.get_ident(), logging.root.handlers[0].level)
+see(faulthandler.is_enabled(), threading.main_thread() is threading.current_thread(), threading.main_thread().native_id == os.getpid())
+see(multiprocessing.current_process().name, multiprocessing.current_process().pid == os.getpid(), multiprocessing.parent_process())
+see(multiprocessing.active_children(), [str(signal.getsignal(number)) for number in range(1, 32)], signal.getitimer(signal.ITIMER_REAL))
+signal.signal(signal.SIGUSR1, lambda number, frame: see("signal", number))
+os.kill(os.getpid(), signal.SIGUSR1)
+for number, code in ((3, "raise SystemExit(3)"), (-6, "import os; os.abort()"), (1, "1 / 0")):
+    see(subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == number)
+for code in (5, 0):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(code)
+    see(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+async def ask():
+    process = await asyncio.create_subprocess_exec("echo", "asked", stdout=subprocess.PIPE)
+    see((await process.communicate())[0])
+asyncio.run(ask())
+thread = threading.Thread(target=see, args=["thread"])
+thread.start()
+thread.join()
+see(time.process_time() < 60, sys.flags, sys.warnoptions, warnings.filters, sys.gettrace(), sys.getrecursionlimit())
+atexit.register(see, "at the exit, first")
+atexit.register(see, "at the exit, last")
+"""
+
+
+def test_what_a_program_sees_of_its_process_is_the_same_in_a_worker_that_was_forked(muster, scratch):
+    job, workers, _ = ready_job(muster, scratch, script=SEES + WORKER)
+    cold = sorted(line for line in job.running.out().splitlines() if line.startswith("seen "))
+    assert len(cold) == 28, cold
+    next_attempt(job, 1, workers)
+    lines = end(job, 1).out.splitlines()
+    both = [line for line in lines if line.startswith("seen ")]
+    for rank in "01":
+        exits = [line for line in both if line.startswith(f"seen {rank} at the exit")]
+        assert exits == [f"seen {rank} at the exit, {which}" for which in ("last", "first")]
+    assert sorted(line for line in both if "at the exit" not in line) == sorted(2 * cold)
 
 
 def test_what_was_printed_while_importing_comes_first_in_each_worker(muster, scratch):

@@ -39,12 +39,12 @@ def start_job(muster, scratch):
 
 
 def announced(scratch):
-    """The announcements that are whole. One may go away while they are read."""
+    """The announcements that are whole and name a store. One may go away while they are read."""
     texts = []
     for path in (scratch / "announced").glob("job-*"):
         with contextlib.suppress(FileNotFoundError):
             texts.append(path.read_text(encoding="utf-8"))
-    return [json.loads(text) for text in texts if text.endswith("\n")]
+    return [json.loads(text) for text in texts if text.endswith("\n") and '"port"' in text]
 
 
 def port_of(scratch, name):

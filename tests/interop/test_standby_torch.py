@@ -9,7 +9,8 @@ import signal
 import pytest
 
 from support.binary import ROOT
-from support.standby_jobs import read_story
+from support.standby_jobs import WORKER, kill, read_story, ready_job
+from support.standby_programs import write
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -194,6 +195,54 @@ def test_a_compiled_model_trains_the_same_from_standby(muster, peer):
     assert [one["warm"] for one in stories["on"]] == [False, False, True, True]
     early = {standby: re.findall("imported early: (True|False)", text) for standby, text in said.items()}
     assert early == {"off": ["False"] * 4, "on": ["False", "False", "True", "True"]}, said
+
+
+# The first number that each generator gives to a worker, and names that nobody else may have.
+DRAWS = """
+import random, secrets, tempfile, uuid
+import numpy, torch
+drawn = [torch.initial_seed(), torch.rand(1).item(), numpy.random.rand(), numpy.random.default_rng().random(), random.random()]
+drawn += [uuid.uuid1(), uuid.uuid4(), secrets.token_hex(), tempfile.mktemp(), random.SystemRandom().random()]
+print("drawn", *drawn, flush=True)
+"""
+
+
+def forked_job(muster, peer, scratch, library, script, **environment):
+    """A job that has been restarted twice from standby, and what it wrote."""
+    write(scratch / "lib/site-packages", library)
+    job, workers, _ = ready_job(muster, scratch, script=script + WORKER, PYTHON_EXEC=peer.python, PET_STANDBY_REST=0,
+                                PYTHONPATH=scratch / "lib/site-packages", **environment)
+    for attempt in 1, 2:
+        job.wait_until_ready(attempt)
+        kill(workers[0]["pid"])
+        workers = job.attempt(attempt)
+        job.wait_for(lambda: job.said("started from standby: 2 of 2 workers") == attempt)  # noqa: B023
+    ended = job.end(2)
+    assert ended.status == 0, ended
+    return job, ended.out
+
+
+def test_no_two_workers_draw_the_same_numbers(muster, peer, scratch):
+    job, out = forked_job(muster, peer, scratch, {}, DRAWS, OMP_NUM_THREADS=1)
+    assert job.said("each standby worker imports by itself") == 0
+    drawn = [line.split()[1:] for line in out.splitlines() if line.startswith("drawn ")]
+    assert len(drawn) == 6
+    assert [len(set(values)) for values in zip(*drawn)] == [6] * 10, drawn
+
+
+def test_a_pool_of_openmp_in_the_parent_is_refused(muster, peer, scratch):
+    """A child would wait for its threads for ever."""
+    pool = "import torch\ntorch.set_num_threads(2)\nones = torch.ones(500, 500)\nproduct = ones @ ones\n"
+    script = "import pool\nassert (pool.ones @ pool.ones).sum() == 500**3\n"
+    job, _ = forked_job(muster, peer, scratch, {"pool.py": pool}, script, OMP_NUM_THREADS=2)
+    assert job.said("each standby worker imports by itself, since one parent cannot fork them: ") == 1
+    assert "of its threads do not end before a fork" in job.running.err()
+
+
+def test_threads_of_openblas_do_not_hang_who_was_forked(muster, peer, scratch):
+    multiplies = "import numpy\nones = numpy.ones((600, 600))\nproduct = ones @ ones\n"
+    script = "import multiplies\nassert (multiplies.ones @ multiplies.ones).sum() == 600**3\n"
+    forked_job(muster, peer, scratch, {"multiplies.py": multiplies}, script, OPENBLAS_NUM_THREADS=8, OMP_NUM_THREADS=8)
 
 
 def test_what_is_above_the_line_is_not_done_again(muster, peer, scratch):

@@ -151,6 +151,50 @@ TEST(restart_that_is_refused_ends_the_node_with_its_failure) {
     tear_down(&fixture);
 }
 
+static enum muster_error name_logs(void *context, const struct muster_worker_group *group,
+    struct muster_worker_logs *out_logs, struct muster_failure *failure) {
+    static char paths[2][3][128];
+    const struct fixture *fixture = context;
+    (void)failure;
+    for (size_t i = 0; i < group->worker_count; i++) {
+        static const char *const kinds[] = {"out", "err", "error"};
+        for (int kind = 0; kind < 3; kind++) {
+            snprintf(paths[i][kind], sizeof paths[i][kind], "%s/%s.%d.%d", fixture->directory,
+                kinds[kind], group->workers[i].global_rank, group->restarts);
+        }
+        out_logs[i] = (struct muster_worker_logs){paths[i][0], paths[i][1], paths[i][2]};
+    }
+    return MUSTER_OK;
+}
+
+static void assert_file(const struct fixture *fixture, const char *name, const char *expected) {
+    char path[128];
+    char text[64] = "";
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(text, expected);
+}
+
+TEST(workers_write_where_the_program_says) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2,
+        "echo $RANK; echo x$RANK >&2; test $RANK = 0 || "
+        "{ echo '{\"message\": \"why\"}' > $TORCHELASTIC_ERROR_FILE; exit 3; }");
+    fixture.settings.reify_logs = name_logs;
+    fixture.settings.redirects = "3";
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_string_equal(result->root_cause->message, "why");
+    assert_non_null(strstr(result->root_cause->error_file, "/error.1.0"));
+    assert_file(&fixture, "out.1.0", "1\n");
+    assert_file(&fixture, "err.1.0", "x1\n");
+    tear_down(&fixture);
+}
+
 static int end_the_second(
     void *context, const struct muster_worker_group *group, struct muster_failure *failure) {
     struct fixture *fixture = context;

@@ -309,6 +309,16 @@ void whole_check_kill(struct whole_cluster *cluster, const struct whole_node *no
 
 /* Once a second. */
 
+/* A host of the store stays for those who still work. */
+static bool is_kept_by_others(const struct whole_cluster *cluster, const struct whole_node *node) {
+    bool is_kept = false;
+    for (int i = 0; i < cluster->node_count && node->is_host; i++) {
+        const struct whole_node *other = cluster->nodes[i];
+        is_kept = is_kept || (other != node && other->is_alive && !other->is_finished);
+    }
+    return is_kept;
+}
+
 static void check_patience(struct whole_cluster *cluster, const struct whole_node *node) {
     bool is_free =
         node->is_alive && !node->is_stopped && !node->is_cut_to_node && !node->is_cut_to_store;
@@ -316,7 +326,7 @@ static void check_patience(struct whole_cluster *cluster, const struct whole_nod
         seconds_since(cluster, node->doubts_since) > DOUBT_SECONDS) {
         whole_complain(cluster, "%s doubts for ever", node->name);
     }
-    if (is_free && node->is_finished &&
+    if (is_free && node->is_finished && !is_kept_by_others(cluster, node) &&
         seconds_since(cluster, node->finished_at) > SETTLING_SECONDS) {
         whole_complain(cluster, "%s has finished, and does not end", node->name);
     }

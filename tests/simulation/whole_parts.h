@@ -9,6 +9,7 @@
 #ifndef MUSTER_TESTS_WHOLE_PARTS_H
 #define MUSTER_TESTS_WHOLE_PARTS_H
 
+#include "core/telling/chronicle_status.h"
 #include "base/random.h"
 #include "core/node/node_machine.h"
 #include "core/rendezvous/presence_watch.h"
@@ -63,6 +64,9 @@ struct whole_node {
     bool is_torch;
     bool is_flapping;
     struct node_machine *machine;
+    struct chronicle *chronicle;    /* of its machine */
+    struct chronicle_status told;   /* the fold of what it tells, … */
+    struct chronicle_status retold; /* … and of the same, spelled and read again */
     struct rendezvous_record_store *record;
     struct whole_torch *torch;
     struct node_identity identity; /* as it is present */

@@ -216,6 +216,9 @@ void whole_node_start(struct whole_cluster *cluster, struct whole_node *node) {
 }
 
 void whole_node_clear(struct whole_node *node) {
+    chronicle_free(node->chronicle);
+    chronicle_status_clear(&node->told);
+    chronicle_status_clear(&node->retold);
     node_machine_free(node->machine);
     rendezvous_record_store_free(node->record);
     whole_torch_free(node->torch);

@@ -55,12 +55,16 @@ class Gate:
         data = b"".join(data for level, what, data in passed if what == self.kinds.SCM_RIGHTS)
         return message[:1], message[1:], [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
 
-    def hear_go(self, learn):
+    def hear_go(self, learn, make_own=lambda: None):
         """(directory, [(name, value)], descriptors): what the worker is to have. Calls learn([(name, origin)]) for each
-        list that comes before. The origin of a module that is left out is None."""
+        list that comes before. The origin of a module that is left out is None. Calls make_own() when there may be pages
+        that the worker will need."""
         kind, message, fds = self.hear()
-        while kind in (b"L", b"T"):
-            learn(read_list(*fds))
+        while kind in (b"L", b"T", b"W"):
+            if kind == b"W":
+                make_own()
+            else:
+                learn(read_list(*fds))
             kind, message, fds = self.hear()
         if kind != b"G":
             raise Dirty("the agent says %r" % kind)

@@ -13,8 +13,8 @@ BUSY = 0.1  # waiting for a CPU, as a part of a burst, from which on there is no
 class Pace:
     """Can only rest between two imports: what one library does in its initialisation is one burst."""
 
-    def __init__(self, rest):
-        self.rest, self.sleep = rest, borrow("time").sleep
+    def __init__(self, rest, burst=BURST, sleep=None):
+        self.rest, self.burst, self.sleep = rest, burst, sleep or borrow("time").sleep
         self.last = self.look()
 
     def look(self):
@@ -30,7 +30,7 @@ class Pace:
     def step(self):
         """To be called often. Returns after the rest, if there is one."""
         worked, waited = (now - last for now, last in zip(self.look(), self.last))
-        if worked >= BURST:
+        if worked >= self.burst:
             if waited > BUSY * worked:
                 self.sleep(worked * self.rest / 1e9)
             self.last = self.look()

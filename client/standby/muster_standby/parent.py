@@ -7,8 +7,8 @@ import sys
 
 from muster_standby import borrow
 from muster_standby.gate import Dirty, Gate, Unsuited, read_list
+from muster_standby.pages import HUGE, Pages, read_maps
 
-HUGE = 2 << 20
 COLLAPSE = 25  # MADV_COLLAPSE: Linux 6.1
 DEATH_SIGNAL, SET_NAME, SET_MAP = 1, 15, 35  # PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_MM
 NAME = b"muster-parent"
@@ -32,6 +32,7 @@ class Parent:
         self.library = self.ctypes.CDLL(None)
         warming.files.library = self.library
         self.library.mmap.restype = self.library.sbrk.restype = self.ctypes.c_void_p
+        self.pages = Pages(self.library)
 
     def settle(self):
         """All is imported. Raises Dirty where no standby worker can be forked from this process, and Unsuited with a
@@ -40,24 +41,22 @@ class Parent:
             with open("/proc/self/comm", "rb") as file:
                 self.name = file.read()[:-1]
         self.collapse()
-        gc = borrow("gc")
-        gc.collect()
-        gc.freeze()  # So that a child that collects garbage does not write into each object.
+        borrow("gc").freeze()  # So that a child that collects garbage does not write into each object.
         self.check()
         self.library.prctl(SET_NAME, NAME, 0, 0, 0)
 
     def collapse(self):
         """Makes huge pages of what can be one: a fork copies a table of pages for each 2 MiB of the others."""
-        with open("/proc/self/maps") as file:
-            lines = [line.split() for line in file]
-        for place, access, *name in ([line[0], line[1]] + line[5:] for line in lines):
-            if access.startswith("rw") and access.endswith("p") and name in ([], ["[heap]"]):
-                start, end = (int(number, 16) for number in place.split("-"))
+        for start, end, access, name in read_maps():
+            if access == "rw-p" and name in ("", "[heap]"):
                 for at in range((start + HUGE - 1) // HUGE * HUGE, end - HUGE + 1, HUGE):
                     self.library.madvise(self.ctypes.c_void_p(at), self.ctypes.c_size_t(HUGE), COLLAPSE)
 
     def check(self):
-        child = os.fork()  # Some libraries end their threads before a fork; those of others would be missed after it.
+        try:
+            child = os.fork()  # Some libraries end their threads before a fork; those of others would be missed after it.
+        except OSError as failure:
+            raise Dirty("it cannot fork: %s" % failure.strerror) from None
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)
@@ -67,10 +66,10 @@ class Parent:
         for name, attribute in keeps_number(os.getpid()):
             raise Unsuited("%s keeps the number of its process in %s" % (name, attribute), name)
 
-    def serve(self, learn):
+    def serve(self, learn, say_ready):
         """Hears the agent. Returns in a child alone, with the child's gate."""
         while True:
-            kind, _, fds = self.gate.hear()
+            kind, message, fds = self.gate.hear()
             if kind in (b"L", b"T"):
                 learn(read_list(*fds))
             elif kind == b"F":
@@ -80,6 +79,9 @@ class Parent:
                 if self.fork():
                     return self.begin(*fds)
                 os.close(*fds)
+            elif kind == b"W":
+                self.pages.look(int.from_bytes(message, "little"))
+                say_ready()
             else:
                 raise Dirty("the agent says %r" % kind)
 
@@ -115,6 +117,8 @@ class Parent:
         self.warming.begin_again()
         keep_apart()
         draw_anew()
+        if hasattr(sys.modules.get("threading"), "main_thread"):
+            sys.modules["threading"].main_thread()._set_native_id()  # Python leaves it as it was before the fork.
         self.gate.say(b"H", 1, os.getpid())
         return self.gate
 

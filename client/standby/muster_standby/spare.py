@@ -45,7 +45,7 @@ def begin(told):
 
         if "parent" in told:
             parent = Parent(gate, warming, int(told["parent"]))
-            gate = parent.serve(learn)  # which returns in a child
+            gate = parent.serve(learn, lambda: say_ready(gate, warming, False))  # which returns in a child
         else:
             listed = read_list(*gate.hear()[2])
             file, name = line_of(listed)
@@ -54,9 +54,10 @@ def begin(told):
                 Line(gate, told, file, name, guarded)
                 return  # to the interpreter, which runs the program
             learn(listed)
-        directory, names, fds = gate.hear_go(learn)
+        directory, names, fds = gate.hear_go(learn, lambda: parent and parent.pages.make_own(gate.socket.fileno()))
         pass_gate(warming, directory, names, fds)
         if parent:
+            parent.pages.close()
             show_environment(names, told)
         record(fds[3], told)
         gate.say(b"R")
@@ -81,11 +82,12 @@ def begin(told):
 
 
 def say_ready(gate, warming, shares):
-    """Of the memory only what it does not share, where most of it is its parent's."""
+    """Of the memory only what it does not share, where most of it is its parent's: at most what it had to copy. To ask for
+    that itself (smaps_rollup) would take the kernel as long as the fork."""
     memory = None
     if shares:
-        with open("/proc/self/smaps_rollup", "rb") as file:
-            memory = sum(int(line.split()[1]) for line in file if line.startswith(b"Private_"))
+        with open("/proc/self/stat", "rb") as file:
+            memory = int(file.read().rpartition(b")")[2].split()[7]) * os.sysconf("SC_PAGE_SIZE") >> 10
     gate.say_ready(b"P", len(warming.loaded), warming.skipped, memory)
 
 

@@ -234,7 +234,7 @@ void agent_finding_collect(const struct agent_findings_sources *sources, struct 
     int local_rank = failure->local_rank;
     *out_finding = (struct agent_finding){
         .account = {
-            .host = memory_duplicate_string(sources->preparation->host_name),
+            .host = memory_duplicate_string(sources->preparation->node_name),
             .node = memory_duplicate_string(placement->node),
             .group_rank = placement->group_rank,
             .rank = placement->ranks.base_rank + local_rank,

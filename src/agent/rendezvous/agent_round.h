@@ -14,7 +14,6 @@
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "host/rendezvous/rendezvous_backend.h"
-#include "host/store/store_admission.h"
 #include "host/store/store_thread.h"
 
 /* The two connections of a fixed node to the job's store. agent_round sends the requests of the

@@ -1,360 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/standby/agent_standby.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/standby/standby_spare.h"
+#include "agent/standby/standby_telling.h"
+#include "agent/standby/worker_record.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "core/standby/standby_environment.h"
 #include "host/loop/directory_tree.h"
 #include "host/machine/memory_limit.h"
 #include "host/process/process_table.h"
 #include "host/standby/hook_directory.h"
 #include "host/standby/memory_file.h"
-#include "host/standby/spare_treatment.h"
-#include "host/standby/standby_gate.h"
-#include "wire/standby/gate_message.h"
-
-void worker_record_init(struct worker_record *record) {
-    *record = (struct worker_record){.fd = -1};
-}
-
-/* Nobody needs early news of the worker's end any more. What it has written can be read all the
- * same. */
-static void worker_record_expect_end(struct worker_record *record) {
-    death_notice_free(record->notice);
-    record->notice = NULL;
-}
-
-void worker_record_clear(struct worker_record *record) {
-    worker_record_expect_end(record);
-    if (record->fd != -1) {
-        close(record->fd);
-    }
-    worker_record_init(record);
-}
-
-bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
-    const struct death_notice_events *events) {
-    worker_record_clear(record);
-    if (memory_file_with_head("muster-standby-record", STANDBY_RECORD_HEAD, &record->fd, NULL) !=
-        FAILURE_NONE) {
-        return false;
-    }
-    record->read = STANDBY_RECORD_HEAD;
-    record->grown = event_loop_now(loop);
-    (void)!death_notice_new(loop, record->fd, events, &record->notice, NULL);
-    return true;
-}
-
-/* When it has grown is told by the looks alone. The time that the file has of its last change is of
- * a clock that may be set. */
-bool worker_record_look(
-    struct worker_record *record, struct learned_list *learned, struct instant now) {
-    struct bytes text = {0};
-    struct slice imports;
-    int64_t pid;
-    size_t length = memory_file_length(record->fd);
-    bool has_hello = false;
-    death_notice_look(record->notice, record->worker);
-    if (length == record->read) {
-        return false;
-    }
-    record->read = length;
-    record->grown = now;
-    memory_file_read(record->fd, STANDBY_RECORD_HEAD, STANDBY_RECORD_MAXIMUM, &text);
-    if (standby_record_read_hello(bytes_slice(&text), &pid, &imports) == FAILURE_NONE &&
-        pid == (int64_t)record->worker) {
-        learned_list_add_text(learned, imports);
-        has_hello = true;
-    }
-    bytes_clear(&text);
-    return has_hello;
-}
-
-bool worker_record_can_answer(const struct worker_record *record, pid_t pid) {
-    return record->fd != -1 && record->worker == pid && standby_probe_has_hello(record->fd, pid);
-}
-
-/* Probe. */
-
-/* The first line of a record is shorter. */
-#define HELLO_MAXIMUM 64
-
-static enum failure_code start(struct standby_probe *probe,
-    const struct agent_standby_starter *starter, const struct text_list *environment, int nowhere,
-    struct failure *failure) {
-    const int descriptors[] = {nowhere, nowhere, nowhere, probe->record};
-    struct process process;
-    enum failure_code code =
-        starter->probe(starter->context, environment, descriptors, &process, failure);
-    if (code == FAILURE_NONE) {
-        probe->pid = process.pid;
-        process_family_add_spare(starter->family, &process);
-    }
-    return code;
-}
-
-enum failure_code standby_probe_start(struct standby_probe *probe,
-    const struct agent_standby_starter *starter, const struct text_list *environment,
-    const char *hook_directory, struct failure *failure) {
-    struct text_list dressed = {0};
-    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nowhere == -1) {
-        return failure_set_system(failure, errno, "cannot open /dev/null");
-    }
-    text_list_add_all(&dressed, environment);
-    const struct standby_dress dress = {.role = STANDBY_RECORD, .hook_directory = hook_directory};
-    standby_environment_dress(&dressed, &dress);
-    enum failure_code code = memory_file_with_head(
-        "muster-standby-record", STANDBY_RECORD_HEAD, &probe->record, failure);
-    if (code == FAILURE_NONE) {
-        code = start(probe, starter, &dressed, nowhere, failure);
-        if (code != FAILURE_NONE) {
-            close(probe->record);
-        }
-    }
-    close(nowhere);
-    text_list_clear(&dressed);
-    return code;
-}
-
-bool standby_probe_end(struct standby_probe *probe) {
-    bool has_hello = probe->pid != 0 && standby_probe_has_hello(probe->record, probe->pid);
-    if (probe->pid != 0) {
-        close(probe->record);
-    }
-    *probe = (struct standby_probe){0};
-    return has_hello;
-}
-
-bool standby_probe_has_hello(int record, pid_t pid) {
-    struct bytes bytes = {0};
-    struct slice imports;
-    int64_t greeter;
-    memory_file_read(record, STANDBY_RECORD_HEAD, HELLO_MAXIMUM, &bytes);
-    bool has_hello =
-        standby_record_read_hello(bytes_slice(&bytes), &greeter, &imports) == FAILURE_NONE &&
-        greeter == (int64_t)pid;
-    bytes_clear(&bytes);
-    return has_hello;
-}
-
-/* Telling. */
-
-#define BYTES_PER_MIB (1024.0 * 1024.0)
-#define BYTES_PER_GIB (1024.0 * BYTES_PER_MIB)
-
-static void add_part(struct text *line, int count, const char *one, const char *several) {
-    if (count > 0) {
-        text_append_format(line, ", %d %s", count, count == 1 ? one : several);
-    }
-}
-
-static void tell_ready(const struct log *log, const struct standby_effect *effect) {
-    double bytes = (double)effect->told.bytes;
-    bool is_large = bytes >= BYTES_PER_GIB;
-    struct text line = {0};
-    add_part(
-        &line, effect->told.at_line, "at the line of its program", "at the line of their program");
-    log_info(log, "standby workers ready: %d of %d, %.1f %s%s", effect->told.count,
-        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
-        is_large ? "GiB" : "MiB", text_string(&line));
-    text_clear(&line);
-}
-
-static void tell_awaited(const struct log *log, const struct launch_config *config,
-    const struct standby_awaited *awaited) {
-    struct text line = {0};
-    add_part(&line, awaited->importing, "is importing", "are importing");
-    if (awaited->importing > 0 && config->standby_rest > 0) {
-        text_append(&line, " (they rest while workers want the CPU: --standby-rest)");
-    }
-    if (awaited->unbegun > 0) {
-        text_append_format(&line,
-            ", %d %s until no worker has imported anything for %g s (--standby-after)",
-            awaited->unbegun, awaited->unbegun == 1 ? "waits" : "wait",
-            duration_seconds(config->standby_after));
-    }
-    add_part(&line, awaited->ended, "has ended and is made anew later",
-        "have ended and are made anew later");
-    log_info(log, "standby workers: %d of %d ready%s", awaited->ready, awaited->total,
-        text_string(&line));
-    text_clear(&line);
-}
-
-static const char *const cold_words[STANDBY_COLD_COUNT] = {
-    [STANDBY_COLD_NONE] = "none yet: workers were not quiet",
-    [STANDBY_COLD_SILENT] = "none: no worker has reached the hook",
-    [STANDBY_COLD_SCARCE] = "none: memory is short",
-    [STANDBY_COLD_DUE] = "none yet: they import one at a time",
-    [STANDBY_COLD_IMPORTING] = "importing",
-    [STANDBY_COLD_LEARNING] = "learning",
-    [STANDBY_COLD_ENDED] = "ended",
-    [STANDBY_COLD_REFUSED] = "refused",
-    [STANDBY_COLD_OFF] = "none any more",
-};
-
-/* Ranks that are beside each other and cold for the same reason are one part of the line. Returns
- * the rank after them. */
-static int add_cold(struct text *line, const struct standby_effect *effect, int first) {
-    const enum standby_cold *cold = effect->told.cold;
-    int end = first + 1;
-    while (end < effect->told.total && cold[end] == cold[first]) {
-        end++;
-    }
-    if (cold[first] != STANDBY_COLD_NOT) {
-        text_append_format(line, "%s%d", line->length == 0 ? "; cold: local rank " : ", ", first);
-        if (end - first > 1) {
-            text_append_format(line, "-%d", end - 1);
-        }
-        text_append_format(line, " (%s)", cold_words[cold[first]]);
-    }
-    return end;
-}
-
-static void tell_used(const struct log *log, const struct standby_effect *effect) {
-    struct text line = {0};
-    for (int rank = 0; effect->told.cold != NULL && rank < effect->told.total;) {
-        rank = add_cold(&line, effect, rank);
-    }
-    log_info(log, "started from standby: %d of %d workers%s", effect->told.count,
-        effect->told.total, text_string(&line));
-    text_clear(&line);
-}
-
-static void tell_off(const struct log *log, const struct standby_effect *effect) {
-    static const char consequence[] = "there are no standby workers in this job from now on";
-    struct process_exit how = effect->off.exit;
-    int rank = effect->off.local_rank;
-    switch (effect->off.why) {
-    case STANDBY_OFF_UNSUITED:
-        log_warning(log,
-            "what nobody may import before the program runs cannot be left out of what standby "
-            "workers import; %s",
-            consequence);
-        break;
-    case STANDBY_OFF_LATE:
-        log_warning(log,
-            "the standby worker of local rank %d did not reach its hook within %d s; %s", rank,
-            STANDBY_WARMING_SECONDS, consequence);
-        break;
-    case STANDBY_OFF_ENDED:
-        log_warning(log,
-            "the standby worker of local rank %d ended with status %d before it was ready; %s",
-            rank, how.value, consequence);
-        break;
-    case STANDBY_OFF_DEATHS:
-        log_warning(log, "%d standby workers have ended, the last by %s %d; %s",
-            STANDBY_DEATHS_MAXIMUM, how.is_signal ? "signal" : "exit status", how.value,
-            consequence);
-        break;
-    case STANDBY_OFF_DIRTY: /* it has said so itself */
-    case STANDBY_OFF_NONE:
-    case STANDBY_OFF_COUNT:
-        break;
-    }
-}
-
-void standby_tell(const struct log *log, const struct launch_config *config,
-    const struct standby_effect *effect) {
-    switch (effect->kind) {
-    case STANDBY_EFFECT_TELL_READY:
-        tell_ready(log, effect);
-        break;
-    case STANDBY_EFFECT_TELL_TAUGHT:
-        log_info(log, "standby workers have imported what workers did since: %d of %d",
-            effect->told.count, effect->told.total);
-        break;
-    case STANDBY_EFFECT_TELL_USED:
-        tell_used(log, effect);
-        break;
-    case STANDBY_EFFECT_TELL_AWAITED:
-        tell_awaited(log, config, &effect->awaited);
-        break;
-    case STANDBY_EFFECT_TELL_OFF:
-        tell_off(log, effect);
-        break;
-    case STANDBY_EFFECT_TELL_SCARCE:
-        log_warning(log,
-            "--standby auto: there are no standby workers while they would take more "
-            "than 1/%d of the memory that is available",
-            STANDBY_MEMORY_PART);
-        break;
-    case STANDBY_EFFECT_TELL_SILENT:
-        log_warning(log, "there are no standby workers: no worker has reached their hook. It is "
-                         "not reached where Python is started with -I, -E or -S, or by a program "
-                         "that clears the environment or runs it in another container");
-        break;
-    case STANDBY_EFFECT_WARM:
-    case STANDBY_EFFECT_TEACH:
-    case STANDBY_EFFECT_END_SPARE:
-    case STANDBY_EFFECT_END_ALL:
-    case STANDBY_EFFECT_LOOK:
-    case STANDBY_EFFECT_ARM_TIMER:
-    case STANDBY_EFFECT_PUBLISH:
-    case STANDBY_EFFECT_WARMED:
-    case STANDBY_EFFECT_DISARM_TIMER:
-    case STANDBY_EFFECT_COUNT:
-        break;
-    }
-}
-
-void standby_tell_choice(
-    const struct log *log, enum standby_choice choice, int worker_count, int cpu_count) {
-    switch (choice) {
-    case STANDBY_CHOICE_NO_RESTART:
-        log_info(log, "there are no standby workers: with --max-restarts 0 and a fixed number of "
-                      "nodes the workers are never started again");
-        break;
-    case STANDBY_CHOICE_NO_PYTHON:
-        log_info(log, "--standby auto: there are no standby workers, since the program is not "
-                      "Python; --standby on makes them if it calls muster_standby_wait()");
-        break;
-    case STANDBY_CHOICE_FEW_CPUS:
-        log_info(log,
-            "--standby auto: there are no standby workers, since %d worker(s) on %d CPU(s) leave "
-            "less than two CPUs for each; --standby on makes them all the same",
-            worker_count, cpu_count);
-        break;
-    case STANDBY_CHOICE_WANTED:
-    case STANDBY_CHOICE_OFF:
-        break;
-    }
-}
-
-void standby_tell_dirty(const struct log *log, int local_rank, const char *reason) {
-    log_warning(log,
-        "the standby worker of local rank %d would not be what a worker is: %s; there are no "
-        "standby workers in this job from now on",
-        local_rank, reason);
-}
-
-void standby_tell_separate(const struct log *log, const char *reason) {
-    log_info(log,
-        "each standby worker imports by itself, since one parent cannot fork them: %s "
-        "(--standby-parent)",
-        reason);
-}
-
-/* Why one that was ready is of no use at its gate, in its own words. */
-static void standby_tell_outdated(const struct log *log, int local_rank, const char *reason) {
-    log_info(log,
-        "the standby worker of local rank %d is out of date: %s; the worker is started anew",
-        local_rank, reason);
-}
-
-void standby_tell_unsuited(
-    const struct log *log, int local_rank, const char *reason, size_t count) {
-    log_info(log,
-        "the standby worker of local rank %d would not be what a worker is: %s; %zu module(s) wait "
-        "for the program from now on: that one, and what imports it",
-        local_rank, reason, count);
-}
 
 /* Standby. */
 
@@ -379,7 +39,13 @@ struct place {
     bool is_owed;                /* a warm parent is to fork another one */
     bool is_alone;               /* and there is no worker yet */
     size_t lines;                /* of programs up to which workers have come, as the plan knows */
+    int spare_of;  /* the state of the parent that has forked the spare; 0: none has … */
+    int worker_of; /* … or the worker */
 };
+
+/* How often a warm parent looks at the pages that a worker has needed: a slow one has not come to
+ * its first steps at the first look. */
+#define PAGE_LOOKS_MAXIMUM 3
 
 /* How often a warm parent may end, or not fit any more, until there is none. */
 #define PARENT_ENDS_MAXIMUM 8
@@ -390,6 +56,8 @@ struct warm_parent {
     struct learned_list learned;   /* what all workers import */
     bool is_off;                   /* there is none: each standby worker is a process of its own */
     bool is_told;                  /* to the plan: it forks */
+    int state; /* from 1 on; another one when it is another process, or has imported more */
+    int looks; /* at the pages that its children need */
     int ends;
     int lost; /* children in a row that did not come here */
 };
@@ -531,6 +199,7 @@ int agent_standby_dress(
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
     if (standby != NULL) {
         standby->places[local_rank].record.worker = pid;
+        standby->places[local_rank].worker_of = 0;
     }
 }
 
@@ -579,6 +248,36 @@ static int64_t read_record(struct agent_standby *standby, int local_rank, struct
     return now.nanoseconds - place->record.grown.nanoseconds;
 }
 
+/* Those that wait make the pages their own that they will need: at a look, when the workers have
+ * had the CPUs for their start. */
+static void make_pages_own(struct agent_standby *standby) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        const struct place *place = &standby->places[rank];
+        if (place->spare != NULL && !place->is_awaited && standby_spare_is_forked(place->spare)) {
+            standby_spare_make_own(place->spare);
+        }
+    }
+}
+
+/* Workers of the parent's present state tell which these are: it has changed none of their pages
+ * since. */
+static void look_at_pages(struct agent_standby *standby) {
+    struct warm_parent *parent = &standby->parent;
+    int count = standby->settings.worker_count;
+    if (parent->process == NULL || !standby_spare_words(parent->process)->is_ready) {
+        return;
+    }
+    for (int i = 0; i < count && parent->looks < PAGE_LOOKS_MAXIMUM; i++) {
+        const struct place *place = &standby->places[(parent->looks + i) % count];
+        if (place->worker_of == parent->state) {
+            parent->looks++;
+            standby_spare_look_at(parent->process, place->record.worker);
+            return; /* its answer comes first */
+        }
+    }
+    make_pages_own(standby);
+}
+
 static void look(struct agent_standby *standby) {
     struct instant now = event_loop_now(standby->loop);
     struct standby_event event = {
@@ -593,6 +292,7 @@ static void look(struct agent_standby *standby) {
     event.records.modules = learned_list_count(&standby->learned);
     event.records.memory = memory_limit_room("");
     post(standby, event);
+    look_at_pages(standby);
 }
 
 /* Spares. */
@@ -600,6 +300,7 @@ static void look(struct agent_standby *standby) {
 static void give_away(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     place->record.worker = standby_spare_pid(place->spare);
+    place->worker_of = place->spare_of;
     place->is_owed = false;
     death_notice_look(place->record.notice, place->record.worker);
     forget_spare(place);
@@ -612,7 +313,8 @@ static void take_back(struct agent_standby *standby, int local_rank) {
     const struct standby_spare_words *words = standby_spare_words(place->spare);
     bool is_dirty = words->reason != NULL && !words->is_unsuited;
     if (is_dirty) {
-        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+        standby_tell_dirty(
+            standby->settings.log, standby->settings.config, local_rank, words->reason);
     } else if (words->reason != NULL) {
         standby_tell_outdated(standby->settings.log, local_rank, words->reason);
     }
@@ -717,6 +419,7 @@ static struct standby_spare_order order_of(struct agent_standby *standby, int lo
 
 static void start_spare(struct agent_standby *standby, int local_rank) {
     struct failure failure = {0};
+    standby->places[local_rank].spare_of = 0;
     struct standby_spare_order order = order_of(standby, local_rank);
     if (standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
         FAILURE_NONE) {
@@ -735,7 +438,8 @@ static void parent_spoke(void *context, int local_rank);
 static void tell_parent(struct agent_standby *standby, bool is_ready) {
     if (standby->parent.is_told != is_ready) {
         standby->parent.is_told = is_ready;
-        post(standby, (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = is_ready});
+        post(standby,
+            (struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.is_there = is_ready}});
     }
 }
 
@@ -828,12 +532,15 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
         return;
     }
     standby_spare_drop_rank(standby->parent.process);
+    standby->parent.state++;
+    standby->parent.looks = 0;
 }
 
 static void fork_spare(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     struct standby_spare_order order = order_of(standby, local_rank);
     end_spare(standby, local_rank); /* it knows less */
+    place->spare_of = standby->parent.state;
     if (standby_spare_fork(standby->loop, standby->parent.process, &order, &place->spare, NULL) !=
         FAILURE_NONE) {
         place->is_owed = true; /* until its end is heard of */
@@ -918,6 +625,9 @@ static void take_unsuited_parent(struct agent_standby *standby) {
             "the parent of standby workers would not be what a worker is: %s; %zu module(s) wait "
             "for the program from now on: that one, and what imports it",
             reason, count);
+        standby->parent.is_told = false;
+        post(standby,
+            (struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.has_cut = true}});
     }
     replace_parent(standby, reason);
     free(reason);
@@ -937,6 +647,7 @@ static void parent_spoke(void *context, int local_rank) {
     } else if (words->is_ready) {
         tell_parent(standby, true);
         pay(standby);
+        make_pages_own(standby);
     } else if (words->has_reached_hook) {
         for (int rank = 0; rank < standby->settings.worker_count; rank++) {
             if (standby->places[rank].is_owed) {
@@ -1016,7 +727,8 @@ static void spare_spoke(void *context, int local_rank) {
     } else if (words->has_failed) {
         take_failed(standby, local_rank);
     } else if (words->reason != NULL) {
-        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+        standby_tell_dirty(
+            standby->settings.log, standby->settings.config, local_rank, words->reason);
         post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
     } else if (words->is_ready) {
         post(standby,
@@ -1042,8 +754,12 @@ static bool teach_parent(struct agent_standby *standby) {
     struct warm_parent *parent = &standby->parent;
     add_common(standby, &standby->parent.learned);
     struct slice list = learned_list_text(&parent->learned);
-    return standby_spare_is_told(parent->process, list) ||
-           standby_spare_teach(parent->process, list);
+    if (standby_spare_is_told(parent->process, list)) {
+        return true;
+    }
+    parent->state++;
+    parent->looks = 0;
+    return standby_spare_teach(parent->process, list);
 }
 
 static void teach(struct agent_standby *standby, int local_rank) {
@@ -1096,10 +812,20 @@ static enum failure_code foresee_all(struct agent_standby *standby, struct failu
     return code;
 }
 
+/* Adds what another node has told. Returns how many modules were new. */
+static size_t learn(struct agent_standby *standby, struct slice list_text) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        struct place *place = &standby->places[rank];
+        (void)learned_list_add_told(&place->learned, list_text);
+        place->lines = learned_list_lines(&place->learned);
+    }
+    return learned_list_add_told(&standby->learned, list_text);
+}
+
 bool agent_standby_invite(struct agent_standby *standby, struct slice list_text) {
     struct failure failure = {0};
     if (standby == NULL || standby->hook.path == NULL || standby->probe.pid != 0 ||
-        agent_standby_learn(standby, list_text) == 0) {
+        learn(standby, list_text) == 0) {
         return false;
     }
     if (foresee_all(standby, &failure) != FAILURE_NONE ||
@@ -1327,17 +1053,4 @@ struct hang_evidence_dump agent_standby_dump(
     }
     return (struct hang_evidence_dump){
         standby->places[local_rank].record.fd, standby->settings.config->evidence_signal};
-}
-
-const struct learned_list *agent_standby_learned(const struct agent_standby *standby) {
-    return standby == NULL ? NULL : &standby->learned;
-}
-
-size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
-    for (int rank = 0; standby != NULL && rank < standby->settings.worker_count; rank++) {
-        struct place *place = &standby->places[rank];
-        (void)learned_list_add_told(&place->learned, list_text);
-        place->lines = learned_list_lines(&place->learned);
-    }
-    return standby == NULL ? 0 : learned_list_add_told(&standby->learned, list_text);
 }

@@ -28,73 +28,6 @@
 #include "host/process/guardian.h"
 #include "host/process/process_family.h"
 
-/* The record of one worker: a file in memory in which the worker's hook says hello, and writes what
- * the worker imports. A worker that has said hello also answers there when it is asked for its
- * stacks. The page in front of it tells that the worker is ending. */
-
-struct worker_record {
-    pid_t worker;                /* whose it is; 0: not known yet */
-    int fd;                      /* -1: there is none */
-    size_t read;                 /* its length at the last look */
-    struct instant grown;        /* the last look that has found it longer, or its beginning */
-    struct death_notice *notice; /* NULL: there is none */
-};
-
-void worker_record_init(struct worker_record *record);
-void worker_record_clear(struct worker_record *record);
-
-/* An empty one, of a worker that is not known yet. False when there is none. */
-bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
-    const struct death_notice_events *events);
-
-/* Takes what was written since the last look, and has the worker's end told early from then on if
- * the worker has arranged for it. Returns whether the worker has said hello by now, if something
- * was. */
-bool worker_record_look(
-    struct worker_record *record, struct learned_list *learned, struct instant now);
-
-/* Whether this process has said hello in it. */
-bool worker_record_can_answer(const struct worker_record *record, pid_t pid);
-
-/* Runs the workers' interpreter with an empty program, to see whether the way to it leads through
- * the hook on this node. Without the hook a standby worker would run the workers' program at once.
- * Where workers have run, their hello tells; a node that is new has none. */
-
-struct agent_standby_starter;
-
-struct standby_probe {
-    pid_t pid;  /* 0: it does not run */
-    int record; /* when it runs */
-};
-
-/* Starts it as a spare of the starter's family. `environment` is that of a worker. */
-__attribute__((warn_unused_result)) enum failure_code standby_probe_start(
-    struct standby_probe *probe, const struct agent_standby_starter *starter,
-    const struct text_list *environment, const char *hook_directory, struct failure *failure);
-
-/* Its process has ended. Returns whether the hook was reached. */
-bool standby_probe_end(struct standby_probe *probe);
-
-/* Whether the process has said hello in its record. */
-bool standby_probe_has_hello(int record, pid_t pid);
-
-/* What the log says of standby workers. */
-
-/* One of the TELL effects. */
-void standby_tell(
-    const struct log *log, const struct launch_config *config, const struct standby_effect *effect);
-
-/* Why each standby worker is a process of its own, where a warm parent was asked for. */
-void standby_tell_separate(const struct log *log, const char *reason);
-
-/* Why there are none, where they were asked for. */
-void standby_tell_choice(
-    const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);
-
-/* Why a standby worker cannot be used, in its own words. The next leaves `count` modules out. */
-void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
-void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
-
 struct agent_standby;
 
 struct agent_standby_settings {
@@ -115,25 +48,6 @@ __attribute__((warn_unused_result)) enum failure_code agent_standby_new(struct e
 /* Free the family before, which ends the standby workers. Accepts NULL. */
 void agent_standby_free(struct agent_standby *standby);
 
-/* What starts processes as workers are started. */
-struct agent_standby_starter {
-    struct process_family *family;
-    /* Starts the program of a worker. Descriptors are as in struct process_request. */
-    enum failure_code (*spawn)(void *context, int local_rank, const struct text_list *environment,
-        const int descriptors[4], struct process *out_process, struct failure *failure);
-    /* The environment that a worker of this rank will have, as far as it is known before the node
-     * has a place in the job; the caller clears it. */
-    enum failure_code (*foresee)(
-        void *context, int local_rank, struct text_list *out_environment, struct failure *failure);
-    /* Starts the workers' interpreter as it is started for them, but with an empty program. */
-    enum failure_code (*probe)(void *context, const struct text_list *environment,
-        const int descriptors[4], struct process *out_process, struct failure *failure);
-    /* Ends the wait that agent_standby_give has begun: the worker runs, or is to be started. */
-    void (*settled)(void *context, int local_rank, bool has_gone_through);
-    /* A worker has not ended yet, but is about to. */
-    void (*ending)(void *context, pid_t pid, const struct process_exit *how);
-    void *context;
-};
 /* Before the first effect is carried out. */
 void agent_standby_attach(
     struct agent_standby *standby, const struct agent_standby_starter *starter);
@@ -181,10 +95,5 @@ struct hang_evidence_dump agent_standby_dump(
  * First the interpreter is run with an empty program, since it is not known on this node whether
  * the way to it leads through the hook. */
 bool agent_standby_invite(struct agent_standby *standby, struct slice list_text);
-
-/* What has been learned so far in this job: for those who pass it on. NULL for NULL. */
-const struct learned_list *agent_standby_learned(const struct agent_standby *standby);
-/* Adds what another node has told. Returns how many modules were new. */
-size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text);
 
 #endif

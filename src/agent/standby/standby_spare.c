@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/standby/agent_standby.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/standby/standby_environment.h"
@@ -199,6 +198,14 @@ enum failure_code standby_spare_fork(struct event_loop *loop, struct standby_spa
     }
     *out_spare = spare;
     return FAILURE_NONE;
+}
+
+void standby_spare_look_at(struct standby_spare *parent, pid_t worker) {
+    (void)!standby_gate_send_pages(parent->gate, worker, NULL);
+}
+
+void standby_spare_make_own(struct standby_spare *spare) {
+    (void)!standby_gate_send_pages(spare->gate, 0, NULL);
 }
 
 bool standby_spare_adopt(

@@ -16,7 +16,26 @@
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
 
-struct agent_standby_starter;
+/* What starts processes as workers are started. */
+struct agent_standby_starter {
+    struct process_family *family;
+    /* Starts the program of a worker. Descriptors are as in struct process_request. */
+    enum failure_code (*spawn)(void *context, int local_rank, const struct text_list *environment,
+        const int descriptors[4], struct process *out_process, struct failure *failure);
+    /* The environment that a worker of this rank will have, as far as it is known before the node
+     * has a place in the job; the caller clears it. */
+    enum failure_code (*foresee)(
+        void *context, int local_rank, struct text_list *out_environment, struct failure *failure);
+    /* Starts the workers' interpreter as it is started for them, but with an empty program. */
+    enum failure_code (*probe)(void *context, const struct text_list *environment,
+        const int descriptors[4], struct process *out_process, struct failure *failure);
+    /* Ends the wait that agent_standby_give has begun: the worker runs, or is to be started. */
+    void (*settled)(void *context, int local_rank, bool has_gone_through);
+    /* A worker has not ended yet, but is about to. */
+    void (*ending)(void *context, pid_t pid, const struct process_exit *how);
+    void *context;
+};
+
 struct standby_spare;
 
 /* What it has said so far. */
@@ -81,6 +100,11 @@ void standby_spare_drain(struct standby_spare *spare);
 __attribute__((warn_unused_result)) enum failure_code standby_spare_fork(struct event_loop *loop,
     struct standby_spare *parent, const struct standby_spare_order *order,
     struct standby_spare **out_spare, struct failure *failure);
+/* Has a warm parent look which pages this child of it has needed, as a worker. It speaks when it is
+ * ready again. */
+void standby_spare_look_at(struct standby_spare *parent, pid_t worker);
+/* Has one that was forked make the pages its own of which its parent knows that. */
+void standby_spare_make_own(struct standby_spare *spare);
 /* Takes it over when it has said who it is. What the parent has not imported it imports itself. */
 bool standby_spare_adopt(
     struct standby_spare *spare, struct process_family *family, struct slice list);

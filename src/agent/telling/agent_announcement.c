@@ -2,12 +2,13 @@
 #include "agent/telling/agent_announcement.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/job_directory.h"
-#include "wire/telling/job_announcement.h"
+#include "host/loop/snapshot_socket.h"
 
 /* How long a disk that does not answer may hold up the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
@@ -35,6 +36,11 @@ struct agent_announcement {
     bool is_refusal_told;        /* one line is enough for a job */
     bool is_ending;              /* the loop runs only until nothing is being written */
     struct job_posting standing; /* what was written last */
+    struct job_announcement job;
+    struct snapshot_socket *socket;                                     /* NULL: none */
+    bool has_no_socket;                                                 /* it could not be made */
+    void (*answer)(void *context, const char *asked, struct text *out); /* NULL: nobody asks */
+    void *context;
 };
 
 /* On the blocking call's thread. */
@@ -87,6 +93,48 @@ static void say_refusal(struct agent_announcement *announcement, const struct fa
 
 static void begin(struct agent_announcement *announcement);
 
+/* Says all that is known; the same is written again, for the file may have been removed. */
+static void say(struct agent_announcement *announcement) {
+    struct text text = {0};
+    job_announcement_write(&announcement->job, &text);
+    free(announcement->text);
+    announcement->text = text_take(&text);
+    announcement->is_outdated = true;
+    if (announcement->call == NULL) {
+        begin(announcement);
+    }
+}
+
+static void set_fact(
+    struct agent_announcement *announcement, enum job_fact fact, char *text_taken) {
+    free(announcement->job.facts[fact]);
+    announcement->job.facts[fact] = text_taken;
+}
+
+/* Beside the file, whose disk has just answered, and under the same name: who removes a file that a
+ * killed agent has left removes its socket. */
+static void open_socket(struct agent_announcement *announcement) {
+    static const char prefix[] = "job-";
+    const char *path = announcement->standing.path;
+    struct failure failure = {0};
+    if (path == NULL || announcement->answer == NULL || announcement->socket != NULL ||
+        announcement->has_no_socket) {
+        return;
+    }
+    const char *name = strrchr(path, '/') + 1;
+    char *place = text_format(
+        "%.*sask-%s", (int)(name - path), path, name + (text_starts_with(name, prefix) ? 4 : 0));
+    if (snapshot_socket_new_asked(announcement->loop, place, announcement->answer,
+            announcement->context, &announcement->socket, &failure) == FAILURE_NONE) {
+        set_fact(announcement, JOB_FACT_SOCKET, place);
+        say(announcement);
+    } else {
+        announcement->has_no_socket = true;
+        log_info(announcement->log, "`muster status` will not find this job: %s", failure.message);
+        free(place);
+    }
+}
+
 static void written(void *context, void *subject) {
     struct agent_announcement *announcement = context;
     struct announcing *announcing = subject;
@@ -100,6 +148,8 @@ static void written(void *context, void *subject) {
         event_loop_stop(announcement->loop);
     } else if (announcement->is_outdated) {
         begin(announcement);
+    } else {
+        open_socket(announcement);
     }
 }
 
@@ -140,21 +190,26 @@ void agent_announcement_tell(
     if (announcement == NULL) {
         return;
     }
-    struct job_announcement job = {
-        .run_id = memory_duplicate_string(placement->run_id),
-        .host = memory_duplicate_string(placement->master_address),
-        .port = placement->master_port,
-        .pid = getpid(),
-    };
-    struct text text = {0};
-    job_announcement_write(&job, &text);
-    job_announcement_clear(&job);
-    free(announcement->text); /* the same is written again: the file may have been removed */
-    announcement->text = text_take(&text);
-    announcement->is_outdated = true;
-    if (announcement->call == NULL) {
-        begin(announcement);
-    }
+    struct job_announcement *job = &announcement->job;
+    free(job->run_id);
+    free(job->host);
+    job->run_id = memory_duplicate_string(placement->run_id);
+    job->host = memory_duplicate_string(placement->master_address);
+    job->port = placement->master_port;
+    job->pid = getpid();
+    set_fact(announcement, JOB_FACT_STATE, memory_duplicate_string("running"));
+    say(announcement);
+}
+
+void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
+    void (*answer)(void *context, const char *asked, struct text *out), void *context) {
+    announcement->job = *job;
+    *job = (struct job_announcement){0};
+    announcement->answer = answer;
+    announcement->context = context;
+    announcement->job.pid = getpid();
+    set_fact(announcement, JOB_FACT_STATE, memory_duplicate_string("waiting"));
+    say(announcement);
 }
 
 static void patience_is_over(void *context) {
@@ -197,6 +252,8 @@ void agent_announcement_free(struct agent_announcement *announcement) {
     if (announcement->standing.path != NULL) {
         remove_standing(announcement);
     }
+    snapshot_socket_free(announcement->socket);
+    job_announcement_clear(&announcement->job);
     free(announcement->text);
     free(announcement);
 }

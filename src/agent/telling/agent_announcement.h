@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Announces the job of this agent to other programs of its user on this machine
- * (host/telling/job_directory), so that `muster store` finds its workers' store by itself: from the
- * first start of workers until the agent's end, and anew when the store has moved. A job never
- * fails for want of this, and never waits for it: the disk is used on a thread of its own. */
+ * (host/telling/job_directory), from the agent's start until its end: so `muster status` finds it,
+ * and can ask it at a socket beside the announcement; and once workers are started, `muster store`
+ * finds their store, also when it has moved. A job never fails for want of this, and never waits
+ * for it: the disk is used on a thread of its own. */
 #ifndef MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 #define MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 
@@ -11,6 +12,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
+#include "wire/telling/job_announcement.h"
 
 struct agent_announcement;
 
@@ -18,6 +20,11 @@ struct agent_announcement;
  * known, its file is made at once, so that the other agents of the machine see when it has died. */
 struct agent_announcement *agent_announcement_new(struct event_loop *loop,
     const struct text_list *environment, const struct node_process *process, const struct log *log);
+
+/* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
+ * is asked at its socket (host/loop/snapshot_socket). */
+void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
+    void (*answer)(void *context, const char *asked, struct text *out), void *context);
 
 /* The workers start at this place. Where another announcement is still being written, this one
  * follows. Accepts NULL. */

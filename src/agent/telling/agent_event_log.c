@@ -259,6 +259,16 @@ static enum failure_code open_file(struct agent_event_log *log, struct failure *
     return code;
 }
 
+/* torchrun asks for the machine's name even where the node was given another one. */
+static enum failure_code find_host_name(struct agent_event_log *log, struct failure *failure) {
+    const struct launch_config *config = log->settings.config;
+    if (config->local_address != NULL || config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC) {
+        log->host_name = memory_duplicate_string(log->settings.preparation->node_name);
+        return FAILURE_NONE;
+    }
+    return local_address_qualified_name(&log->host_name, failure);
+}
+
 enum failure_code agent_event_log_new(struct event_loop *loop,
     const struct agent_event_log_settings *settings, struct agent_event_log **out_log,
     struct failure *failure) {
@@ -270,7 +280,7 @@ enum failure_code agent_event_log_new(struct event_loop *loop,
     struct agent_event_log *log = memory_allocate(sizeof *log);
     *log = (struct agent_event_log){
         .settings = *settings, .loop = loop, .began = event_loop_now(loop)};
-    enum failure_code code = local_address_qualified_name(&log->host_name, failure);
+    enum failure_code code = find_host_name(log, failure);
     if (code == FAILURE_NONE &&
         (handler == LAUNCH_EVENTS_FILE || handler == LAUNCH_EVENTS_PROGRAM)) {
         code = open_file(log, failure);

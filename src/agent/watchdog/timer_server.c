@@ -9,7 +9,7 @@
 #include "host/loop/event_loop.h"
 #include "host/process/death_notice.h"
 #include "host/process/process_table.h"
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 #include "host/watchdog/timer_fifo.h"
 #include "wire/watchdog/timer_request_json.h"
 

@@ -478,6 +478,8 @@ static enum failure_code prepare_names(const struct launch_config *config,
     if (code != FAILURE_NONE) {
         return code;
     }
+    preparation->node_name = memory_duplicate_string(
+        config->local_address != NULL ? config->local_address : preparation->host_name);
     if (config->rendezvous == LAUNCH_RENDEZVOUS_STATIC) {
         preparation->master_address = memory_duplicate_string(config->master_host);
     } else if (config->local_address != NULL) {
@@ -527,6 +529,7 @@ void agent_preparation_clear(struct agent_preparation *preparation) {
     free(preparation->run_id);
     free(preparation->worker_mark);
     free(preparation->host_name);
+    free(preparation->node_name);
     free(preparation->master_address);
     cpu_plan_clear(&preparation->cpus);
     log_directory_clear(&preparation->logs);

@@ -22,7 +22,10 @@ struct agent_preparation {
     char *run_id; /* never NULL; a random UUID where none was given */
     char *worker_mark; /* that of the worker that has started this agent, if there is one, and this
                           agent's own */
-    char *host_name;   /* how reports and log prefixes call this node */
+    char *host_name;   /* how log files and prefixes call this machine */
+    /* How everything else calls this node: as --local-addr, as other nodes know it, or as its
+     * machine. */
+    char *node_name;
     char *master_address; /* MASTER_ADDR */
     struct cpu_plan cpus; /* a set per local rank, or none */
     struct log_directory logs;

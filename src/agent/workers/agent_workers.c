@@ -263,8 +263,9 @@ struct agent_workers {
     struct blocking_call *making; /* its files are being made; NULL: no start is under way */
     struct agent_worker *items;   /* by local rank */
     size_t count;
-    char *log_directory; /* of the attempt; NULL: none */
-    char *timer_file;    /* for all workers; NULL: whatever they inherit */
+    struct attempt_own_files *own; /* by local rank */
+    char *log_directory;           /* of the attempt; NULL: none */
+    char *timer_file;              /* for all workers; NULL: whatever they inherit */
     bool (*renew_timers)(void *context);
     void *timers;    /* its context */
     bool has_timers; /* the file is there */
@@ -493,8 +494,22 @@ void agent_workers_note_hang(struct agent_workers *workers, int local_rank, cons
     worker_notes_set_hang(&workers->items[local_rank].notes, words);
 }
 
+static const char *own_file(
+    const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
+    const struct attempt_own_files *own = local_rank < 0 ? NULL : &workers->own[local_rank];
+    return own == NULL               ? NULL
+           : file == LOG_TREE_STDOUT ? own->paths[ATTEMPT_STDOUT]
+           : file == LOG_TREE_STDERR ? own->paths[ATTEMPT_STDERR]
+           : file == LOG_TREE_ERROR  ? own->error_file
+                                     : NULL;
+}
+
 char *agent_workers_log_file(
     const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
+    const char *own = own_file(workers, local_rank, file);
+    if (own != NULL) {
+        return memory_duplicate_string(own);
+    }
     return workers->log_directory == NULL || local_rank < 0
                ? NULL
                : log_tree_file_path(workers->log_directory, local_rank, file);
@@ -842,9 +857,17 @@ static void prepare_logs(struct agent_workers *workers) {
         .log = settings->log,
         .log_thread = settings->log_thread,
         .attempt = {placement->attempt, placement->round},
+        .own = workers->own,
         .base_rank = placement->ranks.base_rank,
         .is_first = !workers->has_started,
     };
+}
+
+struct attempt_own_files *agent_workers_own_files(struct agent_workers *workers) {
+    for (size_t i = 0; i < workers->count; i++) {
+        attempt_own_files_clear(&workers->own[i]);
+    }
+    return workers->own;
 }
 
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement) {
@@ -938,6 +961,7 @@ enum failure_code agent_workers_new(struct event_loop *loop,
     };
     struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
     workers->items = memory_allocate(workers->count * sizeof *workers->items);
+    workers->own = memory_allocate(workers->count * sizeof *workers->own);
     /* A function runs in a copy of the agent, which only the thread of the agent's loop can make.
      */
     workers->crew = spawn_crew_new(settings->function != NULL ? 1 : settings->processors);
@@ -964,7 +988,9 @@ void agent_workers_free(struct agent_workers *workers) {
     blocking_pool_free(workers->pool);
     process_evidence_free(workers->evidence);
     forget_attempt(workers);
+    (void)agent_workers_own_files(workers);
     free(workers->timer_file);
+    free(workers->own);
     free(workers->items);
     free(workers);
 }

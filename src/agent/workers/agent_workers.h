@@ -74,6 +74,10 @@ __attribute__((warn_unused_result)) enum failure_code agent_workers_new(struct e
 /* Accepts NULL. Call it only when all are gone or have been abandoned. */
 void agent_workers_free(struct agent_workers *workers);
 
+/* What the next start takes the place of the log tree with, by local rank; empty before. The caller
+ * fills it in. */
+struct attempt_own_files *agent_workers_own_files(struct agent_workers *workers);
+
 /* Starts all workers of an attempt once their log files are there, which a dead disk may hold up; a
  * standby worker takes the place of a process where there is one. Nothing of an earlier one may be
  * left. `placement` stays as it is until the start is over. */

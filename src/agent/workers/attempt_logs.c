@@ -17,6 +17,14 @@ static const struct {
     [ATTEMPT_STDERR] = {LOG_TREE_STDERR, LOG_TREE_FILTERED_STDERR},
 };
 
+void attempt_own_files_clear(struct attempt_own_files *files) {
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        free(files->paths[i]);
+    }
+    free(files->error_file);
+    *files = (struct attempt_own_files){0};
+}
+
 /* Nothing is wanted yet. */
 static struct attempt_files *attempt_files_new(int worker_count) {
     struct attempt_files *files = memory_allocate(sizeof *files);
@@ -41,7 +49,9 @@ static enum failure_code open_file(struct attempt_files *files, int local_rank, 
     if (file->header == NULL) {
         return FAILURE_NONE;
     }
-    char *path = log_tree_file_path(files->directory, local_rank, names[stream].file);
+    char *path = file->path != NULL
+                     ? memory_duplicate_string(file->path)
+                     : log_tree_file_path(files->directory, local_rank, names[stream].file);
     enum failure_code code =
         log_stream_open(path, file->header, &file->stream, &file->fd, &files->failure);
     free(path);
@@ -79,6 +89,7 @@ static void clear_file(struct attempt_file *file) {
         close(file->fd);
     }
     free(file->header);
+    free(file->path);
 }
 
 void attempt_files_free(void *subject) {
@@ -128,6 +139,8 @@ static void plan_worker(
         if (log_destination_is_file(
                 log_plan_stream(config, local_rank, streams[i].plan).destination)) {
             files->files[local_rank][i].header = log_plan_header(config, &worker);
+            files->files[local_rank][i].path = memory_duplicate_string(
+                settings->own == NULL ? NULL : settings->own[local_rank].paths[i]);
         }
     }
 }
@@ -195,7 +208,10 @@ void attempt_logs_clear(struct attempt_logs *logs) {
 }
 
 char *attempt_logs_error_file(const struct attempt_logs *logs, int local_rank) {
-    return logs->files == NULL || logs->files->directory == NULL
+    const struct attempt_own_files *all = logs->settings->own;
+    const char *own = all == NULL ? NULL : all[local_rank].error_file;
+    return own != NULL ? memory_duplicate_string(own)
+           : logs->files == NULL || logs->files->directory == NULL
                ? NULL
                : log_tree_file_path(logs->files->directory, local_rank, LOG_TREE_ERROR);
 }

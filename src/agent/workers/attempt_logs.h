@@ -29,8 +29,17 @@ enum attempt_stream {
     ATTEMPT_STREAM_COUNT,
 };
 
+/* Where a worker writes instead of files below the log directory; NULL: there. */
+struct attempt_own_files {
+    char *paths[ATTEMPT_STREAM_COUNT]; /* of streams that go to files at all */
+    char *error_file;
+};
+
+void attempt_own_files_clear(struct attempt_own_files *files);
+
 /* One stream of one worker. */
 struct attempt_file {
+    char *path;                /* NULL: below the directory */
     char *header;              /* NULL: no log file is wanted */
     struct log_stream *stream; /* NULL: none was made, or it was taken … */
     int fd;                    /* … with the worker's end of it */
@@ -64,8 +73,9 @@ struct attempt_logs_settings {
     const struct log *log;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
     struct log_tree_attempt attempt;
-    int base_rank; /* the global rank of the first worker */
-    bool is_first; /* no workers have run on this node yet */
+    const struct attempt_own_files *own; /* by local rank; or NULL */
+    int base_rank;                       /* the global rank of the first worker */
+    bool is_first;                       /* no workers have run on this node yet */
 };
 
 struct attempt_logs {

@@ -105,8 +105,8 @@ enum agent_event_kind {
     AGENT_EVENT_PEER_FAILED,  /* another node has failed for good, or the host of the store is gone
                                */
     AGENT_EVENT_FAILURE_STANDS, /* no node was lost, so the doubted failure is the job's */
-    /* The world changes, which costs no restart: another node came, left or restarts, or this node
-     * lost its connection to the job. */
+    /* The world changes, which is no restart of this node's: another node came, left or restarts,
+     * or this node lost its connection to the job. */
     AGENT_EVENT_ROUND_OVER,
     AGENT_EVENT_JOB_OVER,     /* the job succeeded while this node waited for a place in it */
     AGENT_EVENT_CANNOT_GO_ON, /* this agent, as without memory; the performer knows the reason. It
@@ -138,9 +138,16 @@ struct agent_event {
             struct duration stuck;
             struct wall_time observed;
         } worker_stuck;
-        /* SIGNAL_RECEIVED: the signal. ROUND_OVER and PEER_FAILED: the signal that told another
-         * node to end, and that the workers get; 0: there was none, and the workers get SIGTERM. */
-        int signal;
+        struct {
+            /* SIGNAL_RECEIVED: the signal. ROUND_OVER and PEER_FAILED: the signal that told another
+             * node to end, and that the workers get; 0: there was none, and they get SIGTERM. */
+            int signal;
+            /* ROUND_OVER, for those who tell of it: why, borrowed, or NULL; and how many restarts
+             * the job's record counts for the next round, where that is known. */
+            bool is_counted;
+            int restarts;
+            const char *reason;
+        };
         int attempt;    /* PEER_RESTART: the next attempt */
         int64_t ticket; /* JOIN_FAILED */
     };

@@ -72,8 +72,13 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
         text_append_format(out, " %d", event->signal);
         break;
     case AGENT_EVENT_PEER_FAILED:
+        describe_signal(event->signal, out);
+        break;
     case AGENT_EVENT_ROUND_OVER:
         describe_signal(event->signal, out);
+        if (event->is_counted) {
+            text_append_format(out, " restarts=%d", event->restarts);
+        }
         break;
     case AGENT_EVENT_PEER_RESTART:
         text_append_format(out, " attempt=%d", event->attempt);

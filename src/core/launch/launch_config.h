@@ -350,6 +350,7 @@ struct launch_config {
     enum launch_event_handler event_handler;
     char *event_file; /* LAUNCH_EVENTS_FILE: its path; LAUNCH_EVENTS_PROGRAM: the program; else NULL
                        */
+    char *chronicle;  /* a file, "off", or NULL: beside the logs */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */
     /* warnings about that place, which concern all nodes alike: one of them gives them */

@@ -159,6 +159,8 @@ static void own_role_infos(
 static void own_agent(struct node_event_owned *owned, struct agent_event *event) {
     if (event->kind == AGENT_EVENT_START_FAILED) {
         own_text(owned, &event->start_failed.message);
+    } else if (event->kind == AGENT_EVENT_ROUND_OVER) {
+        own_text(owned, &event->reason);
     }
 }
 

@@ -386,7 +386,7 @@ static void membership_leave_round(struct membership_step *step) {
 }
 
 static void tell_round_over(
-    struct membership_step *step, const char *reason, int signal, bool is_harmless) {
+    struct membership_step *step, struct agent_event over, bool is_harmless) {
     struct node_membership *membership = step->membership;
     membership->stage = MEMBERSHIP_IDLE;
     if (!is_harmless) {
@@ -394,16 +394,33 @@ static void tell_round_over(
             step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE,
                       .root_cause = {.round = membership->round}});
     }
-    text_append_format(&membership->note, "joining the job's next round: %s", reason);
+    text_append_format(&membership->note, "joining the job's next round: %s", over.reason);
     membership_note(step, LOG_LEVEL_WARNING);
-    membership_tell_agent(
-        step, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER, .signal = signal});
+    membership_tell_agent(step, over);
+}
+
+static struct agent_event round_over(const struct membership_step *step, int signal) {
+    const struct rendezvous_effect *effect = step->event->rendezvous.effect;
+    return (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER,
+        .signal = signal,
+        .is_counted = effect->told.is_counted,
+        .restarts = effect->told.restarts,
+        .reason = effect->told.reason};
+}
+
+/* What ends a world that settles. */
+static struct agent_event settled_round_over(const struct membership_step *step, int signal) {
+    const struct membership_settling *settling = &step->membership->settling;
+    return (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER,
+        .signal = signal,
+        .is_counted = settling->is_counted,
+        .restarts = settling->restarts,
+        .reason = settling->reason};
 }
 
 static void membership_end_world(struct membership_step *step) {
     membership_leave_round(step);
-    const struct rendezvous_effect *told = step->event->rendezvous.effect;
-    tell_round_over(step, told->told.reason, 0, told->told.is_harmless);
+    tell_round_over(step, round_over(step, 0), step->event->rendezvous.effect->told.is_harmless);
 }
 
 /* Settling: a signal to the whole job does not reach all nodes at once. A node that the signal has
@@ -411,11 +428,13 @@ static void membership_end_world(struct membership_step *step) {
 
 static void begin_settling(struct membership_step *step, int signal, struct duration time) {
     struct node_membership *membership = step->membership;
-    const char *reason = step->event->rendezvous.effect->told.reason;
+    const struct rendezvous_effect *effect = step->event->rendezvous.effect;
     membership->stage = MEMBERSHIP_SETTLING;
     free(membership->settling.reason);
-    membership->settling =
-        (struct membership_settling){.signal = signal, .reason = memory_duplicate_string(reason)};
+    membership->settling = (struct membership_settling){.signal = signal,
+        .reason = memory_duplicate_string(effect->told.reason),
+        .is_counted = effect->told.is_counted,
+        .restarts = effect->told.restarts};
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_ARM_TIMER,
                               .deadline = instant_after(step->event->now, time)});
 }
@@ -424,7 +443,7 @@ static void begin_settling(struct membership_step *step, int signal, struct dura
  * node got. If it comes to this node as well, they do not get it again. */
 static void end_world_in_haste(struct membership_step *step, int signal) {
     membership_leave_round(step);
-    tell_round_over(step, step->event->rendezvous.effect->told.reason, signal, false);
+    tell_round_over(step, round_over(step, signal), false);
     begin_settling(step, signal, duration_from_milliseconds(HASTE_MILLISECONDS));
     step->membership->settling.is_agent_told = true;
 }
@@ -466,7 +485,7 @@ static void membership_wait_for_join(struct membership_step *step) {
 
 static void membership_blame_world(struct membership_step *step) {
     step->membership->settling.is_agent_told = true;
-    membership_tell_agent_kind(step, AGENT_EVENT_ROUND_OVER);
+    membership_tell_agent(step, settled_round_over(step, 0));
 }
 
 static void membership_end_settling(struct membership_step *step) {
@@ -480,7 +499,7 @@ static void membership_end_settling(struct membership_step *step) {
     } else if (settling->is_agent_told) {
         step->membership->stage = MEMBERSHIP_IDLE;
     } else {
-        tell_round_over(step, settling->reason, settling->signal, false);
+        tell_round_over(step, settled_round_over(step, settling->signal), false);
     }
 }
 

@@ -196,8 +196,10 @@ enum membership_last_word {
 
 /* A world that is over, in the stage MEMBERSHIP_SETTLING. */
 struct membership_settling {
-    int signal;         /* the signal that told another node to end */
-    char *reason;       /* why the world is over */
+    int signal;      /* the signal that told another node to end */
+    char *reason;    /* why the world is over */
+    bool is_counted; /* and how many restarts the record counts then */
+    int restarts;
     bool is_agent_told; /* the agent knows that the world is over */
     bool is_join_asked; /* the agent has asked for the next world */
 };

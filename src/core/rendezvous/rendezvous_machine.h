@@ -292,6 +292,9 @@ struct rendezvous_effect {
             bool is_next_whole;
             /* ROUND_OVER: because nodes came or went. No worker has failed, as far as is known. */
             bool is_harmless;
+            /* ROUND_OVER: the record counts so many restarts for the next round. */
+            bool is_counted;
+            int restarts;
             int signal; /* ROUND_OVER, CLOSED: the signal that told a node to end; 0: none */
         } told;
     };

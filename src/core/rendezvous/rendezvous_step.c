@@ -130,28 +130,33 @@ void rendezvous_tell_waiting(struct rendezvous_step *step) {
 /* What the agent is told. */
 
 /* A restart of Muster's nodes is charged in the record, unless a lost node has caused it. */
-static bool is_harmless(const struct rendezvous_machine *machine) {
+static bool is_counted(const struct rendezvous_machine *machine) {
     const struct rendezvous_state *seen = &machine->view.seen;
     const struct rendezvous_state *world = &machine->place.world;
     return rendezvous_state_ordinal(seen) > rendezvous_state_ordinal(world) &&
-           seen->restarts <= world->restarts && !rendezvous_state_has_foreign_participant(seen) &&
+           !rendezvous_state_has_foreign_participant(seen) &&
            !rendezvous_state_has_foreign_participant(world);
 }
 
 static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind, const char *reason,
     int64_t signal) {
+    const struct rendezvous_machine *machine = step->machine;
     struct rendezvous_purpose *purpose = &step->machine->purpose;
+    bool has_count = kind == RENDEZVOUS_EFFECT_ROUND_OVER && is_counted(machine);
     if (reason != purpose->message) {
         snprintf(purpose->message, sizeof purpose->message, "%s", reason);
     }
-    rendezvous_step_push(step,
-        (struct rendezvous_effect){.kind = kind,
-            .told = {.reason = purpose->message,
-                .is_spare = step->machine->place.was_parked,
-                .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
-                                 step->machine->view.seen.is_complete,
-                .is_harmless = kind == RENDEZVOUS_EFFECT_ROUND_OVER && is_harmless(step->machine),
-                .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = kind,
+                  .told = {.reason = purpose->message,
+                      .is_spare = machine->place.was_parked,
+                      .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
+                                       machine->view.seen.is_complete,
+                      .is_harmless =
+                          has_count && machine->view.seen.restarts <= machine->place.world.restarts,
+                      .is_counted = has_count,
+                      .restarts = has_count ? (int)machine->view.seen.restarts : 0,
+                      .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
 }
 
 struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step) {

@@ -308,10 +308,16 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
     } /* else it was ended meanwhile */
 }
 
-/* Likewise where the program fails in it: what it lacks may be there soon. */
+/* Likewise where the program fails in it: what it lacks may be there soon. It would fail for the
+ * other ranks now, too. */
 static void note_failure(struct standby_plan *plan, const struct standby_event *event) {
-    if (is_waiting(&plan->spares[event->local_rank])) {
-        count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    const struct spare *spare = &plan->spares[event->local_rank];
+    if (!is_waiting(spare)) {
+        return;
+    }
+    count_death(plan, event->local_rank, (struct process_exit){.value = 1}, event->now);
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        plan->spares[rank].not_before = spare->not_before;
     }
 }
 
@@ -775,8 +781,11 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         refuse(plan, event->local_rank);
         break;
     case STANDBY_EVENT_PARENT:
-        plan->has_parent = event->has_parent;
-        plan->is_ahead = plan->is_ahead && event->has_parent;
+        plan->has_parent = event->parent.is_there;
+        plan->is_ahead = plan->is_ahead && plan->has_parent;
+        if (event->parent.has_cut && plan->is_first) {
+            push(plan, STANDBY_EFFECT_PUBLISH);
+        }
         break;
     case STANDBY_EVENT_TIMER_FIRED:
         note_timer(plan, event->now);

@@ -39,7 +39,8 @@
  *   to lead through the hook then. All spares are warmed at once, since no worker runs that they
  *   could disturb.
  * - PARENT says whether spares are made within milliseconds, since a warm parent forks them. As
- * long as that is so, they are made as soon as new workers run, a few times a minute.
+ * long as that is so, they are made as soon as new workers run, a few times a minute. It says, too,
+ * that a parent was unsuited.
  * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
 #ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
 #define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
@@ -153,9 +154,12 @@ struct standby_event {
     union {
         size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
-        bool has_parent;  /* PARENT */
         /* HELLO, LINE, SPARE_HELLO, SPARE_DIRTY, SPARE_FAILED, SPARE_GIVEN, SPARE_REFUSED */
         int local_rank;
+        struct {
+            bool is_there;
+            bool has_cut; /* the list has become shorter by what it has named */
+        } parent;
         struct {
             struct duration quiet; /* since the last import of any worker */
             size_t modules;        /* in the list of all that was learned */

@@ -85,7 +85,8 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
         text_append(out, event->may_restart ? "" : " last");
         break;
     case STANDBY_EVENT_PARENT:
-        text_append(out, event->has_parent ? " ready" : " gone");
+        text_append(out, event->parent.is_there ? " ready" : " gone");
+        text_append(out, event->parent.has_cut ? " unsuited" : "");
         break;
     case STANDBY_EVENT_HELLO:
     case STANDBY_EVENT_SPARE_HELLO:

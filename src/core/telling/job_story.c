@@ -97,15 +97,26 @@ void job_story_describe_placement(
 
 /* Steps. */
 
+/* The record counts for the whole job; this node does not always know what it says. */
+static void append_world_end(
+    const struct agent_machine *machine, const struct agent_event *event, struct text *out) {
+    text_append(out, "the world changes, since ");
+    text_append(out, event->reason != NULL ? event->reason : "a node came, left or restarts");
+    if (event->is_counted && event->restarts > machine->restarts.used) {
+        text_append_format(out, "; this is restart %d of %d (--max-restarts)", event->restarts,
+            machine->restarts.maximum);
+    } else if (event->is_counted) {
+        text_append(out, "; this uses no restart");
+    }
+}
+
 static const char *why_stopping(const struct agent_machine *machine, enum agent_event_kind kind) {
     switch (machine->stop_reason) {
     case AGENT_STOP_CLEAN_UP:
         return "all workers have succeeded";
     case AGENT_STOP_RESTART:
-        return kind == AGENT_EVENT_ROUND_OVER
-                   ? "the world changes, since a node came, left or restarts; this uses no restart"
-               : kind == AGENT_EVENT_PEER_RESTART ? "a worker of another node has failed"
-                                                  : "a worker of this node has failed";
+        return kind == AGENT_EVENT_PEER_RESTART ? "a worker of another node has failed"
+                                                : "a worker of this node has failed";
     case AGENT_STOP_DOUBTED_FAILURE:
         return "a worker of this node has failed, perhaps because another node is lost";
     case AGENT_STOP_FAILURE:
@@ -142,8 +153,12 @@ bool job_story_describe_step(const struct launch_config *config,
         text_append_format(out, "[%s] Starting worker group", config->role);
         return true;
     case AGENT_STOPPING:
-        text_append_format(out, "[%s] Stopping worker group: %s", config->role,
-            why_stopping(machine, event->kind));
+        text_append_format(out, "[%s] Stopping worker group: ", config->role);
+        if (machine->stop_reason == AGENT_STOP_RESTART && event->kind == AGENT_EVENT_ROUND_OVER) {
+            append_world_end(machine, event, out);
+        } else {
+            text_append(out, why_stopping(machine, event->kind));
+        }
         return true;
     case AGENT_LEAVING:
         text_append_format(out,

@@ -12,7 +12,6 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 /* From now on this process asks getent, where there is one. Before any thread is started. */

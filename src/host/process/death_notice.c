@@ -63,7 +63,14 @@ static bool are_others_ending(pid_t pid) {
     return number_directory_each(path, visit_thread, &threads) && threads.are_ending;
 }
 
-bool process_ending_read(pid_t pid, uint64_t start_time, struct process_exit *out_exit) {
+/* Whether a process is ending, and how. When the kernel ends a process it notes first how, and
+ * takes its memory down then, which can take long. Only after that is anybody told, who can wait
+ * for it. Until then /proc/PID/stat has what waitpid will say. */
+
+/* False when that process (the one with this start time, see kernel_text_read_stat) is not ending
+ * or is gone, when it ends with success, when only its first thread ends, and when the kernel does
+ * not show it. May wait for a short while, as long as the kernel needs to take a process down. */
+static bool process_ending_read(pid_t pid, uint64_t start_time, struct process_exit *out_exit) {
     struct kernel_process_stat stat;
     struct process_exit exit;
     if (!process_table_read(pid, &stat) || stat.start_time != start_time ||

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +22,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "host/loop/clock.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/descriptor_packet.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/process_table.h"

@@ -19,10 +19,7 @@
 #ifndef MUSTER_HOST_PROCESS_GUARDIAN_H
 #define MUSTER_HOST_PROCESS_GUARDIAN_H
 
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,7 +27,6 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/directory_tree.h"
 
 /* How long an agent has not spoken to its guardian, and whether that is long enough to end its
  * workers. Only time in which the guardian itself was looking counts: so a machine that was

@@ -32,18 +32,6 @@
 /* What a refusal of an etcd member, or its silence, means for who asks: whether asking on is of
  * use, and what the user can do about it. */
 
-/* Where a job's etcd is and how it is asked: from --rdzv-endpoint and --rdzv-conf, whose keys are
- * torchrun's (etcd_rendezvous.py and etcd_rendezvous_backend.py in torch/distributed/elastic):
- * protocol, ca_cert or cacert, ssl_cert or cert, ssl_cert_key or key, user, password; and
- * password_file, because a password on a command line is seen by all users of a machine. */
-
-struct etcd_settings {
-    struct text_list endpoints; /* HOST:PORT */
-    struct http_trust trust;    /* its strings are owned here */
-    char *user;                 /* NULL: none */
-    char *password;
-};
-
 static bool is_out_of_space(const struct grpc_result *result) {
     return result->status == GRPC_RESOURCE_EXHAUSTED &&
            strstr(result->why->message, "database space exceeded") != NULL;
@@ -85,6 +73,18 @@ static const char *etcd_failure_advice(const struct grpc_result *result) {
 }
 
 /* Etcd settings. */
+
+/* Where a job's etcd is and how it is asked: from --rdzv-endpoint and --rdzv-conf, whose keys are
+ * torchrun's (etcd_rendezvous.py and etcd_rendezvous_backend.py in torch/distributed/elastic):
+ * protocol, ca_cert or cacert, ssl_cert or cert, ssl_cert_key or key, user, password; and
+ * password_file, because a password on a command line is seen by all users of a machine. */
+
+struct etcd_settings {
+    struct text_list endpoints; /* HOST:PORT */
+    struct http_trust trust;    /* its strings are owned here */
+    char *user;                 /* NULL: none */
+    char *password;
+};
 
 #define PASSWORD_MAXIMUM ((size_t)4096)
 

@@ -54,36 +54,6 @@ struct kubernetes_settings {
     struct http_trust trust; /* its strings are owned here */
 };
 
-/* Asks the API server of Kubernetes for one object, to create one, to take a changed one, or to
- * tell of its changes, and says what its answer means. It knows nothing of what the objects hold.
- */
-
-struct kubernetes_client;
-struct kubernetes_question;
-
-enum kubernetes_verb { KUBERNETES_GET, KUBERNETES_UPDATE, KUBERNETES_CREATE, KUBERNETES_WATCH };
-
-enum kubernetes_outcome {
-    KUBERNETES_DONE,     /* `object`: as it is now */
-    KUBERNETES_MISSING,  /* there is no such object */
-    KUBERNETES_CONFLICT, /* somebody has changed or created it meanwhile */
-    KUBERNETES_FAILED,   /* `why` */
-};
-
-/* Borrowed for the call that gets it. */
-struct kubernetes_answer {
-    enum kubernetes_outcome outcome;
-    struct kubernetes_object *object; /* the caller's from now on */
-    const struct failure *why;        /* it names the server */
-    bool is_final;                    /* it will be the same until somebody has done something */
-    bool may_pass;         /* all the same: a server that has just started says so, too */
-    bool is_undone;        /* the server has not done what it was asked */
-    struct duration pause; /* how long it wants to be left alone; 0: it does not say */
-};
-
-/* Called on the loop, never from inside a call of this module. */
-typedef void kubernetes_answered(void *context, const struct kubernetes_answer *answer);
-
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_MAXIMUM ((size_t)64 << 10)
 #define SERVER_MAXIMUM ((size_t)1024)
@@ -326,6 +296,33 @@ static enum failure_code kubernetes_settings_read_token(
 }
 
 /* Kubernetes client. */
+
+/* Asks the API server of Kubernetes for one object, to create one, to take a changed one, or to
+ * tell of its changes, and says what its answer means. It knows nothing of what the objects hold.
+ */
+
+enum kubernetes_verb { KUBERNETES_GET, KUBERNETES_UPDATE, KUBERNETES_CREATE, KUBERNETES_WATCH };
+
+enum kubernetes_outcome {
+    KUBERNETES_DONE,     /* `object`: as it is now */
+    KUBERNETES_MISSING,  /* there is no such object */
+    KUBERNETES_CONFLICT, /* somebody has changed or created it meanwhile */
+    KUBERNETES_FAILED,   /* `why` */
+};
+
+/* Borrowed for the call that gets it. */
+struct kubernetes_answer {
+    enum kubernetes_outcome outcome;
+    struct kubernetes_object *object; /* the caller's from now on */
+    const struct failure *why;        /* it names the server */
+    bool is_final;                    /* it will be the same until somebody has done something */
+    bool may_pass;         /* all the same: a server that has just started says so, too */
+    bool is_undone;        /* the server has not done what it was asked */
+    struct duration pause; /* how long it wants to be left alone; 0: it does not say */
+};
+
+/* Called on the loop, never from inside a call of this module. */
+typedef void kubernetes_answered(void *context, const struct kubernetes_answer *answer);
 
 #define LONGEST_PAUSE_SECONDS 30
 #define ROLE "apply the Role and RoleBinding of examples/kubernetes/role.yaml for it"

@@ -127,6 +127,15 @@ enum failure_code standby_gate_send_fork(
     return send_packet(gate, slice_from_string("F"), &worker_fd, 1, failure);
 }
 
+enum failure_code standby_gate_send_pages(
+    struct standby_gate *gate, pid_t worker, struct failure *failure) {
+    struct bytes packet = {0};
+    gate_message_write_pages((uint32_t)worker, &packet);
+    enum failure_code code = send_packet(gate, bytes_slice(&packet), NULL, 0, failure);
+    bytes_clear(&packet);
+    return code;
+}
+
 enum failure_code standby_gate_send_go(
     struct standby_gate *gate, const struct standby_passage *passage, struct failure *failure) {
     int descriptors[PASSAGE_DESCRIPTORS + 1];

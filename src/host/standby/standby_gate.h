@@ -8,6 +8,7 @@
 #define MUSTER_HOST_STANDBY_STANDBY_GATE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 #include "base/failure.h"
@@ -48,6 +49,10 @@ __attribute__((warn_unused_result)) enum failure_code standby_gate_send_more(
 /* To a warm parent that is ready: the end of another gate, for a child of it. */
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_fork(
     struct standby_gate *gate, int worker_fd, struct failure *failure);
+/* To a warm parent that is ready: it is to look which pages the worker needed, a child of it. To a
+ * child of it, with 0: it is to make pages its own of which the parent knows that. */
+__attribute__((warn_unused_result)) enum failure_code standby_gate_send_pages(
+    struct standby_gate *gate, pid_t worker, struct failure *failure);
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_go(
     struct standby_gate *gate, const struct standby_passage *passage, struct failure *failure);
 

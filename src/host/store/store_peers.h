@@ -56,12 +56,8 @@ struct store_room {
     struct memory_return *memory_return;
 };
 
-/* One client of a store server, and the server's clients together, as the parts of
- * host/store/store_peers share them; no other module may read or write them. store_peers has the
- * beginning and the life of the clients, store_service carries out their requests, store_debtors
- * says whose buffers are given up, store_lookout looks whose machine is gone, store_probation has
- * those that have not proved themselves. This module has the
- * end of a client, whoever ends it. */
+/* One client of a store server, and the server's clients together, as the sections of
+ * host/store/store_peers share them; no other module may read or write them. */
 
 struct store_peers {
     struct event_loop *loop;

@@ -7,8 +7,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,8 @@ struct event_file {
     int fd;
     bool is_mid_line;       /* the disk accepted only a part of the last record */
     struct process program; /* which reads the other end; its pid is 0 for a file */
+    char *path;
+    size_t turn_at; /* 0: never */
 };
 
 /* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
@@ -40,7 +44,7 @@ static enum failure_code event_file_open(
             failure, reason.code, "cannot write events to '%s': %s", path, reason.message);
     }
     struct event_file *file = memory_allocate(sizeof *file);
-    file->fd = fd;
+    *file = (struct event_file){.fd = fd, .path = memory_duplicate_string(path)};
     *out_file = file;
     return FAILURE_NONE;
 }
@@ -80,6 +84,7 @@ static void event_file_free(struct event_file *file) {
         close(file->fd);
         while (file->program.pid > 0 && waitpid(file->program.pid, NULL, 0) < 0 && errno == EINTR) {
         }
+        free(file->path);
         free(file);
     }
 }
@@ -99,11 +104,35 @@ static int write_all(int fd, struct slice bytes, size_t *out_written) {
     return 0;
 }
 
+/* Others may turn the same file. What cannot be turned goes on growing. */
+static void turn(struct event_file *file, size_t more) {
+    struct stat status;
+    struct failure ignored;
+    if (file->turn_at == 0 || fstat(file->fd, &status) != 0 ||
+        (uint64_t)status.st_size + more <= file->turn_at) {
+        return;
+    }
+    char *first = text_format("%s.1", file->path);
+    char *second = text_format("%s.2", file->path);
+    (void)rename(first, second);
+    if (rename(file->path, first) == 0) {
+        int fd = shared_place_open(
+            file->path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, &ignored);
+        if (fd >= 0) {
+            close(file->fd);
+            file->fd = fd;
+        }
+    }
+    free(first);
+    free(second);
+}
+
 /* FAILURE_SYSTEM says why the record, or a part of it, was lost. A full disk may accept a part of a
  * record. The next record then begins with a newline. */
 static enum failure_code event_file_append(
     struct event_file *file, struct slice record, struct failure *failure) {
     size_t written;
+    turn(file, record.length);
     if (file->is_mid_line && write_all(file->fd, slice_from_string("\n"), &written) == 0) {
         file->is_mid_line = false;
     }
@@ -128,6 +157,8 @@ struct event_queue {
     struct process program; /* as the file has it; the pidfd is the queue's */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);
+    size_t turn_at;
+    bool is_opened_later;
     struct text_list waiting;
     size_t length; /* bytes of records not yet written, including those being written … */
     size_t count;  /* … and their number */
@@ -164,6 +195,8 @@ static struct event_queue *event_queue_new(const struct event_thread_settings *s
     if (queue->is_program) {
         text_list_add_all(&queue->environment, settings->environment);
     }
+    queue->turn_at = settings->turn_at;
+    queue->is_opened_later = settings->is_opened_later;
     queue->append = settings->append != NULL ? settings->append : event_file_append;
     return queue;
 }
@@ -231,8 +264,14 @@ static struct event_file *open_file(struct event_queue *queue) {
     queue->is_opened = true;
     queue->code = code;
     queue->failure = failure;
+    if (code != FAILURE_NONE && queue->is_opened_later && queue->wake != NULL) {
+        event_wake_send(queue->wake);
+    }
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->mutex);
+    if (file != NULL) {
+        file->turn_at = queue->turn_at;
+    }
     return file;
 }
 
@@ -292,8 +331,11 @@ void event_thread_append(struct event_thread *thread, const char *record) {
     struct event_queue *queue = thread->queue;
     size_t length = strlen(record);
     pthread_mutex_lock(&queue->mutex);
+    bool is_refused = queue->is_opened && queue->code != FAILURE_NONE;
     bool has_room = queue->length + length <= EVENT_THREAD_CEILING;
-    if (has_room) {
+    if (is_refused) {
+        queue->lost++;
+    } else if (has_room) {
         text_list_add(&queue->waiting, record);
         queue->length += length;
         queue->count++;
@@ -302,7 +344,7 @@ void event_thread_append(struct event_thread *thread, const char *record) {
         queue->lost++;
     }
     pthread_mutex_unlock(&queue->mutex);
-    if (!has_room) {
+    if (!has_room && !is_refused) {
         complain(thread, "it is too slow, or does not answer");
     }
 }
@@ -314,7 +356,7 @@ static void warn_of_losses(const struct event_thread *thread) {
     const char *reason = !queue->is_done || queue->was_killed  ? "it does not answer"
                          : queue->failure.code != FAILURE_NONE ? queue->failure.message
                                                                : "it was too slow";
-    if (lost > 0) {
+    if (lost > 0 && !(queue->is_opened_later && thread->has_complained)) {
         log_warning(thread->log, "%" PRIu64 " events were not written to '%s': %s", lost,
             queue->path, reason);
     }
@@ -407,7 +449,7 @@ enum failure_code event_thread_new(const struct event_thread_settings *settings,
     if (code != FAILURE_NONE) {
         return code;
     }
-    code = await_opening(thread, failure);
+    code = settings->is_opened_later ? FAILURE_NONE : await_opening(thread, failure);
     if (code != FAILURE_NONE) {
         event_thread_free(thread);
         return code;

@@ -8,6 +8,7 @@
 #ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
 #define MUSTER_HOST_TELLING_EVENT_THREAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/bytes.h"
@@ -36,6 +37,10 @@ struct event_thread_settings {
     const struct text_list *environment; /* of the program that `path` then names; NULL: a file */
     struct duration patience; /* how long to wait for a disk that does not answer, at the beginning
                                  and at the end */
+    bool is_opened_later; /* the beginning waits for nothing, and no opening loses records, too */
+    /* A file that would grow beyond so many bytes is renamed, to its name and ".1", and that before
+     * it to ".2"; older ones go. 0: it grows. */
+    size_t turn_at;
     /* For tests: replaces event_file_append. NULL: no replacement. */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);

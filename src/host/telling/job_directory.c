@@ -152,6 +152,9 @@ static bool remove_if_stale(int place, const char *name, int fd) {
         return false;
     }
     (void)unlinkat(place, name, 0);
+    char *socket = text_format("ask-%s", name + sizeof PREFIX - 1);
+    (void)unlinkat(place, socket, 0);
+    free(socket);
     return true;
 }
 
@@ -185,11 +188,17 @@ static bool is_same_job(const struct job_announcement *left, const struct job_an
            text_equals(left->host, right->host);
 }
 
+static bool is_same_agent(
+    const struct job_announcement *left, const struct job_announcement *right) {
+    return text_equals(left->facts[JOB_FACT_SOCKET], right->facts[JOB_FACT_SOCKET]);
+}
+
 /* Takes the announcement. */
-static void add_job(struct job_list *jobs, struct job_announcement *announcement) {
+static void add_job(struct job_list *jobs, struct job_announcement *announcement,
+    bool (*is_same)(const struct job_announcement *left, const struct job_announcement *right)) {
     bool is_known = jobs->count >= JOB_DIRECTORY_MAXIMUM_JOBS;
     for (size_t i = 0; i < jobs->count && !is_known; i++) {
-        is_known = is_same_job(&jobs->items[i], announcement);
+        is_known = is_same(&jobs->items[i], announcement);
     }
     if (is_known) {
         job_announcement_clear(announcement);
@@ -241,7 +250,22 @@ static void pass_by(void *context, int fd) {
 static void read_job(void *context, int fd) {
     struct job_announcement announcement;
     if (read_file(fd, &announcement)) {
-        add_job(context, &announcement);
+        if (announcement.host != NULL) {
+            add_job(context, &announcement, is_same_job);
+        } else {
+            job_announcement_clear(&announcement);
+        }
+    }
+}
+
+static void read_agent(void *context, int fd) {
+    struct job_announcement announcement;
+    if (read_file(fd, &announcement)) {
+        if (announcement.facts[JOB_FACT_SOCKET] != NULL) {
+            add_job(context, &announcement, is_same_agent);
+        } else {
+            job_announcement_clear(&announcement);
+        }
     }
 }
 
@@ -326,18 +350,20 @@ static int compare_jobs(const void *left_item, const void *right_item) {
     const struct job_announcement *left = left_item;
     const struct job_announcement *right = right_item;
     int order = strcmp(left->run_id, right->run_id);
-    order = order != 0 ? order : strcmp(left->host, right->host);
+    order = order != 0 ? order
+                       : strcmp(left->host != NULL ? left->host : "",
+                             right->host != NULL ? right->host : "");
     return order != 0 ? order : (left->port > right->port) - (left->port < right->port);
 }
 
-void job_directory_find(
-    const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals) {
+static void find(const struct text_list *places, struct job_list *out_jobs,
+    struct text_list *out_refusals, void (*read)(void *context, int fd)) {
     for (size_t i = 0; i < places->count; i++) {
         struct failure failure = {0};
         int place = -1;
         enum failure_code code = open_place(places->items[i], &place, &failure);
         if (code == FAILURE_NONE) {
-            visit_place(place, NAMES_MAXIMUM, read_job, out_jobs);
+            visit_place(place, NAMES_MAXIMUM, read, out_jobs);
             close(place);
         } else if (code == FAILURE_INVALID) {
             text_list_add(out_refusals, failure.message);
@@ -346,6 +372,16 @@ void job_directory_find(
     if (out_jobs->count > 1) {
         qsort(out_jobs->items, out_jobs->count, sizeof *out_jobs->items, compare_jobs);
     }
+}
+
+void job_directory_find(
+    const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals) {
+    find(places, out_jobs, out_refusals, read_job);
+}
+
+void job_directory_find_agents(
+    const struct text_list *places, struct job_list *out_agents, struct text_list *out_refusals) {
+    find(places, out_agents, out_refusals, read_agent);
 }
 
 static void look_in(int place, struct job_sighting *sightings, size_t count) {

@@ -71,11 +71,15 @@ struct job_list {
     size_t capacity;
 };
 
-/* The jobs announced in all of the places, each once even where several agents of it run here, in
- * the order of their names. `out_refusals` gets a sentence for each place that is not to be
- * trusted. The caller clears both. */
+/* The jobs announced in all of the places that have a workers' store, each once even where several
+ * agents of it run here, in the order of their names. `out_refusals` gets a sentence for each place
+ * that is not to be trusted. The caller clears both. */
 void job_directory_find(
     const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals);
 void job_list_clear(struct job_list *jobs);
+
+/* The same, of all agents that can be asked, one by one. */
+void job_directory_find_agents(
+    const struct text_list *places, struct job_list *out_agents, struct text_list *out_refusals);
 
 #endif

@@ -17,17 +17,14 @@
 
 #define RANK_JSON_MAXIMUM_SIZE 65536u
 
-/* Appends `{"role": "default", "rank": 0, "local_world_size": 2}`, with ", \"muster\": N" unless
- * the version is 0, and with the addresses unless they are NULL. */
-static void rank_json_write_role_info(const struct node_role *node, const char *addresses,
-    int group_rank, int muster_version, struct text *out) {
+/* Appends `{"role": "default", "rank": 0, "local_world_size": 2, "muster": 1}`, with the
+ * addresses unless they are NULL. */
+static void rank_json_write_role_info(
+    const struct node_role *node, const char *addresses, int group_rank, struct text *out) {
     text_append(out, "{\"role\": ");
     json_text_write(node->role, out);
-    text_append_format(
-        out, ", \"rank\": %d, \"local_world_size\": %d", group_rank, node->local_world_size);
-    if (muster_version != 0) {
-        text_append_format(out, ", \"muster\": %d", muster_version);
-    }
+    text_append_format(out, ", \"rank\": %d, \"local_world_size\": %d, \"muster\": %d", group_rank,
+        node->local_world_size, ROUND_EXCHANGE_MUSTER_VERSION);
     if (addresses != NULL) {
         text_append(out, ", \"addresses\": ");
         json_text_write(addresses, out);
@@ -208,8 +205,7 @@ static void add_assignments(struct owned_request *request, const struct round_ef
 
 static void add_role_info(struct owned_request *request, const struct round_effect *effect) {
     struct text text = {0};
-    rank_json_write_role_info(
-        &effect->node, effect->addresses, effect->key.node, ROUND_EXCHANGE_MUSTER_VERSION, &text);
+    rank_json_write_role_info(&effect->node, effect->addresses, effect->key.node, &text);
     text_list_add_taken(&request->values, text_take(&text));
 }
 

@@ -136,6 +136,11 @@ void gate_message_write_body(
     }
 }
 
+void gate_message_write_pages(uint32_t pid, struct bytes *out_bytes) {
+    append(out_bytes, "W", 1);
+    append_word(out_bytes, pid);
+}
+
 void gate_message_write_go(uint32_t flags, struct bytes *out_bytes) {
     append(out_bytes, "G", 1);
     append_word(out_bytes, flags);

@@ -17,6 +17,10 @@
  *   agent     T       - (a file with a list)                      import this, too, and say P again
  *   agent     F       - (a socket)                                a warm parent: fork a spare,
  *                                                               with this end of its gate
+ *   agent     W       u32 pid                                     a warm parent: look which pages
+ *                                                               this child of yours has needed, and
+ *                                                               say P again. A spare that was
+ *                                                               forked (0): make them your own
  *   agent     G       u32 flags, body, descriptors                go through the gate
  *
  * The body of G is u32 length of the working directory, the directory, and the whole environment as
@@ -95,6 +99,8 @@ __attribute__((warn_unused_result)) enum failure_code gate_message_read(
 /* Appends the body of G. */
 void gate_message_write_body(
     const char *directory, const struct text_list *environment, struct bytes *out_bytes);
+/* Appends W. */
+void gate_message_write_pages(uint32_t pid, struct bytes *out_bytes);
 /* Appends the letter and the flags of G, before which comes nothing and after which the body. */
 void gate_message_write_go(uint32_t flags, struct bytes *out_bytes);
 

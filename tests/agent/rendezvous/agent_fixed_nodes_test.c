@@ -188,24 +188,6 @@ TEST(each_answer_of_the_store_is_told) {
     tear_down(&fixture);
 }
 
-TEST(roles_of_all_nodes_are_told_as_a_copy) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    for (int node = 0; node < 2; node++) {
-        perform(&fixture, (struct round_effect){.kind = ROUND_EFFECT_SET_ROLE_INFO,
-                              .key = {ROUND_KEY_ROLE_INFO, ROUND_OF_FIXED_NODES, node},
-                              .node = {"default", node + 1}});
-    }
-    perform(&fixture, (struct round_effect){.kind = ROUND_EFFECT_GET,
-                          .key = {ROUND_KEY_ALL_ROLE_INFOS, ROUND_OF_FIXED_NODES, 2}});
-    const struct node_event *event = site_await(fixture.node, "role_infos");
-    assert_int_equal(event->round.role_infos.count, 2);
-    assert_string_equal(event->round.role_infos.infos[1].role, "default");
-    assert_int_equal(event->round.role_infos.infos[1].local_world_size, 2);
-    tear_down(&fixture);
-}
-
 TEST(a_store_that_is_renewed_keeps_what_is_the_agents) {
     struct fixture fixture;
     set_up(&fixture);
@@ -219,21 +201,6 @@ TEST(a_store_that_is_renewed_keeps_what_is_the_agents) {
     site_await(fixture.node, "store_opened");
     perform_key(&fixture, ROUND_EFFECT_GET, ROUND_KEY_GATHERED);
     site_await(fixture.node, "values gathered/0 all");
-    tear_down(&fixture);
-}
-
-TEST(the_timer_is_told_unless_it_was_disarmed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct round_effect arm = {
-        .kind = ROUND_EFFECT_ARM_TIMER, .deadline = event_loop_now(fixture.site.loop)};
-    perform(&fixture, arm);
-    site_await(fixture.node, "timer_fired");
-    perform(&fixture, arm);
-    perform_kind(&fixture, ROUND_EFFECT_DISARM_TIMER);
-    perform_kind(&fixture, ROUND_EFFECT_CONNECT);
-    site_await(fixture.node, "connected");
-    site_expect(fixture.node, "timer_fired; connected");
     tear_down(&fixture);
 }
 

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "agent/rendezvous/agent_store_host.h"
-#include "host/store/store_client.h"
 #include "site_fixture.h"
 
 /* A store host without a rendezvous. */
@@ -112,26 +111,6 @@ TEST(a_port_that_becomes_free_is_taken) {
     site_clear(&lone.site);
 }
 
-TEST(a_program_that_has_the_port_and_is_no_store_is_named) {
-    struct lone_host lone;
-    struct text hint = {0};
-    int fd;
-    int port;
-    site_init(&lone.site);
-    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
-    agent_store_host_write_hint(lone.host, &hint);
-    assert_string_equal(text_string(&hint), ""); /* it is hosted here */
-    stop(&lone);
-    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
-    agent_store_host_write_hint(lone.host, &hint);
-    assert_non_null(strstr(text_string(&hint), "taken on this machine by a program"));
-    stop(&lone);
-    text_clear(&hint);
-    close(fd);
-    site_clear(&lone.site);
-}
-
 TEST(who_has_found_a_store_hosts_none_later) {
     struct lone_host lone;
     int fd;
@@ -151,63 +130,6 @@ TEST(who_has_found_a_store_hosts_none_later) {
 
 static void count(void *context) {
     ++*(int *)context;
-}
-
-static void others_have_left(void *context) {
-    struct lone_host *lone = context;
-    lone->was_told = true;
-    event_loop_stop(lone->site.loop);
-}
-
-static void connected(void *context, const struct failure *failure) {
-    struct lone_host *lone = context;
-    assert_null(failure);
-    event_loop_stop(lone->site.loop);
-}
-
-static struct store_client *connect_client(struct lone_host *lone) {
-    struct store_client_settings settings = {
-        .host = agent_store_host_address(lone->host),
-        .port = agent_store_host_port(lone->host),
-        .connect_timeout = duration_from_seconds(20),
-        .connected = connected,
-        .context = lone,
-    };
-    struct store_client *client = store_client_new(lone->site.loop, &settings);
-    event_loop_run(lone->site.loop);
-    site_hear(&lone->site);
-    return client;
-}
-
-TEST(the_host_stays_until_the_others_have_left) {
-    struct lone_host lone;
-    site_init(&lone.site);
-    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
-    struct store_client *client = connect_client(&lone);
-    agent_store_host_linger(lone.host, 0, duration_from_seconds(1000), others_have_left, &lone);
-    assert_false(lone.was_told);
-    store_client_free(client);
-    event_loop_run(lone.site.loop);
-    assert_true(lone.was_told);
-    stop(&lone);
-    site_clear(&lone.site);
-}
-
-TEST(the_host_stays_no_longer_than_its_patience) {
-    struct lone_host lone;
-    site_init(&lone.site);
-    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
-    struct store_client *client = connect_client(&lone);
-    agent_store_host_linger(lone.host, 0, duration_from_milliseconds(1), others_have_left, &lone);
-    assert_false(lone.was_told);
-    event_loop_run(lone.site.loop);
-    assert_true(lone.was_told);
-    lone.was_told = false;
-    store_client_free(client);
-    site_hear(&lone.site);
-    assert_false(lone.was_told); /* it has left already */
-    stop(&lone);
-    site_clear(&lone.site);
 }
 
 TEST(who_hosts_nothing_leaves_at_once) {

@@ -120,8 +120,21 @@ static void perform_teach(struct standby_fixture *fixture) {
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_TEACH, .local_rank = 0});
 }
 
+/* A worker imports it, and is looked at. */
+static void learn(struct standby_fixture *fixture, const char *imports) {
+    struct text_list environment = environment_with("RANK=0");
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, 1);
+    write_record(record, "hello 1 1\n");
+    write_record(record, imports);
+    agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    event_loop_run(fixture->loop); /* the events have stopped it */
+    text_clear(&fixture->told);
+    text_list_clear(&environment);
+}
+
 static void teach(struct standby_fixture *fixture) {
-    assert_int_equal(agent_standby_learn(fixture->standby, slice_from_string("json\t\n")), 1);
+    learn(fixture, "json\t\n");
     perform_teach(fixture);
 }
 
@@ -186,11 +199,12 @@ TEST(a_dirty_one_is_told_of_once) {
 TEST(what_an_unsuited_one_names_is_left_out_from_then_on) {
     struct standby_fixture fixture;
     standby_fixture_init(&fixture, STANDBY_PLAY_UNSUITED);
-    (void)agent_standby_learn(fixture.standby, slice_from_string("doors\t\nlocks\tfrozen\n"));
+    learn(&fixture, "doors\t\nlocks\tfrozen\n");
     warm(&fixture);
     standby_fixture_expect(&fixture, "spare_unsuited rank=0");
-    struct slice text = learned_list_text(agent_standby_learned(fixture.standby));
-    assert_true(slice_equals(text, slice_from_string("doors!\nlocks#frozen\n")));
+    agent_standby_perform(
+        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
+    assert_string_equal(text_string(&fixture.published), "doors\t\nlocks#frozen\n");
     event_loop_run(fixture.loop); /* its end */
     warm(&fixture);
     standby_fixture_expect(&fixture, "spare_unsuited rank=0 nothing new");
@@ -298,8 +312,6 @@ TEST(what_workers_record_is_learned) {
     agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
     assert_non_null(strstr(text_string(&fixture.told), "hello rank=0; records quiet="));
     assert_non_null(strstr(text_string(&fixture.told), "modules=2"));
-    assert_int_equal(learned_list_count(agent_standby_learned(fixture.standby)), 2);
-    assert_int_equal(agent_standby_learn(fixture.standby, slice_from_string("abc\t\n")), 1);
     text_list_clear(&environment);
     standby_fixture_clear(&fixture);
 }
@@ -336,7 +348,6 @@ TEST(without_standby_workers_nothing_is_added) {
     assert_int_equal(environment.count, 2);
     agent_standby_note_worker(NULL, 0, 1);
     assert_int_equal(agent_standby_give(NULL, 0, &environment, own_streams), 0);
-    assert_null(agent_standby_learned(NULL));
     agent_standby_free(NULL);
     text_list_clear(&environment);
 }

@@ -2,9 +2,7 @@
 #include "unit.h"
 
 #include "../standby_fixture.h"
-#include "agent/standby/agent_standby.h"
-#include "host/standby/memory_file.h"
-#include "wire/standby/gate_message.h"
+#include "agent/standby/worker_record.h"
 
 static bool run_probe(struct standby_fixture *fixture) {
     struct text_list environment = {0};
@@ -39,15 +37,4 @@ TEST(one_that_cannot_be_started_leaves_nothing) {
         FAILURE_SYSTEM);
     assert_false(standby_probe_end(&probe));
     standby_fixture_clear(&fixture);
-}
-
-TEST(only_the_own_hello_counts) {
-    int record;
-    assert_int_equal(
-        memory_file_with_head("test", STANDBY_RECORD_HEAD, &record, NULL), FAILURE_NONE);
-    assert_false(standby_probe_has_hello(record, 7));
-    assert_int_equal(write(record, "hello 1 7\n", 10), 10);
-    assert_true(standby_probe_has_hello(record, 7));
-    assert_false(standby_probe_has_hello(record, 8));
-    close(record);
 }

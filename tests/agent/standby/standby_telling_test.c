@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/standby/agent_standby.h"
+#include "agent/standby/standby_telling.h"
 
 static void keep(void *context, enum log_level level, const char *origin, const char *message) {
     (void)origin;
@@ -9,13 +9,14 @@ static void keep(void *context, enum log_level level, const char *origin, const 
     text_append(context, message);
 }
 
-static double rest = 24;
+static double rest = 10;
+static enum launch_standby wanted = LAUNCH_STANDBY_ON;
 
 static void expect(struct standby_effect effect, const char *expected) {
     struct text said = {0};
     const struct log log = {LOG_LEVEL_DEBUG, keep, &said};
     const struct launch_config config = {
-        .standby_rest = rest, .standby_after = duration_from_seconds(2.5)};
+        .standby = wanted, .standby_rest = rest, .standby_after = duration_from_seconds(2.5)};
     standby_tell(&log, &config, &effect);
     assert_string_equal(text_string(&said), expected);
     text_clear(&said);
@@ -47,7 +48,7 @@ TEST(what_is_awaited_is_said_with_what_it_does) {
     rest = 0;
     expect_awaited((struct standby_awaited){.ready = 3, .total = 4, .importing = 1},
         "I standby workers: 3 of 4 ready, 1 is importing");
-    rest = 24;
+    rest = 10;
     expect_awaited((struct standby_awaited){.total = 4, .unbegun = 4},
         "I standby workers: 0 of 4 ready, 4 wait until no worker has imported anything for 2.5 s "
         "(--standby-after)");
@@ -87,6 +88,18 @@ TEST(the_end_of_standby_is_a_warning_with_its_reason) {
         "");
 }
 
+TEST(nobody_is_warned_of_what_was_not_asked_for_by_name) {
+    wanted = LAUNCH_STANDBY_AUTO;
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF,
+               .off = {.why = STANDBY_OFF_UNSUITED}},
+        "I what nobody may import before the program runs cannot be left out of what standby "
+        "workers import; there are no standby workers in this job from now on");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_SCARCE},
+        "I --standby auto: there are no standby workers while they would take more than 1/20 of "
+        "the memory that is available");
+    wanted = LAUNCH_STANDBY_ON;
+}
+
 static void expect_choice(enum standby_choice choice, const char *expected) {
     struct text said = {0};
     const struct log log = {LOG_LEVEL_DEBUG, keep, &said};
@@ -115,6 +128,6 @@ TEST(every_effect_can_be_told) {
         struct standby_effect effect = {.kind = (enum standby_effect_kind)kind};
         standby_tell(NULL, &config, &effect);
     }
-    standby_tell_dirty(NULL, 0, "why");
+    standby_tell_dirty(NULL, &config, 0, "why");
     standby_tell_unsuited(NULL, 0, "why", 1);
 }

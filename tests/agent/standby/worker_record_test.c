@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/standby/agent_standby.h"
+#include "agent/standby/worker_record.h"
 
 #define WORKER 7
 

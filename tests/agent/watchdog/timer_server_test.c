@@ -11,7 +11,7 @@
 #include "agent/watchdog/timer_server.h"
 #include "host/process/pidfd.h"
 #include "host/remembered_log.h"
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 #include "temporary_tree.h"
 
 struct fixture {

@@ -83,6 +83,8 @@ static void assert_no_plan(const struct sample *sample, enum launch_numa_binding
     struct cpu_plan_problem problem;
     assert_int_equal(
         cpu_plan_make(&sample->machine, binding, worker_count, &plan, &problem), FAILURE_INVALID);
+    assert_int_equal(
+        cpu_plan_make(&sample->machine, binding, worker_count, &plan, NULL), FAILURE_INVALID);
     assert_int_equal(plan.count, 77);
     CLEARED_BY(text_clear) struct text text = {0};
     cpu_plan_explain(&problem, &text);

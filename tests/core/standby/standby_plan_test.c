@@ -229,13 +229,16 @@ TEST(a_program_that_fails_above_its_line_counts_as_a_death) {
     start(&scene);
     take_records(&scene, 2.5, 100);
     take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0);
-    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
-    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
-    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 1);
-    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 1); /* it has ended, and is not there */
-    wait_seconds(&scene, STANDBY_BACKOFF_SECONDS);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0); /* it has ended, and is not there */
+    wait_seconds(&scene, STANDBY_BACKOFF_SECONDS - 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_DUE), 2); /* it would fail as well */
+    wait_seconds(&scene, 1);
     take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
     assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0);
+    wait_seconds(&scene, 2 * STANDBY_BACKOFF_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
     take_rank(&scene, STANDBY_EVENT_SPARE_FAILED, 0);
     assert_int_equal(strncmp(text_string(&scene.said), "tell_off deaths rank=0; end_all", 31), 0);
     tear_down(&scene);
@@ -464,7 +467,8 @@ TEST(why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted) {
 }
 
 static void tell_parent(struct scene *scene, bool has_parent) {
-    take(scene, (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = has_parent});
+    take(scene,
+        (struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.is_there = has_parent}});
 }
 
 static void use_all(struct scene *scene) {
@@ -488,6 +492,21 @@ TEST(spares_that_are_forked_are_made_as_soon_as_new_workers_run) {
     expect(&scene, "tell_ready 2/2 bytes=2000");
     use_all(&scene);
     expect(&scene, "tell_used 2/2; warm rank=0; warm rank=1; arm_timer at=3.125");
+    tear_down(&scene);
+}
+
+TEST(what_an_unsuited_parent_names_is_published_by_one_node) {
+    static const struct standby_event unsuited = {
+        .kind = STANDBY_EVENT_PARENT, .parent = {.has_cut = true}};
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take(&scene, unsuited);
+    assert_null(strstr(text_string(&scene.said), "publish"));
+    take(&scene, (struct standby_event){
+                     .kind = STANDBY_EVENT_WORKERS_STARTED, .is_first = true, .may_restart = true});
+    take(&scene, unsuited);
+    assert_non_null(strstr(text_string(&scene.said), "publish"));
     tear_down(&scene);
 }
 

@@ -23,8 +23,10 @@ TEST(an_event_is_one_line) {
     expect_event(
         (struct standby_event){.kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {1, false}},
         "spare_unsuited rank=1 nothing new");
-    expect_event(
-        (struct standby_event){.kind = STANDBY_EVENT_PARENT, .has_parent = true}, "parent ready");
+    expect_event((struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.is_there = true}},
+        "parent ready");
+    expect_event((struct standby_event){.kind = STANDBY_EVENT_PARENT, .parent = {.has_cut = true}},
+        "parent gone unsuited");
     expect_event((struct standby_event){.kind = STANDBY_EVENT_PARENT}, "parent gone");
     expect_event((struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
                      .ended = {1, {.is_signal = true, .value = 9}}},

@@ -90,218 +90,175 @@ static int64_t count(struct fixture *fixture) {
     return fixture->answer.reply.integer;
 }
 
-TEST(a_value_set_is_the_value_got) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_value(&fixture, "/k", "");
-    set(&fixture, "/k", "v");
-    assert_value(&fixture, "/k", "v");
-    tear_down(&fixture);
+FIXTURE_TEST(a_value_set_is_the_value_got) {
+    assert_value(fixture, "/k", "");
+    set(fixture, "/k", "v");
+    assert_value(fixture, "/k", "v");
 }
 
-TEST(nothing_changes_before_the_records_are_taken) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(nothing_changes_before_the_records_are_taken) {
     struct store_request request = {.operation = STORE_ADD, .key = slice_from_string("/n")};
     request.number = 3;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(file_store_answer_find(&fixture.answer, fixture.contents, &request, false),
+        assert_int_equal(
+            file_store_answer_find(&fixture->answer, fixture->contents, &request, false),
             FAILURE_NONE);
-        assert_int_equal(fixture.answer.reply.integer, 3);
+        assert_int_equal(fixture->answer.reply.integer, 3);
     }
-    assert_int_equal(count(&fixture), 0);
-    tear_down(&fixture);
+    assert_int_equal(count(fixture), 0);
 }
 
-TEST(counters_count_from_nothing_and_from_text) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(add(&fixture, "/n", 3), 3);
-    assert_int_equal(add(&fixture, "/n", -5), -2);
-    assert_value(&fixture, "/n", "-2");
-    set(&fixture, "/n", "12abc");
-    assert_int_equal(add(&fixture, "/n", 1), 13);
-    set(&fixture, "/n", "");
-    assert_int_equal(add(&fixture, "/n", 1), 1);
-    set(&fixture, "/n", "9223372036854775807");
-    assert_int_equal(add(&fixture, "/n", 1), INT64_MIN);
-    tear_down(&fixture);
+FIXTURE_TEST(counters_count_from_nothing_and_from_text) {
+    assert_int_equal(add(fixture, "/n", 3), 3);
+    assert_int_equal(add(fixture, "/n", -5), -2);
+    assert_value(fixture, "/n", "-2");
+    set(fixture, "/n", "12abc");
+    assert_int_equal(add(fixture, "/n", 1), 13);
+    set(fixture, "/n", "");
+    assert_int_equal(add(fixture, "/n", 1), 1);
+    set(fixture, "/n", "9223372036854775807");
+    assert_int_equal(add(fixture, "/n", 1), INT64_MIN);
 }
 
-TEST(what_is_no_number_is_not_counted_on) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set(&fixture, "/n", "many");
+FIXTURE_TEST(what_is_no_number_is_not_counted_on) {
+    set(fixture, "/n", "many");
     struct store_request request = {
         .operation = STORE_ADD, .key = slice_from_string("/n"), .number = 1};
-    assert_int_equal(ask(&fixture, request), FAILURE_PROTOCOL);
-    assert_non_null(fixture.answer.reason);
-    assert_int_equal(fixture.answer.record_count, 0);
-    assert_value(&fixture, "/n", "many");
-    tear_down(&fixture);
+    assert_int_equal(ask(fixture, request), FAILURE_PROTOCOL);
+    assert_non_null(fixture->answer.reason);
+    assert_int_equal(fixture->answer.record_count, 0);
+    assert_value(fixture, "/n", "many");
 }
 
-TEST(compare_set_answers_as_pytorch_does) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_compare_set(&fixture, "/x", "a", "b", "a", false);
-    assert_int_equal(check(&fixture, "/x", "/x"), STORE_NOT_READY);
-    assert_compare_set(&fixture, "/x", "", "1", "1", true);
-    assert_compare_set(&fixture, "/x", "2", "3", "1", false);
-    assert_compare_set(&fixture, "/x", "", "3", "1", false);
-    assert_compare_set(&fixture, "/x", "2", "1", "1", false);
-    assert_compare_set(&fixture, "/x", "1", "", "", true);
-    assert_compare_set(&fixture, "/x", "", "new", "new", true);
-    tear_down(&fixture);
+FIXTURE_TEST(compare_set_answers_as_pytorch_does) {
+    assert_compare_set(fixture, "/x", "a", "b", "a", false);
+    assert_int_equal(check(fixture, "/x", "/x"), STORE_NOT_READY);
+    assert_compare_set(fixture, "/x", "", "1", "1", true);
+    assert_compare_set(fixture, "/x", "2", "3", "1", false);
+    assert_compare_set(fixture, "/x", "", "3", "1", false);
+    assert_compare_set(fixture, "/x", "2", "1", "1", false);
+    assert_compare_set(fixture, "/x", "1", "", "", true);
+    assert_compare_set(fixture, "/x", "", "new", "new", true);
 }
 
-TEST(keys_are_ready_when_all_exist) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set(&fixture, "/a", "");
-    assert_int_equal(check(&fixture, "/a", "/b"), STORE_NOT_READY);
-    set(&fixture, "/b", "2");
-    assert_int_equal(check(&fixture, "/a", "/b"), STORE_READY);
-    tear_down(&fixture);
+FIXTURE_TEST(keys_are_ready_when_all_exist) {
+    set(fixture, "/a", "");
+    assert_int_equal(check(fixture, "/a", "/b"), STORE_NOT_READY);
+    set(fixture, "/b", "2");
+    assert_int_equal(check(fixture, "/a", "/b"), STORE_READY);
 }
 
-TEST(waits_until_every_key_exists) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(waits_until_every_key_exists) {
     const struct slice keys[] = {slice_from_string("/a"), slice_from_string("/b")};
     struct store_request request = {.operation = STORE_WAIT, .keys = keys, .count = 2};
-    set(&fixture, "/b", "2");
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_true(fixture.answer.is_waiting);
-    set(&fixture, "/a", "1");
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_false(fixture.answer.is_waiting);
-    assert_int_equal(fixture.answer.reply.byte, STORE_STOP_WAITING);
-    tear_down(&fixture);
+    set(fixture, "/b", "2");
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_true(fixture->answer.is_waiting);
+    set(fixture, "/a", "1");
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_false(fixture->answer.is_waiting);
+    assert_int_equal(fixture->answer.reply.byte, STORE_STOP_WAITING);
 }
 
-TEST(a_get_may_wait_for_its_keys_first) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(a_get_may_wait_for_its_keys_first) {
     struct slice key = slice_from_string("/a");
     struct store_request one = {.operation = STORE_GET, .key = key};
     struct store_request several = {.operation = STORE_MULTI_GET, .keys = &key, .count = 1};
-    struct file_store_answer *answer = &fixture.answer;
-    assert_int_equal(file_store_answer_find(answer, fixture.contents, &one, true), FAILURE_NONE);
+    struct file_store_answer *answer = &fixture->answer;
+    assert_int_equal(file_store_answer_find(answer, fixture->contents, &one, true), FAILURE_NONE);
     assert_true(answer->is_waiting);
     assert_int_equal(
-        file_store_answer_find(answer, fixture.contents, &several, true), FAILURE_NONE);
+        file_store_answer_find(answer, fixture->contents, &several, true), FAILURE_NONE);
     assert_true(answer->is_waiting);
-    set(&fixture, "/a", "1");
-    assert_int_equal(file_store_answer_find(answer, fixture.contents, &one, true), FAILURE_NONE);
+    set(fixture, "/a", "1");
+    assert_int_equal(file_store_answer_find(answer, fixture->contents, &one, true), FAILURE_NONE);
     assert_false(answer->is_waiting);
     assert_true(slice_equals(answer->reply.blob, slice_from_string("1")));
-    tear_down(&fixture);
 }
 
-TEST(deleting_tells_whether_there_was_something) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(deleting_tells_whether_there_was_something) {
     struct store_request request = {.operation = STORE_DELETE, .key = slice_from_string("/k")};
-    set(&fixture, "/k", "");
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_int_equal(fixture.answer.reply.integer, 1);
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_int_equal(fixture.answer.reply.integer, 0);
-    assert_int_equal(fixture.answer.record_count, 0);
-    tear_down(&fixture);
+    set(fixture, "/k", "");
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.integer, 1);
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.integer, 0);
+    assert_int_equal(fixture->answer.record_count, 0);
 }
 
-TEST(appending_joins_values) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(appending_joins_values) {
     struct store_request request = {.operation = STORE_APPEND,
         .key = slice_from_string("/k"),
         .value = slice_from_string("ab")};
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    assert_value(&fixture, "/k", "abab");
-    tear_down(&fixture);
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+    assert_value(fixture, "/k", "abab");
 }
 
-TEST(several_keys_are_set_and_got_together) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(several_keys_are_set_and_got_together) {
     const struct slice keys[] = {
         slice_from_string("/a"), slice_from_string("/b"), slice_from_string("/missing")};
     const struct slice values[] = {slice_from_string("1"), slice_from_string("2")};
     assert_int_equal(
-        ask(&fixture,
+        ask(fixture,
             (struct store_request){
                 .operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 2}),
         FAILURE_NONE);
-    assert_int_equal(fixture.answer.record_count, 2);
+    assert_int_equal(fixture->answer.record_count, 2);
     assert_int_equal(
-        ask(&fixture,
+        ask(fixture,
             (struct store_request){.operation = STORE_MULTI_GET, .keys = keys, .count = 3}),
         FAILURE_NONE);
-    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_BLOBS);
-    assert_int_equal(fixture.answer.reply.list.count, 3);
-    assert_true(slice_equals(fixture.answer.reply.list.items[1], values[1]));
-    assert_int_equal(fixture.answer.reply.list.items[2].length, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_BLOBS);
+    assert_int_equal(fixture->answer.reply.list.count, 3);
+    assert_true(slice_equals(fixture->answer.reply.list.items[1], values[1]));
+    assert_int_equal(fixture->answer.reply.list.items[2].length, 0);
 }
 
-TEST(keys_are_counted_and_listed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set(&fixture, "refcount/", "1");
-    set(&fixture, "/k", "v");
-    set(&fixture, "/k", "w");
-    assert_int_equal(count(&fixture), 2);
+FIXTURE_TEST(keys_are_counted_and_listed) {
+    set(fixture, "refcount/", "1");
+    set(fixture, "/k", "v");
+    set(fixture, "/k", "w");
+    assert_int_equal(count(fixture), 2);
     assert_int_equal(
-        ask(&fixture, (struct store_request){.operation = STORE_LIST_KEYS}), FAILURE_NONE);
-    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_KEYS);
-    assert_int_equal(fixture.answer.reply.list.count, 2);
-    const struct slice *keys = fixture.answer.reply.list.items;
+        ask(fixture, (struct store_request){.operation = STORE_LIST_KEYS}), FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_KEYS);
+    assert_int_equal(fixture->answer.reply.list.count, 2);
+    const struct slice *keys = fixture->answer.reply.list.items;
     bool is_first = slice_equals(keys[0], slice_from_string("/k"));
     assert_true(slice_equals(keys[is_first ? 0 : 1], slice_from_string("/k")));
     assert_true(slice_equals(keys[is_first ? 1 : 0], slice_from_string("refcount/")));
-    tear_down(&fixture);
 }
 
-TEST(a_ping_gives_its_nonce_back) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(a_ping_gives_its_nonce_back) {
     assert_int_equal(
-        ask(&fixture, (struct store_request){.operation = STORE_PING, .nonce = 77}), FAILURE_NONE);
-    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_NONCE);
-    assert_int_equal(fixture.answer.reply.nonce, 77);
-    tear_down(&fixture);
+        ask(fixture, (struct store_request){.operation = STORE_PING, .nonce = 77}), FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_NONCE);
+    assert_int_equal(fixture->answer.reply.nonce, 77);
 }
 
-TEST(queues_and_barriers_are_not_offered) {
+FIXTURE_TEST(queues_and_barriers_are_not_offered) {
     static const enum store_operation missing[] = {
         STORE_QUEUE_PUSH, STORE_QUEUE_POP, STORE_QUEUE_LENGTH, STORE_BARRIER, STORE_CANCEL_WAIT};
-    struct fixture fixture;
-    set_up(&fixture);
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         struct store_request request = {.operation = missing[i], .key = slice_from_string("/q")};
-        assert_int_equal(ask(&fixture, request), FAILURE_UNSUPPORTED);
-        assert_int_equal(file_store_answer_find(&fixture.answer, fixture.contents, &request, true),
+        assert_int_equal(ask(fixture, request), FAILURE_UNSUPPORTED);
+        assert_int_equal(
+            file_store_answer_find(&fixture->answer, fixture->contents, &request, true),
             FAILURE_UNSUPPORTED);
-        assert_false(fixture.answer.is_waiting);
+        assert_false(fixture->answer.is_waiting);
     }
-    tear_down(&fixture);
 }
 
-TEST(what_finds_no_room_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(what_finds_no_room_is_refused) {
     char longer[102];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     struct store_request request = {
         .operation = STORE_SET, .key = slice_from_string("/k"), .value = slice_from_string(longer)};
-    assert_int_equal(ask(&fixture, request), FAILURE_LIMIT);
-    assert_int_equal(fixture.answer.record_count, 0);
-    assert_non_null(fixture.answer.reason);
-    tear_down(&fixture);
+    assert_int_equal(ask(fixture, request), FAILURE_LIMIT);
+    assert_int_equal(fixture->answer.record_count, 0);
+    assert_non_null(fixture->answer.reason);
 }
 
 TEST(only_what_may_append_asks_for_a_writers_lock) {
@@ -326,57 +283,46 @@ static enum failure_code take(
     return file_store_contents_take(contents, &record);
 }
 
-TEST(the_last_record_of_a_key_wins) {
-    struct fixture fixture;
-    set_up_small(&fixture);
-    struct file_store_contents *contents = fixture.contents;
+FIXTURE_TEST_AFTER(the_last_record_of_a_key_wins, set_up_small(&fixture)) {
+    struct file_store_contents *contents = fixture->contents;
     assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
     assert_int_equal(take(contents, "/k", ""), FAILURE_NONE);
-    assert_value(&fixture, "/k", "");
+    assert_value(fixture, "/k", "");
     assert_int_equal(take(contents, "/k", "two"), FAILURE_NONE);
-    assert_value(&fixture, "/k", "two");
-    assert_int_equal(count(&fixture), 1);
-    tear_down(&fixture);
+    assert_value(fixture, "/k", "two");
+    assert_int_equal(count(fixture), 1);
 }
 
-TEST(a_removed_key_has_no_value_until_it_is_set_again) {
-    struct fixture fixture;
-    set_up_small(&fixture);
-    struct file_store_contents *contents = fixture.contents;
+FIXTURE_TEST_AFTER(a_removed_key_has_no_value_until_it_is_set_again, set_up_small(&fixture)) {
+    struct file_store_contents *contents = fixture->contents;
     struct file_store_record removed = removal("/k");
     assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
     assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
     assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
-    assert_int_equal(check(&fixture, "/k", "/k"), STORE_NOT_READY);
-    assert_int_equal(count(&fixture), 0);
+    assert_int_equal(check(fixture, "/k", "/k"), STORE_NOT_READY);
+    assert_int_equal(count(fixture), 0);
     assert_int_equal(take(contents, "/k", "two"), FAILURE_NONE);
-    assert_value(&fixture, "/k", "two");
-    tear_down(&fixture);
+    assert_value(fixture, "/k", "two");
 }
 
-TEST(what_passes_a_ceiling_changes_nothing) {
-    struct fixture fixture;
-    set_up_small(&fixture);
-    struct file_store_contents *contents = fixture.contents;
+FIXTURE_TEST_AFTER(what_passes_a_ceiling_changes_nothing, set_up_small(&fixture)) {
+    struct file_store_contents *contents = fixture->contents;
     char longer[102];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
     assert_int_equal(take(contents, "/k", longer), FAILURE_LIMIT);
     assert_int_equal(take(contents, "/long-key", "v"), FAILURE_LIMIT);
-    assert_value(&fixture, "/k", "one");
+    assert_value(fixture, "/k", "one");
     assert_int_equal(take(contents, "/l", "v"), FAILURE_NONE);
     assert_int_equal(take(contents, "/m", "v"), FAILURE_NONE);
     assert_int_equal(take(contents, "/n", "v"), FAILURE_LIMIT);
     assert_int_equal(take(contents, "/m", "w"), FAILURE_NONE);
-    assert_int_equal(count(&fixture), 3);
-    tear_down(&fixture);
+    assert_int_equal(count(fixture), 3);
 }
 
-TEST(memory_of_replaced_and_removed_values_is_free_again) {
-    struct fixture fixture;
-    set_up_small(&fixture);
-    struct file_store_contents *contents = fixture.contents;
+FIXTURE_TEST_AFTER(memory_of_replaced_and_removed_values_is_free_again, set_up_small(&fixture)) {
+    struct file_store_contents *contents = fixture->contents;
     char value[91];
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
@@ -386,23 +332,20 @@ TEST(memory_of_replaced_and_removed_values_is_free_again) {
         assert_int_equal(take(contents, "/k", "v"), FAILURE_NONE);
         assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
     }
-    tear_down(&fixture);
 }
 
-TEST(room_is_asked_for_all_records_together) {
+FIXTURE_TEST_AFTER(room_is_asked_for_all_records_together, set_up_small(&fixture)) {
     static const struct slice keys[] = {{(const uint8_t *)"/a", 2}, {(const uint8_t *)"/b", 2},
         {(const uint8_t *)"/c", 2}, {(const uint8_t *)"/d", 2}};
     struct store_request request = {.operation = STORE_MULTI_SET, .keys = keys, .values = keys};
-    struct fixture fixture;
-    set_up_small(&fixture);
     for (request.count = 3; request.count <= 4; request.count++) {
-        assert_int_equal(file_store_answer_find(&fixture.answer, fixture.contents, &request, false),
+        assert_int_equal(
+            file_store_answer_find(&fixture->answer, fixture->contents, &request, false),
             request.count == 3 ? FAILURE_NONE : FAILURE_LIMIT);
     }
-    assert_int_equal(take(fixture.contents, "/f", "6"), FAILURE_NONE);
+    assert_int_equal(take(fixture->contents, "/f", "6"), FAILURE_NONE);
     request.count = 3;
-    assert_int_equal(ask(&fixture, request), FAILURE_LIMIT);
+    assert_int_equal(ask(fixture, request), FAILURE_LIMIT);
     request.count = 2;
-    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
-    tear_down(&fixture);
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
 }

@@ -31,8 +31,11 @@ TEST(a_closed_record_is_an_entry_too) {
     CLEARED_BY(scene_clear) struct scene scene = hosting();
     struct rendezvous_state closed = {.is_closed = true};
     FREED char *expected = commit_of(2, 1, &closed);
+    assert_false(succession_machine_owes_end(scene.machine));
     seen(&scene, &closed, expected);
+    assert_true(succession_machine_owes_end(scene.machine));
     plain(&scene, SUCCESSION_EVENT_WON, "");
+    assert_false(succession_machine_owes_end(scene.machine));
 }
 
 TEST(a_round_that_comes_while_another_is_appended_is_appended_next) {

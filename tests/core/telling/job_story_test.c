@@ -140,10 +140,42 @@ TEST(stop_has_its_reason) {
     check_reason(
         AGENT_STOP_RESTART, AGENT_EVENT_PEER_RESTART, "a worker of another node has failed");
     check_reason(AGENT_STOP_RESTART, AGENT_EVENT_ROUND_OVER,
-        "the world changes, since a node came, left or restarts; this uses no restart");
+        "the world changes, since a node came, left or restarts");
     check_reason(AGENT_STOP_FAILURE, AGENT_EVENT_WORKER_EXITED, "a worker of this node has failed");
     check_reason(AGENT_STOP_PEER_FAILURE, AGENT_EVENT_PEER_FAILED, "another node has failed");
     check_reason(AGENT_STOP_SIGNAL, AGENT_EVENT_SIGNAL_RECEIVED, "a signal has come");
+}
+
+static void check_world_end(const struct agent_event *event, const char *expected) {
+    const struct agent_machine machine = {.phase = AGENT_STOPPING,
+        .stop_reason = AGENT_STOP_RESTART,
+        .restarts = {.maximum = 5, .used = 1}};
+    struct launch_config config = sample();
+    struct text line = {0};
+    assert_true(job_story_describe_step(&config, &machine, event, AGENT_RUNNING, false, &line));
+    assert_string_equal(text_string(&line), expected);
+    text_clear(&line);
+    launch_config_clear(&config);
+}
+
+TEST(end_of_a_world_names_its_reason_and_what_the_record_counts) {
+    struct agent_event event = {.kind = AGENT_EVENT_ROUND_OVER,
+        .reason = "rank 3 (local_rank 1) on node1 failed: exit code 7",
+        .is_counted = true,
+        .restarts = 2};
+    check_world_end(&event,
+        "[trainer] Stopping worker group: the world changes, since rank 3 (local_rank 1) on node1 "
+        "failed: exit code 7; this is restart 2 of 5 (--max-restarts)");
+    event.reason = "a node has joined";
+    event.restarts = 1;
+    check_world_end(&event,
+        "[trainer] Stopping worker group: the world changes, since a node has joined; this uses no "
+        "restart");
+    event.reason = "the connection to the job's store was lost";
+    event.is_counted = false;
+    check_world_end(&event,
+        "[trainer] Stopping worker group: the world changes, since the connection to the job's "
+        "store was lost");
 }
 
 static void check_is_of_node(enum agent_phase phase, enum agent_stop_reason reason,

@@ -57,6 +57,17 @@ TEST(a_worker_learns_its_place_as_under_torchrun) {
     assert_int_equal(environment.count, sizeof expected / sizeof *expected);
 }
 
+/* By a program that has an agent. */
+TEST(what_is_told_takes_the_place_of_the_rest) {
+    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
+    struct text_list inherited = {0};
+    config.told_master_host = memory_duplicate_string("elsewhere");
+    config.told_master_port = 7;
+    CLEARED_BY(text_list_clear) struct text_list environment = build(&config, &inherited);
+    check(&environment, "MASTER_ADDR", "elsewhere");
+    check(&environment, "MASTER_PORT", "7");
+}
+
 TEST(a_new_round_changes_the_place_but_not_the_restart_count) {
     CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};

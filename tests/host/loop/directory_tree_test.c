@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -147,4 +148,92 @@ TEST(what_is_no_own_directory_is_not_known) {
     assert_false(directory_tree_note("/tmp/there is no such directory", &tree));
     assert_int_equal(tree.inode, 0);
     assert_false(directory_tree_note("/dev/null", &tree));
+}
+
+/* Empty directory. */
+
+static char *make_directories(void) {
+    char *path = text_format("/tmp/empty_directory_XXXXXX");
+    char *below;
+    assert_non_null(mkdtemp(path));
+    for (int i = 0; i < 2; i++) {
+        below = text_format("%s/%d", path, i);
+        assert_int_equal(mkdir(below, 0700), 0);
+        free(below);
+    }
+    return path;
+}
+
+TEST(directories_alone_are_removed) {
+    char *path = make_directories();
+    assert_true(empty_directory_remove(path));
+    assert_int_equal(access(path, F_OK), -1);
+    assert_false(empty_directory_remove(path));
+    free(path);
+}
+
+TEST(a_file_keeps_everything) {
+    char *path = make_directories();
+    char *file = text_format("%s/1/file", path);
+    close(open(file, O_CREAT | O_WRONLY, 0600));
+    assert_false(empty_directory_remove(path));
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_true(empty_directory_remove(path));
+    free(file);
+    free(path);
+}
+
+TEST(a_link_is_kept_and_not_followed) {
+    char *path = make_directories();
+    char *link = text_format("%s/link", path);
+    char *target = text_format("%s/0", path);
+    assert_int_equal(symlink(target, link), 0);
+    assert_false(empty_directory_remove(path));
+    assert_int_equal(access(target, F_OK), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_true(empty_directory_remove(path));
+    free(target);
+    free(link);
+    free(path);
+}
+
+/* Temporary directory. */
+
+static void expect(const struct text_list *environment, const char *const expected[]) {
+    size_t i = 0;
+    for (; expected[i] != NULL; i++) {
+        assert_string_equal(temporary_directory_candidate(environment, i), expected[i]);
+    }
+    assert_null(temporary_directory_candidate(environment, i));
+}
+
+TEST(variables_come_first_and_only_those_that_are_set) {
+    struct text_list environment = {0};
+    const char *const none[] = {"/tmp", "/var/tmp", "/usr/tmp", ".", NULL};
+    expect(&environment, none);
+    text_list_set_variable(&environment, "TMP", "/third");
+    text_list_set_variable(&environment, "TEMP", "");
+    text_list_set_variable(&environment, "TMPDIR", "/first");
+    const char *const two[] = {"/first", "/third", "/tmp", "/var/tmp", "/usr/tmp", ".", NULL};
+    expect(&environment, two);
+    text_list_clear(&environment);
+}
+
+TEST(without_an_environment_it_is_that_of_the_process) {
+    setenv("TMPDIR", "/mine", 1);
+    assert_string_equal(temporary_directory_candidate(NULL, 0), "/mine");
+    unsetenv("TMPDIR");
+    assert_string_not_equal(temporary_directory_candidate(NULL, 0), "/mine");
+}
+
+TEST(what_is_not_there_is_not_usable) {
+    struct text_list environment = {0};
+    char directory[] = "/tmp/temporary_directory_test_XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    text_list_set_variable(&environment, "TMPDIR", "/there/is/no/such/place");
+    text_list_set_variable(&environment, "TEMP", directory);
+    assert_string_equal(temporary_directory_usable(&environment), directory);
+    rmdir(directory);
+    text_list_clear(&environment);
 }

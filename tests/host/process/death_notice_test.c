@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,42 @@ static void exec_at_word(int say) {
     execlp("sleep", "sleep", "1000", (char *)NULL);
 }
 
+static void abort_at_word(int say) {
+    (void)say;
+    wait_for_word();
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGABRT, SIG_DFL);
+    abort();
+}
+
+static void *sleep_on_thread(void *context) {
+    (void)context;
+    sleep_on(-1);
+    return NULL;
+}
+
+static void start_thread(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleep_on_thread, NULL) != 0) {
+        _exit(98);
+    }
+}
+
+static void exit_beside_a_thread_at_word(int say) {
+    (void)say;
+    start_thread();
+    wait_for_word();
+    _exit(4);
+}
+
+/* Its status looks as if the process ended. */
+static void end_first_thread_alone_at_word(int say) {
+    (void)say;
+    start_thread();
+    wait_for_word();
+    syscall(SYS_exit, 5);
+}
+
 static void have_a_child_that_fails(int say) {
     pid_t child = fork();
     if (child == 0) {
@@ -197,19 +234,31 @@ TEST(a_killed_worker_is_told_before_anybody_waits_for_it) {
     tear_down(&fixture);
 }
 
-TEST(an_exit_with_a_failure_is_told) {
-    struct fixture fixture;
-    set_up_for_word(&fixture, exit_with_3_at_word);
-    look(&fixture);
-    kill(fixture.worker, SIGUSR1);
-    event_loop_run(fixture.loop);
-    assert_false(fixture.exit.is_signal);
-    assert_int_equal(fixture.exit.value, 3);
-    tear_down(&fixture);
+TEST(an_end_is_told_as_waitpid_will_tell_it) {
+    static const struct {
+        void (*play)(int say);
+        struct process_exit exit;
+    } cases[] = {
+        {exit_with_3_at_word, {.value = 3}},
+        {exit_beside_a_thread_at_word, {.value = 4}},
+        {abort_at_word, {.is_signal = true, .value = SIGABRT}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture fixture;
+        set_up_for_word(&fixture, cases[i].play);
+        look(&fixture);
+        kill(fixture.worker, SIGUSR1);
+        event_loop_run(fixture.loop);
+        assert_int_equal(fixture.exit.is_signal, cases[i].exit.is_signal);
+        assert_int_equal(fixture.exit.value, cases[i].exit.value);
+        assert_false(fixture.exit.has_dumped_core);
+        tear_down(&fixture);
+    }
 }
 
-TEST(neither_a_success_nor_an_exec_is_told) {
-    void (*const plays[])(int say) = {exit_well_at_word, exec_at_word};
+TEST(neither_a_success_nor_an_exec_nor_the_end_of_one_thread_is_told) {
+    void (*const plays[])(int say) = {
+        exit_well_at_word, exec_at_word, end_first_thread_alone_at_word};
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
         struct fixture fixture;
         set_up_for_word(&fixture, plays[i]);

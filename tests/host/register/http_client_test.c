@@ -59,13 +59,13 @@ static bool heard(void *context, struct slice body) {
     return !is_enough;
 }
 
-static bool set_up(struct fixture *fixture, bool is_tls) {
+static void set_up(struct fixture *fixture, bool is_tls) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     const struct http_trust trust = {.is_tls = is_tls};
     *fixture = (struct fixture){0};
     if (curl_library_load(CURL_LIBRARY_NAME, &fixture->library, NULL) != FAILURE_NONE) {
-        return false;
+        SKIP_BECAUSE("libcurl is not installed");
     }
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
@@ -76,7 +76,6 @@ static bool set_up(struct fixture *fixture, bool is_tls) {
     assert_int_equal(getsockname(fixture->listener, (struct sockaddr *)&address, &length), 0);
     fixture->url = text_format(
         "%s://127.0.0.1:%d/a/path?b=c", is_tls ? "https" : "http", ntohs(address.sin_port));
-    return true;
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -160,198 +159,138 @@ static void expect_served(pid_t child) {
     assert_int_equal(status, 0);
 }
 
-TEST(two_exchanges_share_a_connection) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    pid_t child = answer(&fixture, 2, "\r\n\r\n",
+FIXTURE_TEST_AFTER(two_exchanges_share_a_connection, set_up(&fixture, false)) {
+    pid_t child = answer(fixture, 2, "\r\n\r\n",
         "HTTP/1.1 409 Conflict\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbody");
     for (size_t i = 1; i <= 2; i++) {
-        start(&fixture, "", NEVER);
-        event_loop_run(fixture.loop);
-        assert_int_equal(fixture.done_count, i);
-        assert_true(fixture.is_answered);
-        assert_int_equal(fixture.status, 409);
-        assert_string_equal(text_string(&fixture.body), "body");
-        assert_non_null(strstr(text_string(&fixture.lines), "Retry-After: 7\r\n"));
+        start(fixture, "", NEVER);
+        event_loop_run(fixture->loop);
+        assert_int_equal(fixture->done_count, i);
+        assert_true(fixture->is_answered);
+        assert_int_equal(fixture->status, 409);
+        assert_string_equal(text_string(&fixture->body), "body");
+        assert_non_null(strstr(text_string(&fixture->lines), "Retry-After: 7\r\n"));
     }
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(body_is_sent) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    pid_t child = answer(&fixture, 1, "\r\n\r\nwhat is sent", "HTTP/1.1 204 No Content\r\n\r\n");
-    start(&fixture, "what is sent", NEVER);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.status, 204);
+FIXTURE_TEST_AFTER(body_is_sent, set_up(&fixture, false)) {
+    pid_t child = answer(fixture, 1, "\r\n\r\nwhat is sent", "HTTP/1.1 204 No Content\r\n\r\n");
+    start(fixture, "what is sent", NEVER);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->status, 204);
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(reply_beyond_the_ceiling_is_none) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
+FIXTURE_TEST_AFTER(reply_beyond_the_ceiling_is_none, set_up(&fixture, false)) {
     char *reply = text_format("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n%0101d", 0);
-    pid_t child = answer(&fixture, 1, "\r\n\r\n", reply);
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_false(fixture.is_answered);
-    assert_true(fixture.is_strange);
-    assert_false(fixture.is_unheard);
+    pid_t child = answer(fixture, 1, "\r\n\r\n", reply);
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_false(fixture->is_answered);
+    assert_true(fixture->is_strange);
+    assert_false(fixture->is_unheard);
     expect_served(child);
     free(reply);
-    tear_down(&fixture);
 }
 
-TEST(server_that_is_not_there_has_heard_nothing) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    start(&fixture, "", NEVER); /* nobody listens */
-    event_loop_run(fixture.loop);
-    assert_false(fixture.is_answered);
-    assert_true(fixture.is_unheard);
-    assert_false(fixture.is_trust_failure);
-    assert_int_equal(fixture.why.code, FAILURE_DISCONNECTED);
-    assert_true(fixture.why.message[0] != '\0');
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(server_that_is_not_there_has_heard_nothing, set_up(&fixture, false)) {
+    start(fixture, "", NEVER); /* nobody listens */
+    event_loop_run(fixture->loop);
+    assert_false(fixture->is_answered);
+    assert_true(fixture->is_unheard);
+    assert_false(fixture->is_trust_failure);
+    assert_int_equal(fixture->why.code, FAILURE_DISCONNECTED);
+    assert_true(fixture->why.message[0] != '\0');
 }
 
 static CURL *make_nothing(void) {
     return NULL;
 }
 
-TEST(exchange_without_memory_is_not_answered) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    fixture.library.easy_init = make_nothing;
-    start(&fixture, "", NEVER);
-    assert_int_equal(fixture.done_count, 0); /* not from inside the call */
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.done_count, 1);
-    assert_false(fixture.is_answered);
-    assert_true(fixture.is_unheard);
-    assert_non_null(strstr(fixture.why.message, "no memory"));
-    http_exchange_cancel(start(&fixture, "", NEVER));
-    assert_int_equal(fixture.done_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(exchange_without_memory_is_not_answered, set_up(&fixture, false)) {
+    fixture->library.easy_init = make_nothing;
+    start(fixture, "", NEVER);
+    assert_int_equal(fixture->done_count, 0); /* not from inside the call */
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->done_count, 1);
+    assert_false(fixture->is_answered);
+    assert_true(fixture->is_unheard);
+    assert_non_null(strstr(fixture->why.message, "no memory"));
+    http_exchange_cancel(start(fixture, "", NEVER));
+    assert_int_equal(fixture->done_count, 1);
 }
 
-TEST(silent_server_may_have_heard) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    assert_int_equal(listen(fixture.listener, 1), 0);
-    start(&fixture, "", 20);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.why.code, FAILURE_TIMEOUT);
-    assert_false(fixture.is_unheard);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(silent_server_may_have_heard, set_up(&fixture, false)) {
+    assert_int_equal(listen(fixture->listener, 1), 0);
+    start(fixture, "", 20);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->why.code, FAILURE_TIMEOUT);
+    assert_false(fixture->is_unheard);
 }
 
-TEST(server_without_tls_is_no_server_with_tls) {
-    struct fixture fixture;
-    if (!set_up(&fixture, true)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    pid_t child = answer(&fixture, 1, "", "this is no TLS at all, whatever it is");
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_false(fixture.is_answered);
-    assert_true(fixture.is_trust_failure);
+FIXTURE_TEST_AFTER(server_without_tls_is_no_server_with_tls, set_up(&fixture, true)) {
+    pid_t child = answer(fixture, 1, "", "this is no TLS at all, whatever it is");
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_false(fixture->is_answered);
+    assert_true(fixture->is_trust_failure);
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(tls_that_is_cut_short_may_come_about_the_next_time) {
-    struct fixture fixture;
-    if (!set_up(&fixture, true)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    pid_t child = answer(&fixture, 0, "", ""); /* it ends the connection */
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_false(fixture.is_answered);
-    assert_false(fixture.is_trust_failure);
-    assert_true(fixture.is_unheard);
+FIXTURE_TEST_AFTER(tls_that_is_cut_short_may_come_about_the_next_time, set_up(&fixture, true)) {
+    pid_t child = answer(fixture, 0, "", ""); /* it ends the connection */
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_false(fixture->is_answered);
+    assert_false(fixture->is_trust_failure);
+    assert_true(fixture->is_unheard);
     expect_served(child);
-    tear_down(&fixture);
 }
 
 #define STREAM "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n"
 
 /* The server says no more, and does not end. */
-TEST(a_part_of_a_reply_may_be_enough) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    fixture.enough = "a part";
-    pid_t child = answer(&fixture, 1, "\r\n\r\n", STREAM "a part");
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_true(fixture.heard_count >= 1);
-    assert_int_equal(fixture.done_count, 0);
+FIXTURE_TEST_AFTER(a_part_of_a_reply_may_be_enough, set_up(&fixture, false)) {
+    fixture->enough = "a part";
+    pid_t child = answer(fixture, 1, "\r\n\r\n", STREAM "a part");
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_true(fixture->heard_count >= 1);
+    assert_int_equal(fixture->done_count, 0);
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(a_reply_of_which_no_part_is_enough_is_told_at_its_end) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    fixture.enough = "something else";
+FIXTURE_TEST_AFTER(a_reply_of_which_no_part_is_enough_is_told_at_its_end, set_up(&fixture, false)) {
+    fixture->enough = "something else";
     pid_t child =
-        answer(&fixture, 1, "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part");
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_true(fixture.heard_count >= 1);
-    assert_int_equal(fixture.done_count, 1);
-    assert_string_equal(text_string(&fixture.body), "a part");
+        answer(fixture, 1, "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part");
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_true(fixture->heard_count >= 1);
+    assert_int_equal(fixture->done_count, 1);
+    assert_string_equal(text_string(&fixture->body), "a part");
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(a_refusal_is_not_heard_in_parts) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    fixture.enough = "no";
+FIXTURE_TEST_AFTER(a_refusal_is_not_heard_in_parts, set_up(&fixture, false)) {
+    fixture->enough = "no";
     pid_t child =
-        answer(&fixture, 1, "\r\n\r\n", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
-    start(&fixture, "", NEVER);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.heard_count, 0);
-    assert_int_equal(fixture.status, 403);
+        answer(fixture, 1, "\r\n\r\n", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    start(fixture, "", NEVER);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->heard_count, 0);
+    assert_int_equal(fixture->status, 403);
     expect_served(child);
-    tear_down(&fixture);
 }
 
-TEST(cancelled_exchange_is_not_answered) {
-    struct fixture fixture;
-    if (!set_up(&fixture, false)) {
-        SKIP_BECAUSE("libcurl is not installed");
-    }
-    struct http_exchange *exchange = start(&fixture, "", NEVER);
-    start(&fixture, "", NEVER);
+FIXTURE_TEST_AFTER(cancelled_exchange_is_not_answered, set_up(&fixture, false)) {
+    struct http_exchange *exchange = start(fixture, "", NEVER);
+    start(fixture, "", NEVER);
     http_exchange_cancel(exchange);
-    event_loop_run(fixture.loop);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.done_count, 1);
-    tear_down(&fixture);
+    event_loop_run(fixture->loop);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->done_count, 1);
 }
 
 TEST(library_that_is_missing_is_named) {

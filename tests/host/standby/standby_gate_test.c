@@ -156,6 +156,16 @@ TEST(the_order_to_fork_passes_the_end_of_another_gate) {
     tear_down(&fixture);
 }
 
+TEST(the_order_to_look_at_pages_passes_nothing_but_a_number) {
+    struct fixture fixture;
+    char packet[16];
+    set_up(&fixture);
+    assert_int_equal(standby_gate_send_pages(fixture.gate, 7, NULL), FAILURE_NONE);
+    assert_int_equal(recv(fixture.worker, packet, sizeof packet, 0), 5);
+    assert_memory_equal(packet, "W\7\0\0\0", 5);
+    tear_down(&fixture);
+}
+
 TEST(a_gate_is_closed_when_nobody_is_at_the_other_end) {
     struct fixture fixture;
     set_up(&fixture);

@@ -322,3 +322,23 @@ TEST(where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts)
     check_accepted_socket((struct store_server_settings){
         .presence_prefix = "/p/", .ends_presence_with_connection_only = true});
 }
+
+/* Store seeds. */
+
+TEST(keys_and_values_are_copied) {
+    struct store_seeds seeds = {0};
+    char key[] = "/record";
+    uint8_t value[] = {0, 1, 2};
+    store_seeds_add(&seeds, key, (struct slice){value, sizeof value});
+    store_seeds_add(&seeds, "/empty", (struct slice){0});
+    key[1] = 'x';
+    value[0] = 9;
+    assert_int_equal(seeds.count, 2);
+    assert_string_equal(seeds.items[0].key, "/record");
+    assert_int_equal(seeds.items[0].value.length, 3);
+    assert_int_equal(seeds.items[0].value.data[0], 0);
+    assert_int_equal(seeds.items[1].value.length, 0);
+    store_seeds_clear(&seeds);
+    assert_int_equal(seeds.count, 0);
+    store_seeds_clear(&seeds); /* an empty list is cleared, too */
+}

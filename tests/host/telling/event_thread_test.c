@@ -239,3 +239,61 @@ TEST(a_disk_that_never_answers_is_left_behind) {
     }
     pthread_mutex_unlock(&disk);
 }
+
+static void expect_content(const char *path, const char *end, const char *expected) {
+    struct bytes content = {0};
+    char *whole = text_format("%s%s", path, end);
+    assert_int_equal(whole_file_read(whole, false, 1000, &content, NULL), FAILURE_NONE);
+    assert_int_equal(content.length, strlen(expected));
+    assert_memory_equal(content.data, expected, content.length);
+    unlink(whole);
+    bytes_clear(&content);
+    free(whole);
+}
+
+TEST(file_that_is_full_is_turned_and_two_older_ones_are_kept) {
+    struct fixture fixture;
+    struct event_thread *thread;
+    set_up(&fixture);
+    const struct event_thread_settings settings = {.loop = fixture.loop,
+        .log = &fixture.log.log,
+        .path = fixture.path,
+        .patience = LONG,
+        .is_opened_later = true,
+        .turn_at = 12};
+    assert_int_equal(event_thread_new(&settings, &thread, NULL), FAILURE_NONE);
+    for (int i = 0; i < 7; i++) {
+        char *line = text_format("line %d\n", i);
+        event_thread_append(thread, line);
+        free(line);
+    }
+    event_thread_append(thread, "4\n");
+    event_thread_free(thread);
+    expect_content(fixture.path, "", "line 6\n4\n");
+    expect_content(fixture.path, ".1", "line 5\n");
+    expect_content(fixture.path, ".2", "line 4\n");
+    assert_int_equal(fixture.log.count, 0);
+    tear_down(&fixture);
+}
+
+TEST(file_that_is_opened_later_and_cannot_be_is_told_once) {
+    struct fixture fixture;
+    struct event_thread *thread;
+    set_up(&fixture);
+    const struct event_thread_settings settings = {.loop = fixture.loop,
+        .log = &fixture.log.log,
+        .path = "/nonexistent/events",
+        .patience = LONG,
+        .is_opened_later = true};
+    assert_int_equal(event_thread_new(&settings, &thread, NULL), FAILURE_NONE);
+    while (fixture.log.count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    for (int i = 0; i < 100; i++) {
+        event_thread_append(thread, "lost\n");
+    }
+    event_thread_free(thread);
+    assert_int_equal(fixture.log.count, 1);
+    assert_non_null(strstr(text_string(&fixture.log.text), "/nonexistent/events"));
+    tear_down(&fixture);
+}

@@ -93,7 +93,7 @@ TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
         "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
     assert_true(config_of("t.py")->has_standby_parent);
     assert_false(config_of("--standby-parent off t.py")->has_standby_parent);
-    assert_true(config_of("t.py")->standby_rest == 24);
+    assert_true(config_of("t.py")->standby_rest == 10);
     assert_true(config_of("--standby-rest 0 t.py")->standby_rest == 0);
     assert_true(config_of("--standby-rest 2.5 t.py")->standby_rest == 2.5);
     assert_true(config_of("--standby-rest 100 t.py")->standby_rest == 100);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process in the form of CPython 3.14, built in an array; addresses are offsets into it.
- * hang_evidence_python_test checks that real interpreters have this form. */
+ * tests/interop/test_python_evidence.py checks that real interpreters have this form. */
 #include "unit.h"
 
 #include <string.h>

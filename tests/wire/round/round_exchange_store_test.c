@@ -236,6 +236,18 @@ TEST(a_value_that_is_not_there_is_said_to_be_gone) {
     assert_true(answer.event.is_gone);
 }
 
+TEST(publisher_and_address_are_read_alone_too) {
+    const struct round_question publisher = {ROUND_EFFECT_GET, 1, {.kind = ROUND_KEY_PUBLISHER}};
+    const struct round_question address = {ROUND_EFFECT_GET, 1, {.kind = ROUND_KEY_ADDRESS}};
+    struct round_answer answer = read_list(&publisher, (const char *[]){"node0_7_0"}, 1);
+    assert_string_equal(answer.event.values.publisher, "node0_7_0");
+    round_answer_clear(&answer);
+    answer = read_list(&address, (const char *[]){"node0", "7"}, 2);
+    assert_string_equal(answer.event.values.address, "node0");
+    assert_int_equal(answer.event.values.port, 7);
+    round_answer_clear(&answer);
+}
+
 TEST(an_address_is_as_long_as_a_name_may_be) {
     char name[NODE_ADDRESS_SIZE + 1] = {0};
     memset(name, 'a', NODE_ADDRESS_SIZE);
@@ -282,7 +294,7 @@ TEST(role_info_survives_the_way_through_the_store) {
 }
 
 TEST(odd_role_infos_are_none) {
-    static const char *const texts[] = {"[]", "{}", "{\"role\": 1}",
+    static const char *const texts[] = {"[", "[]", "{}", "{\"role\": 1}",
         "{\"role\": \"a\", \"rank\": \"0\", \"local_world_size\": 1}",
         "{\"role\": \"a\", \"rank\": 0}",
         "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"muster\": true}",
@@ -301,9 +313,9 @@ TEST(odd_role_infos_are_none) {
 }
 
 TEST(odd_ranks_are_none) {
-    static const char *const texts[] = {"{}", "[0, 2, 0]", "[0, 2, 0, 2, 0]", "[0, 2, 0, \"2\"]",
-        "[2, 2, 0, 2]", "[0, 2, 2, 2]", "[0, 2, 0, 3]", "[0, 2, 0.0, 2]", "[-1, 2, 0, 2]",
-        "[0, 99999999999, 0, 2]"};
+    static const char *const texts[] = {"[0, 2", "{}", "[0, 2, 0]", "[0, 2, 0, 2, 0]",
+        "[0, 2, 0, \"2\"]", "[2, 2, 0, 2]", "[0, 2, 2, 2]", "[0, 2, 0, 3]", "[0, 2, 0.0, 2]",
+        "[-1, 2, 0, 2]", "[0, 99999999999, 0, 2]"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct round_answer answer = read_list(&world, (const char *[]){"node0", "1", texts[i]}, 3);
         assert_false(answer.event.values.has_ranks);

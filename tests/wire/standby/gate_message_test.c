@@ -76,6 +76,14 @@ TEST(an_unknown_letter_or_version_is_refused) {
     assert_int_equal(message.kind, GATE_MESSAGE_DIRTY);
 }
 
+TEST(the_order_to_look_at_pages_names_the_worker) {
+    struct bytes packet = {0};
+    gate_message_write_pages(258, &packet);
+    assert_int_equal(packet.length, 5);
+    assert_memory_equal(packet.data, "W\2\1\0\0", 5);
+    bytes_clear(&packet);
+}
+
 TEST(the_order_to_go_has_the_directory_and_the_environment) {
     struct bytes packet = {0};
     struct text_list environment = {0};

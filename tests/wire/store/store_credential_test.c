@@ -54,32 +54,30 @@ static void present_to_server(struct fixture *fixture) {
     bytes_clear(&fixture->sent);
 }
 
-TEST(both_sides_prove_themselves) {
-    struct fixture fixture;
-    set_up(&fixture);
-    memset(fixture.server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
-    challenge(&fixture);
-    present_to_server(&fixture);
+FIXTURE_TEST(both_sides_prove_themselves) {
+    memset(fixture->server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
+    challenge(fixture);
+    present_to_server(fixture);
     const struct store_credential_answer right = {.credential = slice_from_string("THEIRS")};
-    assert_int_equal(store_credential_verdict_given(&fixture.server, &right, &fixture.sent).outcome,
+    assert_int_equal(
+        store_credential_verdict_given(&fixture->server, &right, &fixture->sent).outcome,
         STORE_PROOF_DONE);
-    assert_int_equal(fixture.server.stage, STORE_PROOF_STAGE_PROVEN);
+    assert_int_equal(fixture->server.stage, STORE_PROOF_STAGE_PROVEN);
     struct store_proof_step asked =
-        store_proof_continue(&fixture.client, &fixture.key, bytes_slice(&fixture.sent));
+        store_proof_continue(&fixture->client, &fixture->key, bytes_slice(&fixture->sent));
     assert_int_equal(asked.outcome, STORE_PROOF_ASKED);
     assert_true(slice_equals(asked.presented, slice_from_string("THEIRS")));
-    assert_int_equal(asked.consumed, fixture.sent.length);
+    assert_int_equal(asked.consumed, fixture->sent.length);
     assert_memory_equal(
-        fixture.client.client_address, fixture.server.client_address, STORE_PROOF_ADDRESS_BYTES);
-    assert_int_not_equal(fixture.client.stage, STORE_PROOF_STAGE_PROVEN);
-    bytes_clear(&fixture.sent);
+        fixture->client.client_address, fixture->server.client_address, STORE_PROOF_ADDRESS_BYTES);
+    assert_int_not_equal(fixture->client.stage, STORE_PROOF_STAGE_PROVEN);
+    bytes_clear(&fixture->sent);
     assert_int_equal(store_credential_answered(
-                         &fixture.client, &(struct store_credential_answer){0}, &fixture.sent)
+                         &fixture->client, &(struct store_credential_answer){0}, &fixture->sent)
                          .outcome,
         STORE_PROOF_DONE);
-    assert_int_equal(fixture.client.stage, STORE_PROOF_STAGE_PROVEN);
-    assert_int_equal(fixture.sent.length, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->client.stage, STORE_PROOF_STAGE_PROVEN);
+    assert_int_equal(fixture->sent.length, 0);
 }
 
 /* Each verdict has words on the server, on the client that it is sent to, and on a client that
@@ -110,15 +108,12 @@ TEST(every_verdict_has_its_words) {
     }
 }
 
-TEST(a_verdict_that_does_not_exist_is_a_refusal) {
-    struct fixture fixture;
-    set_up(&fixture);
-    challenge(&fixture);
+FIXTURE_TEST(a_verdict_that_does_not_exist_is_a_refusal) {
+    challenge(fixture);
     struct store_proof_step step =
-        store_proof_continue(&fixture.client, &fixture.key, slice_from_string("\xff"));
+        store_proof_continue(&fixture->client, &fixture->key, slice_from_string("\xff"));
     assert_int_equal(step.outcome, STORE_PROOF_FAILED);
     assert_false(step.may_pass);
-    tear_down(&fixture);
 }
 
 /* Of what a stranger names, nothing is waited for beyond the limit. */
@@ -135,65 +130,53 @@ TEST(a_length_beyond_the_limit_is_refused_at_once) {
     }
 }
 
-TEST(the_longest_credential_is_waited_for) {
+FIXTURE_TEST(the_longest_credential_is_waited_for) {
     static const uint8_t head[] = {0xf2, 0, 16, 0, 0};
-    struct fixture fixture;
-    set_up(&fixture);
-    challenge(&fixture);
+    challenge(fixture);
     struct store_proof_step step = store_proof_serve(
-        &fixture.server, &fixture.key, everything, (struct slice){head, sizeof head});
+        &fixture->server, &fixture->key, everything, (struct slice){head, sizeof head});
     assert_int_equal(step.outcome, STORE_PROOF_INCOMPLETE);
     assert_int_equal(step.needed, sizeof head + STORE_CREDENTIAL_LONGEST);
-    step = store_proof_serve(&fixture.server, &fixture.key, everything, (struct slice){head, 1});
+    step = store_proof_serve(&fixture->server, &fixture->key, everything, (struct slice){head, 1});
     assert_int_equal(step.outcome, STORE_PROOF_INCOMPLETE);
     assert_int_equal(step.needed, sizeof head);
-    tear_down(&fixture);
 }
 
-TEST(nothing_may_come_while_munge_is_asked) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(nothing_may_come_while_munge_is_asked) {
     CLEARED_BY(bytes_clear) struct bytes credential = {0};
-    challenge(&fixture);
+    challenge(fixture);
     assert_int_equal(
-        bytes_append(&credential, fixture.sent.data, fixture.sent.length), FAILURE_NONE);
-    present_to_server(&fixture);
+        bytes_append(&credential, fixture->sent.data, fixture->sent.length), FAILURE_NONE);
+    present_to_server(fixture);
     assert_int_equal(
-        store_proof_serve(&fixture.server, &fixture.key, everything, bytes_slice(&credential))
+        store_proof_serve(&fixture->server, &fixture->key, everything, bytes_slice(&credential))
             .outcome,
         STORE_PROOF_FAILED);
-    fixture.client.stage = STORE_PROOF_STAGE_MAKING;
+    fixture->client.stage = STORE_PROOF_STAGE_MAKING;
     assert_int_equal(
-        store_proof_continue(&fixture.client, &fixture.key, slice_from_string("x")).outcome,
+        store_proof_continue(&fixture->client, &fixture->key, slice_from_string("x")).outcome,
         STORE_PROOF_FAILED);
-    tear_down(&fixture);
 }
 
 /* A token's code is no credential, and the reverse. */
-TEST(the_other_kind_of_proof_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
-    challenge(&fixture);
+FIXTURE_TEST(the_other_kind_of_proof_is_refused) {
+    challenge(fixture);
     uint8_t code[1 + STORE_PROOF_CODE_BYTES] = {0xf1};
-    assert_int_equal(store_proof_serve(&fixture.server, &fixture.key, everything,
+    assert_int_equal(store_proof_serve(&fixture->server, &fixture->key, everything,
                          (struct slice){code, sizeof code})
                          .outcome,
         STORE_PROOF_FAILED);
-    fixture.key.kind = STORE_KEY_TOKEN;
+    fixture->key.kind = STORE_KEY_TOKEN;
     assert_int_equal(
-        store_proof_serve(&fixture.server, &fixture.key, everything, bytes_slice(&fixture.sent))
+        store_proof_serve(&fixture->server, &fixture->key, everything, bytes_slice(&fixture->sent))
             .outcome,
         STORE_PROOF_FAILED);
-    tear_down(&fixture);
 }
 
-TEST(a_server_says_which_kind_it_wants) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(store_proof_ping_answer(&fixture.server, &fixture.key, STORE_PROOF_OFFERED),
+FIXTURE_TEST(a_server_says_which_kind_it_wants) {
+    assert_int_equal(store_proof_ping_answer(&fixture->server, &fixture->key, STORE_PROOF_OFFERED),
         STORE_PROOF_WANTED_CREDENTIAL);
-    assert_int_equal(store_proof_ping_answer(&fixture.server, &fixture.key, 77), 77);
-    tear_down(&fixture);
+    assert_int_equal(store_proof_ping_answer(&fixture->server, &fixture->key, 77), 77);
 }
 
 TEST(a_payload_names_side_challenge_and_job) {

@@ -365,15 +365,12 @@ static uint32_t ping(struct fixture *fixture) {
     return fixture->reading.decoded.request.nonce;
 }
 
-TEST(without_a_key_everything_may_be_asked) {
-    struct fixture fixture;
-    set_up(&fixture, 0, NULL);
-    assert_int_equal(ping(&fixture), STORE_PROOF_OFFERED);
-    assert_int_equal(read_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
+FIXTURE_TEST_AFTER(without_a_key_everything_may_be_asked, set_up(&fixture, 0, NULL)) {
+    assert_int_equal(ping(fixture), STORE_PROOF_OFFERED);
+    assert_int_equal(read_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
         FAILURE_NONE);
-    assert_true(fixture.reading.is_request);
-    assert_int_equal(read_bytes(&fixture, "\xf0", 1), FAILURE_PROTOCOL);
-    tear_down(&fixture);
+    assert_true(fixture->reading.is_request);
+    assert_int_equal(read_bytes(fixture, "\xf0", 1), FAILURE_PROTOCOL);
 }
 
 /* "asks" is GET in PyTorch 2.0. */
@@ -402,45 +399,37 @@ TEST(old_clients_may_ask_for_what_is_not_guarded) {
     assert_int_equal(old_client_asks(7, NULL, asks, 1), FAILURE_PROTOCOL); /* at its first byte */
 }
 
-TEST(a_proof_opens_the_store) {
-    struct fixture fixture;
-    set_up(&fixture, 7, NULL);
-    assert_int_equal(ping(&fixture), STORE_PROOF_WANTED);
+FIXTURE_TEST_AFTER(a_proof_opens_the_store, set_up(&fixture, 7, NULL)) {
+    assert_int_equal(ping(fixture), STORE_PROOF_WANTED);
     struct store_proof client = {0};
-    struct store_proof_step step = store_proof_begin(&client, &fixture.key);
-    assert_int_equal(read_bytes(&fixture, step.reply, step.reply_length - 1), FAILURE_INCOMPLETE);
-    assert_int_equal(fixture.reading.decoded.needed, step.reply_length);
+    struct store_proof_step step = store_proof_begin(&client, &fixture->key);
+    assert_int_equal(read_bytes(fixture, step.reply, step.reply_length - 1), FAILURE_INCOMPLETE);
+    assert_int_equal(fixture->reading.decoded.needed, step.reply_length);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(read_bytes(&fixture, step.reply, step.reply_length), FAILURE_NONE);
-        assert_false(fixture.reading.is_request);
-        assert_int_equal(fixture.reading.decoded.consumed, step.reply_length);
-        step = store_proof_continue(&client, &fixture.key,
-            (struct slice){fixture.reading.reply, fixture.reading.reply_length});
+        assert_int_equal(read_bytes(fixture, step.reply, step.reply_length), FAILURE_NONE);
+        assert_false(fixture->reading.is_request);
+        assert_int_equal(fixture->reading.decoded.consumed, step.reply_length);
+        step = store_proof_continue(&client, &fixture->key,
+            (struct slice){fixture->reading.reply, fixture->reading.reply_length});
     }
     assert_int_equal(step.outcome, STORE_PROOF_DONE);
-    assert_int_equal(read_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
+    assert_int_equal(read_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
         FAILURE_NONE);
-    assert_true(fixture.reading.is_request);
-    tear_down(&fixture);
+    assert_true(fixture->reading.is_request);
 }
 
-TEST(without_a_proof_a_request_is_refused_at_its_first_byte) {
-    struct fixture fixture;
-    set_up(&fixture, 7, NULL);
+FIXTURE_TEST_AFTER(
+    without_a_proof_a_request_is_refused_at_its_first_byte, set_up(&fixture, 7, NULL)) {
     const uint8_t set = STORE_SET;
-    assert_int_equal(read_bytes(&fixture, &set, 1), FAILURE_PROTOCOL);
-    assert_non_null(strstr(fixture.reading.decoded.reason, "without having proved"));
-    assert_false(fixture.reading.is_request);
-    tear_down(&fixture);
+    assert_int_equal(read_bytes(fixture, &set, 1), FAILURE_PROTOCOL);
+    assert_non_null(strstr(fixture->reading.decoded.reason, "without having proved"));
+    assert_false(fixture->reading.is_request);
 }
 
-TEST(guarded_keys_are_refused_and_others_served) {
-    struct fixture fixture;
-    set_up(&fixture, 7, "/nodes/");
+FIXTURE_TEST_AFTER(guarded_keys_are_refused_and_others_served, set_up(&fixture, 7, "/nodes/")) {
     struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/k")};
-    assert_int_equal(read_request(&fixture, &get), FAILURE_NONE);
-    assert_true(fixture.reading.is_request);
+    assert_int_equal(read_request(fixture, &get), FAILURE_NONE);
+    assert_true(fixture->reading.is_request);
     get.key = slice_from_string("/nodes/1");
-    assert_int_equal(read_request(&fixture, &get), FAILURE_PROTOCOL);
-    tear_down(&fixture);
+    assert_int_equal(read_request(fixture, &get), FAILURE_PROTOCOL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,19 @@
 
 #include "base/memory.h"
 
-#define MAXIMUM_READERS 4
+#define MAXIMUM_READERS 8
 #define PATIENCE_SECONDS 10
+#define QUESTION_MAXIMUM 4096
 
 /* A connected client, until it has read everything. */
 struct reader {
     uv_pipe_t pipe;
+    uv_timer_t patience;
+    int open_handles;
     uv_write_t write;
     struct text text;
+    char question[QUESTION_MAXIMUM];
+    size_t asked;
     struct snapshot_socket *socket; /* NULL after the socket was freed */
     size_t place;
 };
@@ -33,7 +38,9 @@ struct snapshot_socket {
     dev_t device; /* identify the file that we created */
     ino_t inode;
     void (*append)(void *context, struct text *out);
+    void (*answer)(void *context, const char *asked, struct text *out); /* or NULL */
     void *context;
+    bool is_waited_for; /* a client waits for a place */
     struct reader *readers[MAXIMUM_READERS];
 };
 
@@ -97,49 +104,132 @@ static int listen_at(const char *path) {
 
 /* Server. */
 
+static void connected(uv_stream_t *listener, int status);
+
 static void free_reader(uv_handle_t *handle) {
     struct reader *reader = handle->data;
-    if (reader->socket != NULL) {
-        reader->socket->readers[reader->place] = NULL;
+    struct snapshot_socket *socket = reader->socket;
+    if (--reader->open_handles > 0) {
+        return;
+    }
+    if (socket != NULL && socket->readers[reader->place] == reader) {
+        socket->readers[reader->place] = NULL;
     }
     text_clear(&reader->text);
     free(reader);
+    if (socket != NULL && socket->is_waited_for) {
+        socket->is_waited_for = false;
+        connected((uv_stream_t *)&socket->listener, 0);
+    }
+}
+
+static void close_reader(struct reader *reader) {
+    if (!uv_is_closing((uv_handle_t *)&reader->pipe)) {
+        uv_close((uv_handle_t *)&reader->pipe, free_reader);
+        uv_close((uv_handle_t *)&reader->patience, free_reader);
+    }
+}
+
+static void patience_is_over(uv_timer_t *timer) {
+    close_reader(timer->data);
 }
 
 static void written(uv_write_t *write, int status) {
     (void)status; /* a failed write needs no action; the connection is closed in any case */
     struct reader *reader = write->data;
-    if (!uv_is_closing((uv_handle_t *)&reader->pipe)) {
-        uv_close((uv_handle_t *)&reader->pipe, free_reader);
-    }
+    close_reader(reader);
 }
 
 static void send_text(struct reader *reader) {
-    struct snapshot_socket *socket = reader->socket;
-    socket->append(socket->context, &reader->text);
     uv_buf_t buffer = {.base = reader->text.data, .len = reader->text.length};
     reader->write.data = reader;
     if (reader->text.length == 0 ||
         uv_write(&reader->write, (uv_stream_t *)&reader->pipe, &buffer, 1, written) != 0) {
-        uv_close((uv_handle_t *)&reader->pipe, free_reader);
+        close_reader(reader);
+    }
+}
+
+static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer) {
+    struct reader *reader = handle->data;
+    (void)wanted;
+    *buffer = (uv_buf_t){reader->question + reader->asked, QUESTION_MAXIMUM - 1 - reader->asked};
+}
+
+/* The path of "GET /path HTTP/1.1". */
+static const char *path_asked(char *question) {
+    static const char get[] = "GET ";
+    char *path = question + sizeof get - 1;
+    if (!text_starts_with(question, get)) {
+        return "";
+    }
+    path[strcspn(path, " \r\n")] = '\0';
+    return path;
+}
+
+static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
+    struct reader *reader = stream->data;
+    struct snapshot_socket *socket = reader->socket;
+    (void)buffer;
+    if (count < 0 || socket == NULL) {
+        close_reader(reader);
+        return;
+    }
+    reader->asked += (size_t)count;
+    reader->question[reader->asked] = '\0';
+    bool is_whole =
+        strstr(reader->question, "\n\r\n") != NULL || strstr(reader->question, "\n\n") != NULL;
+    if (is_whole || reader->asked == QUESTION_MAXIMUM - 1) {
+        uv_read_stop(stream);
+        socket->answer(
+            socket->context, is_whole ? path_asked(reader->question) : "", &reader->text);
+        send_text(reader);
+    }
+}
+
+/* The directory keeps all others away, and root may come anywhere. */
+static bool is_admitted(const struct snapshot_socket *socket, const struct reader *reader) {
+    struct ucred who;
+    socklen_t size = sizeof who;
+    uv_os_fd_t fd;
+    return socket->answer == NULL ||
+           (uv_fileno((const uv_handle_t *)&reader->pipe, &fd) == 0 &&
+               getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+               (who.uid == geteuid() || who.uid == 0));
+}
+
+static void serve(struct snapshot_socket *socket, struct reader *reader) {
+    reader->socket = socket;
+    socket->readers[reader->place] = reader;
+    uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000), 0);
+    if (socket->answer == NULL) {
+        socket->append(socket->context, &reader->text);
+        send_text(reader);
+    } else if (uv_read_start((uv_stream_t *)&reader->pipe, give_room, asked) != 0) {
+        close_reader(reader);
     }
 }
 
 static void connected(uv_stream_t *listener, int status) {
     struct snapshot_socket *socket = listener->data;
-    struct reader *reader = memory_allocate(sizeof *reader);
-    while (reader->place < MAXIMUM_READERS && socket->readers[reader->place] != NULL) {
-        reader->place++;
+    size_t place = 0;
+    while (place < MAXIMUM_READERS && socket->readers[place] != NULL) {
+        place++;
     }
-    uv_pipe_init(listener->loop, &reader->pipe, 0); /* cannot fail */
-    reader->pipe.data = reader;
-    bool is_accepted = status == 0 && uv_accept(listener, (uv_stream_t *)&reader->pipe) == 0;
-    if (is_accepted && reader->place < MAXIMUM_READERS) {
-        reader->socket = socket;
-        socket->readers[reader->place] = reader;
-        send_text(reader);
+    if (place == MAXIMUM_READERS) {
+        socket->is_waited_for = true; /* nobody else is accepted meanwhile */
+        return;
+    }
+    struct reader *reader = memory_allocate(sizeof *reader);
+    reader->place = place;
+    uv_pipe_init(listener->loop, &reader->pipe, 0); /* cannot fail, nor does this: */
+    uv_timer_init(listener->loop, &reader->patience);
+    reader->open_handles = 2;
+    reader->pipe.data = reader->patience.data = reader;
+    if (status == 0 && uv_accept(listener, (uv_stream_t *)&reader->pipe) == 0 &&
+        is_admitted(socket, reader)) {
+        serve(socket, reader);
     } else {
-        uv_close((uv_handle_t *)&reader->pipe, free_reader);
+        close_reader(reader);
     }
 }
 
@@ -149,9 +239,9 @@ static void free_socket(uv_handle_t *handle) {
     free(socket);
 }
 
-enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
-    void (*append)(void *context, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure) {
+static enum failure_code open_socket(struct event_loop *loop, const char *path,
+    const struct snapshot_socket *owner, struct snapshot_socket **out_socket,
+    struct failure *failure) {
     enum failure_code code = remove_old_socket(path, failure);
     if (code != FAILURE_NONE) {
         return code;
@@ -160,11 +250,9 @@ enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
     if (fd < 0) {
         return failure_set_system(failure, errno, "cannot make the socket %s", path);
     }
-    struct snapshot_socket *socket = memory_allocate(sizeof *socket);
+    struct snapshot_socket *socket = memory_duplicate(owner, sizeof *owner);
     struct stat status = {0};
     socket->path = memory_duplicate_string(path);
-    socket->append = append;
-    socket->context = context;
     uv_pipe_init(event_loop_uv(loop), &socket->listener, 0); /* cannot fail */
     socket->listener.data = socket;
     int error = uv_pipe_open(&socket->listener, fd);
@@ -185,6 +273,20 @@ enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
     return FAILURE_NONE;
 }
 
+enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
+    void (*append)(void *context, struct text *out), void *context,
+    struct snapshot_socket **out_socket, struct failure *failure) {
+    const struct snapshot_socket owner = {.append = append, .context = context};
+    return open_socket(loop, path, &owner, out_socket, failure);
+}
+
+enum failure_code snapshot_socket_new_asked(struct event_loop *loop, const char *path,
+    void (*answer)(void *context, const char *asked, struct text *out), void *context,
+    struct snapshot_socket **out_socket, struct failure *failure) {
+    const struct snapshot_socket owner = {.answer = answer, .context = context};
+    return open_socket(loop, path, &owner, out_socket, failure);
+}
+
 void snapshot_socket_free(struct snapshot_socket *socket) {
     struct stat status;
     if (socket == NULL) {
@@ -198,9 +300,7 @@ void snapshot_socket_free(struct snapshot_socket *socket) {
         struct reader *reader = socket->readers[i];
         if (reader != NULL) {
             reader->socket = NULL;
-            if (!uv_is_closing((uv_handle_t *)&reader->pipe)) {
-                uv_close((uv_handle_t *)&reader->pipe, free_reader);
-            }
+            close_reader(reader);
         }
     }
     uv_close((uv_handle_t *)&socket->listener, free_socket);
@@ -241,7 +341,13 @@ static void take_lines(
     bytes_consume(come, come->length - rest.length);
 }
 
-enum failure_code snapshot_socket_read(const char *path,
+/* False: errno says why it is not said. */
+static bool say(int fd, const char *question) {
+    size_t length = question != NULL ? strlen(question) : 0;
+    return length == 0 || send(fd, question, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+enum failure_code snapshot_socket_read(const char *path, const char *question,
     void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
     char chunk[65536];
     ssize_t length;
@@ -250,6 +356,11 @@ enum failure_code snapshot_socket_read(const char *path,
     int fd = connect_to(path);
     if (fd < 0) {
         return failure_set_system(failure, errno, "nobody answers at %s", path);
+    }
+    if (!say(fd, question)) {
+        enum failure_code code = failure_set_system(failure, errno, "cannot ask at %s", path);
+        close(fd);
+        return code;
     }
     bytes_init(&come, SNAPSHOT_LINE_MAXIMUM + sizeof chunk);
     while (has_room && (length = read(fd, chunk, sizeof chunk)) > 0) {

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/watchdog/snapshot_socket.h"
+#include "host/loop/snapshot_socket.h"
 #include "temporary_tree.h"
 
 struct fixture {
@@ -53,7 +53,8 @@ static void expect_reader(struct fixture *fixture) {
     pid_t child = fork();
     if (child == 0) {
         size_t lines = 0;
-        enum failure_code code = snapshot_socket_read(fixture->path, count_line, &lines, NULL);
+        enum failure_code code =
+            snapshot_socket_read(fixture->path, NULL, count_line, &lines, NULL);
         _exit(code == FAILURE_NONE && lines == fixture->repetitions ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
@@ -99,7 +100,8 @@ TEST(a_line_that_is_too_long_is_not_kept) {
     if (child == 0) {
         size_t lines = 0;
         struct failure failure;
-        enum failure_code code = snapshot_socket_read(fixture.path, count_line, &lines, &failure);
+        enum failure_code code =
+            snapshot_socket_read(fixture.path, NULL, count_line, &lines, &failure);
         _exit(code == FAILURE_LIMIT && lines == 1 ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
@@ -119,7 +121,7 @@ TEST(the_socket_is_gone_afterwards) {
     fixture.socket = NULL;
     assert_false(temporary_tree_has(&fixture.tree, "socket"));
     assert_int_equal(
-        snapshot_socket_read(fixture.path, count_line, &lines, &failure), FAILURE_SYSTEM);
+        snapshot_socket_read(fixture.path, NULL, count_line, &lines, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "nobody answers"));
     assert_int_equal(lines, 0);
     tear_down(&fixture);

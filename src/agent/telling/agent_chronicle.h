@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps the chronicle of the job as this node knows it (core/telling/chronicle), appends it to a
+ * file (--chronicle), and answers who asks for it on this machine. The file is written on a thread
+ * of its own: a disk that does not answer delays nothing, and is told once. */
+#ifndef MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
+#define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
+
+#include "agent/workers/agent_preparation.h"
+#include "agent/workers/agent_workers.h"
+#include "base/log.h"
+#include "core/agent/agent_machine.h"
+#include "core/launch/launch_config.h"
+#include "core/standby/standby_plan.h"
+#include "core/telling/event_record.h"
+#include "host/loop/event_loop.h"
+
+struct agent_chronicle;
+
+struct agent_chronicle_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct node_placement *placement; /* of the round that was joined last */
+    const struct standby_plan *standby;     /* NULL: there are no standby workers */
+    const struct log *log;
+};
+
+/* Where the file cannot be written to, the log says so and there is none. */
+struct agent_chronicle *agent_chronicle_new(
+    struct event_loop *loop, const struct agent_chronicle_settings *settings);
+/* Accepts NULL, as do the functions below. */
+void agent_chronicle_free(struct agent_chronicle *chronicle);
+/* Of the workers of whom is told; not before it is known who they are. */
+void agent_chronicle_know_workers(
+    struct agent_chronicle *chronicle, const struct agent_workers *workers);
+
+/* The machine has taken an event; nothing of what it wants has been done yet. `outcome`: it
+ * finishes; else NULL. */
+void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase before,
+    const struct agent_machine *machine, const struct agent_event *event,
+    const struct agent_outcome *outcome);
+/* So many of the standby workers are ready. */
+void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of);
+/* This node hosts the store of the job. */
+void agent_chronicle_note_host(struct agent_chronicle *chronicle);
+/* It waits with others: so many nodes are here. */
+void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
+/* Of the watchdog. */
+void agent_chronicle_note_timer(
+    struct agent_chronicle *chronicle, const struct event_timer_record *timer);
+
+/* The answer to who asks for `path`, as HTTP has it: /v1/status or /v1/events?after=N. */
+void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a job stands, as a fold of its chronicle's entries (core/telling/chronicle): its state, its
+ * nodes, its recoveries with their phases, and where the time went. The same entries give the same
+ * status, whoever has them: an agent, or a program that has read them from agents or from files.
+ * Entries of several nodes are taken in the order of their times.
+ *
+ * A recovery begins with what ended a world, and is over when all nodes that go on run again. Its
+ * moments are the last of all nodes; so the phases between them add up to the whole. Of each moment
+ * the last node is known. A failure in a recovery belongs to it. */
+#ifndef MUSTER_CORE_TELLING_CHRONICLE_STATUS_H
+#define MUSTER_CORE_TELLING_CHRONICLE_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/telling/chronicle.h"
+
+/* What is kept; of more recoveries the last. */
+#define CHRONICLE_RECOVERIES_MAXIMUM ((size_t)256)
+#define CHRONICLE_NODES_MAXIMUM ((size_t)16384)
+
+enum job_state {
+    JOB_WAITING, /* for nodes, before workers run */
+    JOB_STARTING,
+    JOB_RUNNING,
+    JOB_RECOVERING,
+    JOB_ENDING,
+    JOB_ENDED,
+    JOB_STATE_COUNT,
+};
+
+enum job_result {
+    JOB_UNDECIDED,
+    JOB_SUCCEEDED,
+    JOB_STOPPED,
+    JOB_FAILED,
+    JOB_RESULT_COUNT,
+};
+
+enum chronicle_node_state {
+    CHRONICLE_NODE_WAITING,
+    CHRONICLE_NODE_STARTING,
+    CHRONICLE_NODE_RUNNING,
+    CHRONICLE_NODE_STOPPING,
+    CHRONICLE_NODE_JOINING, /* its workers are gone, and others are to be started */
+    CHRONICLE_NODE_ENDING,
+    CHRONICLE_NODE_ENDED,
+    CHRONICLE_NODE_GONE,   /* it has left */
+    CHRONICLE_NODE_MISSED, /* it is lost */
+    CHRONICLE_NODE_STATE_COUNT,
+};
+
+struct chronicle_node {
+    char *name;
+    char *version; /* or NULL */
+    enum chronicle_node_state state;
+    struct wall_time said;
+    int rank; /* of the node; -1: not known, as below */
+    int first_rank;
+    int workers;
+    int failed_first; /* so often one of its workers failed before all others */
+    int spares_ready;
+    int spares;
+};
+
+enum recovery_moment {
+    RECOVERY_FAILED,
+    RECOVERY_NOTICED,
+    RECOVERY_STOPPED, /* the last old process is gone */
+    RECOVERY_AGREED,  /* the last node has its world */
+    RECOVERY_STARTED, /* the last new process runs */
+    RECOVERY_MOMENT_COUNT,
+};
+
+struct chronicle_recovery {
+    enum chronicle_cause cause;
+    int64_t round; /* that ended */
+    char *what;    /* the words of the failed worker, or the reason; or NULL */
+    char *node;    /* of the failed worker, or that was lost; or NULL */
+    int rank;      /* of the failed worker; -1: none has */
+    int exit;      /* as in Python; INT_MIN: not known */
+    bool is_charged;
+    bool is_over;
+    bool is_given_up;                                /* the job ends instead */
+    struct wall_time moments[RECOVERY_MOMENT_COUNT]; /* zero: not yet */
+    int last[RECOVERY_MOMENT_COUNT]; /* the node that was last there, of `nodes`; -1: not known */
+};
+
+/* Where the time went; all of it together is the time from the first entry on. */
+struct chronicle_account {
+    struct duration states[JOB_STATE_COUNT]; /* RECOVERING in sum; the wall time is without ENDED */
+    struct duration recovering[CHRONICLE_CAUSE_COUNT];
+    double worker_seconds;         /* of workers that ran */
+    double missing_worker_seconds; /* by which the world was smaller than its largest one */
+};
+
+/* A zeroed struct is the status before the first entry. Read it only. */
+struct chronicle_status {
+    enum job_state state;
+    enum job_result result;
+    bool has_begun;
+    struct wall_time began;
+    struct wall_time since; /* of the state */
+    struct wall_time now;   /* of the last entry, or later */
+    bool has_round;
+    int64_t round;
+    int node_count; /* of the world; 0: there was none */
+    int worker_count;
+    int largest_worker_count;
+    int minimum_nodes;
+    int maximum_nodes;
+    int here; /* nodes that wait together; -1: not known */
+    int restarts;
+    int max_restarts; /* -1: not known */
+    int hung_rank;    /* in this world; -1: none */
+    struct chronicle_node *nodes;
+    size_t node_capacity;
+    size_t known_nodes;
+    struct chronicle_recovery *recoveries;
+    size_t recovery_capacity;
+    size_t recovery_count;    /* that are kept */
+    size_t recoveries_before; /* that are not kept any more */
+    struct chronicle_account account;
+};
+
+void chronicle_status_clear(struct chronicle_status *status);
+void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry);
+/* The time goes on without an entry. */
+void chronicle_status_advance(struct chronicle_status *status, struct wall_time now);
+
+/* The time from the first entry on; the sum of the account. */
+struct duration chronicle_status_wall(const struct chronicle_status *status);
+/* From one moment to the next one of it that is known. */
+struct duration chronicle_recovery_phase(
+    const struct chronicle_recovery *recovery, enum recovery_moment until);
+
+const char *job_state_name(enum job_state state);
+const char *job_result_name(enum job_result result); /* NULL: undecided */
+const char *chronicle_node_state_name(enum chronicle_node_state state);
+const char *recovery_moment_name(enum recovery_moment moment);
+
+#endif
