@@ -542,7 +542,9 @@ class _Agent:
         start = self._library.muster_agent_start
         start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
         sys.stdout.flush()
-        self._check(start(settings, self._handle, self._failure))
+        with muster_library.ready_for_fork():
+            code = start(settings, self._handle, self._failure)
+        self._check(code)
 
     def wait(self, timeout=None, is_enough=lambda: False):
         """The result, which is good until free(); None when the time is up, or it is enough."""

@@ -4,6 +4,7 @@
 The library is looked for in this order: the file that the variable MUSTER_LIBRARY names, the directory `lib` of this
 package, and where the system looks for libraries (as packages and `make install` put it)."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -112,19 +113,36 @@ def _declared(library):
 
 
 _process = os.getpid()
+_is_ready_for_fork = False  # of the interpreter, as in the copies that C makes meanwhile
 
 
 def _note_process():
-    global _process
-    _process = os.getpid()
+    global _process, _is_ready_for_fork
+    _process, _is_ready_for_fork = os.getpid(), False
 
 
 os.register_at_fork(after_in_child=_note_process)
 
 
+@contextlib.contextmanager
+def ready_for_fork():
+    """Around a call in which C forks: the interpreter holds its locks meanwhile, as in os.fork, and the copies release them."""
+    global _is_ready_for_fork
+    ctypes.pythonapi.PyOS_BeforeFork()
+    _is_ready_for_fork = True
+    try:
+        yield
+    finally:
+        _is_ready_for_fork = False
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+
+
 def enter_copy():
-    """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there."""
+    """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there. A copy of such a copy
+    has not got ready, and does it now: CPython 3.14 ends a process that releases what it does not hold."""
     if os.getpid() != _process:
+        if not _is_ready_for_fork:
+            ctypes.pythonapi.PyOS_BeforeFork()
         ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
