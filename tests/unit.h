@@ -65,15 +65,19 @@ void unit_test_surround(struct unit_test_surroundings *surroundings);
  * end. The second one has another call in the place of set_up(&fixture). */
 #define FIXTURE_TEST(name) FIXTURE_TEST_AFTER(name, set_up(&fixture))
 
-#define FIXTURE_TEST_AFTER(name, beginning)                                                        \
-    static void name##_within(struct fixture *fixture);                                            \
+#define FIXTURE_TEST_AFTER(name, beginning) TEST_OF(fixture, name, beginning, tear_down)
+
+/* A test that is given a struct of another kind, which is made by the call `beginning` and ended by
+ * the function `end`. */
+#define TEST_OF(kind, name, beginning, end)                                                        \
+    static void name##_within(struct kind *fixture);                                               \
     TEST(name) {                                                                                   \
-        struct fixture fixture;                                                                    \
+        struct kind fixture;                                                                       \
         beginning;                                                                                 \
         name##_within(&fixture);                                                                   \
-        tear_down(&fixture);                                                                       \
+        end(&fixture);                                                                             \
     }                                                                                              \
-    static void name##_within(__attribute__((unused)) struct fixture *fixture)
+    static void name##_within(__attribute__((unused)) struct kind *fixture)
 
 /* Plays a function as one more test, with a state that it begins with. */
 #define TEST_AGAIN(name, function, set_up, tear_down, state)                                       \

@@ -88,12 +88,41 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
     double timeout, void (*visit)(void *context, const struct muster_local_timer_request *request),
     void *context);
 
+/* A queue of the program's own: TimerClient and RequestQueue, to be extended. Since 0.3. */
+
+struct muster_local_timer_queue_functions {
+    /* Of a process that asks: takes a timer, or a release of it, whose `pid` is that of the
+     * process. Returns 0 or an errno, with which muster_local_timer_acquire fails. NULL: none can
+     * be put in. */
+    int (*put)(void *context, const struct muster_local_timer_request *request);
+    /* The number of requests that can be had at once. NULL: it is not known, and one is asked for.
+     */
+    size_t (*size)(void *context);
+    /* Calls `visit` with `visitor` for up to `count` requests, for which it waits up to `timeout`
+     * seconds in all, not at all where that is 0 or less. Returns how many there were. NULL: the
+     * queue cannot be served. */
+    size_t (*get)(void *context, size_t count, double timeout,
+        void (*visit)(void *context, const struct muster_local_timer_request *request),
+        void *visitor);
+    /* Readable where there are requests, or -1. Then muster_local_timer_server_fd is readable when
+     * a timer is due, and not when a request has come. */
+    int fd;
+    void *context;
+};
+
+/* All functions of queues and servers take it; requests go to these functions and come from them,
+ * in the process that calls. The struct is copied, `fd` is borrowed. It cannot be handed on
+ * (EINVAL). NULL with errno set on failure: EINVAL with NULL, or with neither `put` nor `get`,
+ * ENOMEM. */
+struct muster_local_timer_queue *muster_local_timer_queue_over(
+    const struct muster_local_timer_queue_functions *functions);
+
 /* For the children: LocalTimerClient. */
 
 /* Asks the parent to end this process in `seconds` from now, unless `scope` is released or acquired
  * again before. When the queue is full, the call waits for room. Errors: ETIMEDOUT when there was
  * no room for 5 seconds, EMSGSIZE when the scope is too long, EINVAL when `seconds` is negative,
- * not a number or too large, EPIPE when the parent is gone. */
+ * not a number or too large, EPIPE when the parent is gone; what a queue of one's own says. */
 int muster_local_timer_acquire(
     struct muster_local_timer_queue *queue, const char *scope, double seconds);
 /* Releases the timer. Releasing a timer that is not held is no error. */

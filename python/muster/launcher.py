@@ -571,7 +571,7 @@ class _Agent:
         start = self._library.muster_agent_start
         start = ctypes.PYFUNCTYPE(ctypes.c_int, *start.argtypes)(ctypes.cast(start, ctypes.c_void_p).value)
         sys.stdout.flush()
-        with muster_library.forking():
+        with muster_library.ready_for_fork():
             code = start(settings, self._handle, self._failure)
         self._check(code)
 

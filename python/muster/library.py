@@ -113,39 +113,37 @@ def _declared(library):
 
 
 _process = os.getpid()
+_is_ready_for_fork = False  # of the interpreter, as in the copies that C makes meanwhile
 
 
 def _note_process():
-    global _process
-    _process = os.getpid()
+    global _process, _is_ready_for_fork
+    _process, _is_ready_for_fork = os.getpid(), False
 
 
 os.register_at_fork(after_in_child=_note_process)
-_is_before_fork = False
 
 
 @contextlib.contextmanager
-def forking():
-    """Meanwhile C forks this process, and calls Python in the copy. As with os.fork no other thread holds the interpreter's locks."""
-    global _is_before_fork
+def ready_for_fork():
+    """Around a call in which C forks: the interpreter holds its locks meanwhile, as in os.fork, and the copies release them."""
+    global _is_ready_for_fork
     ctypes.pythonapi.PyOS_BeforeFork()
-    _is_before_fork = True
+    _is_ready_for_fork = True
     try:
         yield
     finally:
-        _is_before_fork = False
+        _is_ready_for_fork = False
         ctypes.pythonapi.PyOS_AfterFork_Parent()
 
 
 def enter_copy():
-    """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there."""
-    global _is_before_fork
-    if os.getpid() == _process:
-        return
-    if not _is_before_fork:  # it is a copy of a copy, which had one thread
-        ctypes.pythonapi.PyOS_BeforeFork()
-    _is_before_fork = False
-    ctypes.pythonapi.PyOS_AfterFork_Child()
+    """In a process that C has forked the interpreter is told so, as os.fork does. For what C calls there. A copy of such a copy
+    has not got ready, and does it now: CPython 3.14 ends a process that releases what it does not hold."""
+    if os.getpid() != _process:
+        if not _is_ready_for_fork:
+            ctypes.pythonapi.PyOS_BeforeFork()
+        ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
 def text_of(what, text):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs a job and returns when it has ended: `muster.run.main([...])` where a program would call
 `torch.distributed.run.main([...])`, and `muster.run.run(namespace)` where it would call `torch.distributed.run.run(namespace)`.
-The arguments are those of `muster run`."""
+The arguments are those of `muster run`; `--event-log-handler` may also be a name that the program has given to
+register_event_handler."""
 
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +17,8 @@ from muster.namespace import arguments_of, environment_of
 
 PR_SET_PDEATHSIG = 1
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+
+PATIENCE = 5  # in seconds, with a handler of events when the job has ended
 
 
 class LaunchFailed(RuntimeError):
@@ -31,6 +35,18 @@ class UsageMistake(LaunchFailed, ValueError):
 
 
 USAGE_STATUS = 2
+
+
+_event_handlers = {}
+
+
+def register_event_handler(name, handler):
+    """Makes `--event-log-handler NAME` of jobs that this process runs a handler of its own, as TorchElastic's are: a
+    logging.Handler, whose records have an event as text in JSON, or a function that is called with this text. It is called on
+    a thread, one event after the other, until 5 seconds after the end of the job. One that raises costs that event."""
+    if name in ("null", "console", "dynamic_rendezvous") or not name or ":" in name:
+        raise ValueError(f"{name!r} cannot be the name of a handler of one's own")
+    _event_handlers[name] = handler
 
 
 def exit_status(failed):
@@ -61,13 +77,15 @@ def _launch(arguments, environment):
             os._exit(1)
 
     sys.stdout.flush()
-    forwarding = _Forwarding()
+    forwarding, events = _Forwarding(), _Events(arguments, environment)
     try:
-        forwarding.process = subprocess.Popen([PROGRAM, "run", *arguments], env=environment,
+        forwarding.process = subprocess.Popen([PROGRAM, "run", *events.arguments], env=environment,
                                               preexec_fn=end_with_parent, close_fds=False)
+        events.begin()
         status = forwarding.wait()
     finally:
         forwarding.end()
+        events.end()
     if status != 0:
         raise UsageMistake(status) if status == USAGE_STATUS else LaunchFailed(status)
 
@@ -97,6 +115,66 @@ class _Forwarding:
     def end(self):
         for number, handler in self.replaced.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+class _Events:
+    """Hands what the launcher records to a handler of this process, by a pipe that the launcher opens as a file."""
+
+    OPTION = "--event-log-handler"
+
+    def __init__(self, arguments, environment):
+        self.arguments, self.handler, self.thread = list(arguments), None, None
+        self.reading = self.writing = None
+        place, name = self._place(), environment.get("PET_EVENT_LOG_HANDLER")
+        if place is not None:
+            name = self.arguments[place].split("=", 1)[1] if "=" in self.arguments[place] else self.arguments[place + 1]
+        self.handler = _event_handlers.get(name)
+        if self.handler is not None:
+            self.reading, self.writing = os.pipe()
+            os.set_inheritable(self.writing, True)
+            words = [f"{self.OPTION}=file:/proc/self/fd/{self.writing}"]
+            if place is None:
+                self.arguments[:0] = words
+            else:
+                self.arguments[place:place + (1 if "=" in self.arguments[place] else 2)] = words
+
+    def _place(self):
+        """Where the option stands first."""
+        spellings = (self.OPTION, self.OPTION.replace("-", "_").replace("__", "--", 1))
+        for place, word in enumerate(self.arguments):
+            if word == "--":
+                return None
+            if word.split("=", 1)[0] in spellings and ("=" in word or place + 1 < len(self.arguments)):
+                return place
+        return None
+
+    def begin(self):
+        if self.handler is not None:
+            os.close(self.writing)
+            self.writing = None
+            self.thread = threading.Thread(target=self._read, name="muster-events", daemon=True)
+            self.thread.start()
+
+    def _read(self):
+        with open(self.reading, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                try:
+                    self._handle(line.rstrip("\n"))
+                except Exception:
+                    logging.getLogger(__name__).exception("the handler of events has failed, and the job goes on")
+
+    def _handle(self, line):
+        if isinstance(self.handler, logging.Handler):
+            self.handler.handle(logging.LogRecord("torchelastic", logging.INFO, __file__, 0, line, None, None))
+        else:
+            self.handler(line)
+
+    def end(self):
+        if self.thread is not None:
+            self.thread.join(PATIENCE)
+        elif self.writing is not None:
+            os.close(self.writing)
+            os.close(self.reading)
 
 
 def _is_in_foreground():

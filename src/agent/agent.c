@@ -390,6 +390,7 @@ static enum failure_code start_log_thread(struct agent *agent, struct failure *f
 static enum failure_code open_event_log(struct agent *agent, struct failure *failure) {
     struct agent_event_log_settings settings = {
         .config = agent->config,
+        .environment = agent->environment,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,

@@ -51,9 +51,30 @@ struct muster_local_timer_queue *muster_local_timer_queue_new(void) {
     return hold(requests);
 }
 
+struct muster_local_timer_queue *muster_local_timer_queue_over(
+    const struct muster_local_timer_queue_functions *functions) {
+    if (functions == NULL || (functions->put == NULL && functions->get == NULL)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!library_memory_is_there()) {
+        return NULL;
+    }
+    struct muster_local_timer_queue *queue = hold(NULL);
+    queue->functions = *functions;
+    return queue;
+}
+
+bool local_timer_queue_can_be_served(const struct muster_local_timer_queue *queue) {
+    return queue->requests != NULL ? timer_queue_read_end(queue->requests) >= 0
+                                   : queue->functions.get != NULL;
+}
+
 void muster_local_timer_queue_free(struct muster_local_timer_queue *queue) {
     if (queue != NULL) {
-        timer_queue_free(queue->requests);
+        if (queue->requests != NULL) {
+            timer_queue_free(queue->requests);
+        }
         free(queue);
     }
 }
@@ -65,7 +86,7 @@ int muster_local_timer_queue_hand_on(
     struct muster_local_timer_queue *queue, char *out_name, size_t size) {
     struct stat status;
     char name[MUSTER_LOCAL_TIMER_NAME_SIZE];
-    if (queue == NULL || out_name == NULL) {
+    if (queue == NULL || queue->requests == NULL || out_name == NULL) {
         return local_timer_failed(EINVAL);
     }
     int fd = timer_queue_write_end(queue->requests);
@@ -140,6 +161,9 @@ size_t muster_local_timer_queue_size(const struct muster_local_timer_queue *queu
         errno = EINVAL;
         return 0;
     }
+    if (queue->requests == NULL) {
+        return queue->functions.size != NULL ? queue->functions.size(queue->functions.context) : 0;
+    }
     return timer_queue_size(queue->requests);
 }
 
@@ -163,12 +187,15 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
     double timeout, void (*visit)(void *context, const struct muster_local_timer_request *request),
     void *context) {
     if (queue == NULL || visit == NULL || isnan(timeout) ||
-        timer_queue_read_end(queue->requests) < 0) {
+        !local_timer_queue_can_be_served(queue)) {
         errno = EINVAL;
         return 0;
     }
     if (!library_memory_is_there()) {
         return 0;
+    }
+    if (queue->requests == NULL) {
+        return queue->functions.get(queue->functions.context, count, timeout, visit, context);
     }
     struct visit visiting = {visit, context};
     int error = errno; /* that nothing has come is no error */
@@ -179,6 +206,15 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
 }
 
 /* For the children. */
+
+static int put_over(
+    const struct muster_local_timer_queue *queue, const char *scope, double expiration) {
+    const struct muster_local_timer_request request = {getpid(), scope, expiration};
+    int error = queue->functions.put != NULL
+                    ? queue->functions.put(queue->functions.context, &request)
+                    : EINVAL;
+    return error == 0 ? 0 : local_timer_failed(error);
+}
 
 static int put(struct muster_local_timer_queue *queue, struct watchdog_request *request) {
     struct failure failure;
@@ -210,6 +246,10 @@ int muster_local_timer_acquire(
     if (!can_name(scope)) {
         return -1;
     }
+    if (queue->requests == NULL) {
+        double now = (double)clock_wall_time().nanoseconds / NANOSECONDS_PER_SECOND;
+        return put_over(queue, scope, now + seconds);
+    }
     struct watchdog_request request = {
         .kind = WATCHDOG_ACQUIRE,
         .pid = getpid(),
@@ -226,6 +266,9 @@ int muster_local_timer_release(struct muster_local_timer_queue *queue, const cha
     }
     if (!can_name(scope)) {
         return -1;
+    }
+    if (queue->requests == NULL) {
+        return put_over(queue, scope, -1);
     }
     struct watchdog_request request = {
         .kind = WATCHDOG_RELEASE,

@@ -3,12 +3,18 @@
 #ifndef MUSTER_LIBRARY_LOCAL_TIMER_QUEUE_H
 #define MUSTER_LIBRARY_LOCAL_TIMER_QUEUE_H
 
+#include <stdbool.h>
+
 #include "host/watchdog/timer_queue.h"
 #include <muster/local_timer.h>
 
 struct muster_local_timer_queue {
-    struct timer_queue *requests;
+    struct timer_queue *requests; /* NULL: the program's own functions */
+    struct muster_local_timer_queue_functions functions;
 };
+
+/* Whether requests can be got from it. */
+bool local_timer_queue_can_be_served(const struct muster_local_timer_queue *queue);
 
 /* Sets errno and returns -1. */
 int local_timer_failed(int error);

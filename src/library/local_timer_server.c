@@ -39,16 +39,19 @@ static bool watch(int poll_fd, int fd) {
 
 /* False with errno. */
 static bool open_descriptors(struct muster_local_timer_server *server) {
+    const struct muster_local_timer_queue *queue = server->queue;
+    int requests_fd =
+        queue->requests != NULL ? timer_queue_read_end(queue->requests) : queue->functions.fd;
     server->alarm_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     server->poll_fd = epoll_create1(EPOLL_CLOEXEC);
     return server->alarm_fd >= 0 && server->poll_fd >= 0 &&
            watch(server->poll_fd, server->alarm_fd) &&
-           watch(server->poll_fd, timer_queue_read_end(server->queue->requests));
+           (requests_fd < 0 || watch(server->poll_fd, requests_fd));
 }
 
 struct muster_local_timer_server *muster_local_timer_server_new(
     struct muster_local_timer_queue *queue) {
-    if (queue == NULL || timer_queue_read_end(queue->requests) < 0) {
+    if (queue == NULL || !local_timer_queue_can_be_served(queue)) {
         errno = EINVAL;
         return NULL;
     }

@@ -8,56 +8,45 @@
 
 #include "events_fixture.h"
 
-TEST(what_follows_at_once_is_done_before_the_event_is) {
-    struct fixture fixture;
-    set_up(&fixture, "exit 0");
-    start(&fixture);
-    assert_int_equal(phase_of(&fixture), AGENT_STARTING); /* joined, without a turn of the loop */
-    assert_null(node_machine_next(fixture.agent.node));
-    event_loop_run(fixture.agent.loop);
-    assert_int_equal(phase_of(&fixture), AGENT_DONE);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(what_follows_at_once_is_done_before_the_event_is, set_up(&fixture, "exit 0")) {
+    start(fixture);
+    assert_int_equal(phase_of(fixture), AGENT_STARTING); /* joined, without a turn of the loop */
+    assert_null(node_machine_next(fixture->agent.node));
+    event_loop_run(fixture->agent.loop);
+    assert_int_equal(phase_of(fixture), AGENT_DONE);
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
 }
 
-TEST(signal_becomes_the_outcome) {
-    struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
-    start_workers(&fixture);
-    agent_signal_received(&fixture.agent, SIGTERM);
-    event_loop_run(fixture.agent.loop);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
-    assert_int_equal(fixture.agent.outcome.signal, SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(signal_becomes_the_outcome, set_up(&fixture, "exec sleep 1000")) {
+    start_workers(fixture);
+    agent_signal_received(&fixture->agent, SIGTERM);
+    event_loop_run(fixture->agent.loop);
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
+    assert_int_equal(fixture->agent.outcome.signal, SIGTERM);
 }
 
 /* Their files are being made, which may never end. */
-TEST(signal_ends_a_start_that_waits_for_its_files) {
-    struct fixture fixture;
-    set_up(&fixture, "touch $DIR/started");
-    start(&fixture);
-    agent_signal_received(&fixture.agent, SIGTERM);
-    assert_int_equal(phase_of(&fixture), AGENT_DONE);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
-    event_loop_run(fixture.agent.loop);
-    assert_false(agent_fixture_has_file(&fixture.job, "started"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    signal_ends_a_start_that_waits_for_its_files, set_up(&fixture, "touch $DIR/started")) {
+    start(fixture);
+    agent_signal_received(&fixture->agent, SIGTERM);
+    assert_int_equal(phase_of(fixture), AGENT_DONE);
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
+    event_loop_run(fixture->agent.loop);
+    assert_false(agent_fixture_has_file(&fixture->job, "started"));
 }
 
 /* The workers forget it at once. */
-TEST(reason_of_a_failed_start_reaches_the_worker_group) {
-    struct fixture fixture;
-    set_up(&fixture, "");
-    free(fixture.job.config.script);
-    fixture.job.config.script = memory_duplicate_string("/nowhere/program");
-    start_workers(&fixture);
-    assert_int_equal(phase_of(&fixture), AGENT_DONE);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
+FIXTURE_TEST_AFTER(reason_of_a_failed_start_reaches_the_worker_group, set_up(&fixture, "")) {
+    free(fixture->job.config.script);
+    fixture->job.config.script = memory_duplicate_string("/nowhere/program");
+    start_workers(fixture);
+    assert_int_equal(phase_of(fixture), AGENT_DONE);
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_FAILED);
     assert_non_null(strstr(
-        node_machine_workers(fixture.agent.node)->failures[0].start_message, "/nowhere/program"));
-    assert_true(has_logged(&fixture, "starting <- start_failed rank=0 cannot execute "
-                                     "'/nowhere/program': No such file or directory\n"));
-    tear_down(&fixture);
+        node_machine_workers(fixture->agent.node)->failures[0].start_message, "/nowhere/program"));
+    assert_true(has_logged(fixture, "starting <- start_failed rank=0 cannot execute "
+                                    "'/nowhere/program': No such file or directory\n"));
 }
 
 /* Open for both, so that readers and writers need not wait for each other. */
@@ -115,21 +104,19 @@ static size_t position_of(const struct fixture *fixture, const char *words) {
     return (size_t)(found - all);
 }
 
-TEST(all_that_is_posted_from_inside_a_step_is_taken_in_order) {
-    struct fixture fixture;
-    set_up(&fixture, "exit 0");
-    fixture.cue = "joining -> join ticket=1 attempt=0";
-    fixture.interlude = post_many;
-    start(&fixture);
-    size_t before = position_of(&fixture, "that was the interlude");
+FIXTURE_TEST_AFTER(
+    all_that_is_posted_from_inside_a_step_is_taken_in_order, set_up(&fixture, "exit 0")) {
+    fixture->cue = "joining -> join ticket=1 attempt=0";
+    fixture->interlude = post_many;
+    start(fixture);
+    size_t before = position_of(fixture, "that was the interlude");
     for (int i = 0; i < FROM_INSIDE; i++) {
         char line[64];
         snprintf(line, sizeof line, "<- start_failed rank=1 number %d\n", i);
-        size_t position = position_of(&fixture, line);
+        size_t position = position_of(fixture, line);
         assert_true(position > before);
         before = position;
     }
-    tear_down(&fixture);
 }
 
 static void signal_agent(struct fixture *fixture) {
@@ -150,31 +137,25 @@ TEST(what_comes_between_two_effects_waits_for_the_second) {
 }
 
 /* Hosting the store is told when the rendezvous is opened. */
-TEST(what_comes_before_the_start_waits_for_it) {
-    struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
-    open_agent(&fixture);
-    const struct node_event *event = node_machine_next(fixture.agent.node);
+FIXTURE_TEST_AFTER(what_comes_before_the_start_waits_for_it, set_up(&fixture, "exec sleep 1000")) {
+    open_agent(fixture);
+    const struct node_event *event = node_machine_next(fixture->agent.node);
     assert_non_null(event);
     assert_int_equal(event->membership.kind, MEMBERSHIP_EVENT_HOSTING);
-    assert_string_equal(text_string(&fixture.transcript), "");
-    agent_start(&fixture.agent);
+    assert_string_equal(text_string(&fixture->transcript), "");
+    agent_start(&fixture->agent);
     assert_true(
-        position_of(&fixture, "membership <- hosting") < position_of(&fixture, "idle <- start"));
-    assert_int_equal(phase_of(&fixture), AGENT_STARTING);
-    tear_down(&fixture);
+        position_of(fixture, "membership <- hosting") < position_of(fixture, "idle <- start"));
+    assert_int_equal(phase_of(fixture), AGENT_STARTING);
 }
 
-TEST(what_comes_after_the_end_is_not_heard) {
-    struct fixture fixture;
-    set_up(&fixture, "exit 0");
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    fixture.agent.is_queueing = true; /* as agent_run has it then */
-    text_clear(&fixture.transcript);
-    post_agent(&fixture, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER});
-    assert_string_equal(text_string(&fixture.transcript), "");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(what_comes_after_the_end_is_not_heard, set_up(&fixture, "exit 0")) {
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
+    fixture->agent.is_queueing = true; /* as agent_run has it then */
+    text_clear(&fixture->transcript);
+    post_agent(fixture, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER});
+    assert_string_equal(text_string(&fixture->transcript), "");
 }
 
 /* What is done with effects. */
@@ -201,15 +182,13 @@ TEST(who_is_to_blame_is_told_with_the_failure) {
     tear_down(&fixture);
 }
 
-TEST(a_restart_is_said_with_what_is_left_of_them) {
-    struct fixture fixture;
-    set_up(&fixture, "test $TORCHELASTIC_RESTART_COUNT = 1");
-    fixture.job.config.max_restarts = 2;
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    assert_true(has_logged(&fixture, "restarting the workers: restart 1 of 2 (--max-restarts)"));
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_restart_is_said_with_what_is_left_of_them,
+    set_up(&fixture, "test $TORCHELASTIC_RESTART_COUNT = 1")) {
+    fixture->job.config.max_restarts = 2;
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
+    assert_true(has_logged(fixture, "restarting the workers: restart 1 of 2 (--max-restarts)"));
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
 }
 
 TEST(a_deadline_that_passes_kills_the_workers) {
@@ -235,18 +214,15 @@ static void never(void *context) {
 }
 
 /* It is done, and stays for other nodes: an impatient user must not wait for them. */
-TEST(a_signal_after_the_end_ends_the_waiting) {
-    struct fixture fixture;
-    set_up(&fixture, "exit 0");
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    struct event_timer *timer = event_timer_new(fixture.agent.loop, never, NULL);
+FIXTURE_TEST_AFTER(a_signal_after_the_end_ends_the_waiting, set_up(&fixture, "exit 0")) {
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
+    struct event_timer *timer = event_timer_new(fixture->agent.loop, never, NULL);
     event_timer_set(
-        timer, instant_after(event_loop_now(fixture.agent.loop), duration_from_seconds(30)));
-    agent_signal_received(&fixture.agent, SIGINT);
-    event_loop_run(fixture.agent.loop);
-    assert_true(has_logged(&fixture, "Received SIGINT, not waiting for other nodes any longer"));
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
+        timer, instant_after(event_loop_now(fixture->agent.loop), duration_from_seconds(30)));
+    agent_signal_received(&fixture->agent, SIGINT);
+    event_loop_run(fixture->agent.loop);
+    assert_true(has_logged(fixture, "Received SIGINT, not waiting for other nodes any longer"));
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
     event_timer_free(timer);
-    tear_down(&fixture);
 }

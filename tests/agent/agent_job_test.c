@@ -8,7 +8,6 @@
 
 TEST(workers_inherit_all_but_the_token) {
     struct agent_fixture fixture;
-    (void)state;
     agent_fixture_init(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\" && test \"$OTHER\" = kept");
     text_list_add(&fixture.environment, "MUSTER_JOB_TOKEN=a token that nobody is to see");
     text_list_add(&fixture.environment, "OTHER=kept");

@@ -33,7 +33,6 @@ static void close_scene(struct scene *scene) {
 
 TEST(memory_that_comes_back_is_kept_again) {
     struct scene scene;
-    (void)state;
     open_scene(&scene);
     assert_true(spare_memory_give_up_reserve());
     assert_true(spare_memory_give_up_reserve());

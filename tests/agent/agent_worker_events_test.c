@@ -22,39 +22,35 @@ static void tell_ending(struct fixture *fixture, struct process_exit how) {
     observer.ending(observer.context, 0, how);
 }
 
-TEST(the_others_are_signalled_before_a_worker_has_ended) {
-    struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
-    fixture.job.config.max_restarts = 0;
-    start_workers(&fixture);
-    tell_ending(&fixture, (struct process_exit){.is_signal = true, .value = SIGKILL});
-    assert_int_equal(phase_of(&fixture), AGENT_STOPPING);
-    assert_true(has_logged(&fixture, "running <- worker_ending rank=0 signal=9\n"));
-    assert_true(has_logged(&fixture, "stopping -> signal_workers 15\n"));
-    assert_int_equal(count(&fixture, "worker_exited"), 0);
-    event_loop_run(fixture.agent.loop);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
-    assert_int_equal(count(&fixture, "failed (exitcode: "), 1);
-    assert_int_equal(count(&fixture, "failed (exitcode: -9) local_rank: 0"), 1);
-    assert_int_equal(count(&fixture, "worker_exited"), 2);
-    const struct worker_group *group = node_machine_workers(fixture.agent.node);
+FIXTURE_TEST_AFTER(
+    the_others_are_signalled_before_a_worker_has_ended, set_up(&fixture, "exec sleep 1000")) {
+    fixture->job.config.max_restarts = 0;
+    start_workers(fixture);
+    tell_ending(fixture, (struct process_exit){.is_signal = true, .value = SIGKILL});
+    assert_int_equal(phase_of(fixture), AGENT_STOPPING);
+    assert_true(has_logged(fixture, "running <- worker_ending rank=0 signal=9\n"));
+    assert_true(has_logged(fixture, "stopping -> signal_workers 15\n"));
+    assert_int_equal(count(fixture, "worker_exited"), 0);
+    event_loop_run(fixture->agent.loop);
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_FAILED);
+    assert_int_equal(count(fixture, "failed (exitcode: "), 1);
+    assert_int_equal(count(fixture, "failed (exitcode: -9) local_rank: 0"), 1);
+    assert_int_equal(count(fixture, "worker_exited"), 2);
+    const struct worker_group *group = node_machine_workers(fixture->agent.node);
     size_t root = worker_group_root_cause(group);
     assert_int_equal(group->failures[root].local_rank, 0);
     assert_int_equal(group->failures[root].exit.value, SIGTERM); /* which was its real end here */
-    tear_down(&fixture);
 }
 
-TEST(a_node_that_is_to_be_replaced_leaves_at_once) {
-    struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
-    fixture.job.config.max_restarts = 3;
-    fixture.job.config.exit_on.codes[7] = true;
-    start_workers(&fixture);
-    tell_ending(&fixture, (struct process_exit){.value = 7});
-    event_loop_run(fixture.agent.loop);
-    assert_true(fixture.agent.has_exit_on);
-    assert_int_equal(fixture.agent.exit_on.value, 7);
-    assert_int_equal(count(&fixture, "--exit-on: "), 1);
-    assert_int_equal(count(&fixture, "restarting the workers"), 0);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    a_node_that_is_to_be_replaced_leaves_at_once, set_up(&fixture, "exec sleep 1000")) {
+    fixture->job.config.max_restarts = 3;
+    fixture->job.config.exit_on.codes[7] = true;
+    start_workers(fixture);
+    tell_ending(fixture, (struct process_exit){.value = 7});
+    event_loop_run(fixture->agent.loop);
+    assert_true(fixture->agent.has_exit_on);
+    assert_int_equal(fixture->agent.exit_on.value, 7);
+    assert_int_equal(count(fixture, "--exit-on: "), 1);
+    assert_int_equal(count(fixture, "restarting the workers"), 0);
 }

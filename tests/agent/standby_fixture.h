@@ -245,4 +245,10 @@ static inline void standby_fixture_expect(struct standby_fixture *fixture, const
     text_clear(&fixture->told);
 }
 
+/* A test that is given a fixture (unit.h). */
+#define STANDBY_TEST(name)                                                                         \
+    STANDBY_TEST_AFTER(name, standby_fixture_init(&fixture, STANDBY_PLAY_WELL))
+#define STANDBY_TEST_AFTER(name, beginning)                                                        \
+    TEST_OF(standby_fixture, name, beginning, standby_fixture_clear)
+
 #endif

@@ -118,4 +118,8 @@ static inline void workers_fixture_clear(struct workers_fixture *fixture) {
     free(fixture->message);
 }
 
+/* A test that is given a fixture (unit.h). */
+#define WORKERS_TEST(name, beginning)                                                              \
+    TEST_OF(workers_fixture, name, beginning, workers_fixture_clear)
+
 #endif

@@ -77,7 +77,6 @@ static void count(void *context) {
 
 TEST(last_reserve_is_given_up_last_and_each_is_told) {
     int told = 0;
-    (void)state;
     while (spare_memory_give_up_reserve()) {
     }
     assert_true(spare_memory_keep_reserve() && spare_memory_keep_last_reserve());

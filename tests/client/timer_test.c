@@ -69,20 +69,17 @@ static void expect_scope(
     watchdog_request_clear(&request);
 }
 
-TEST(a_timer_is_asked_for_and_given_back) {
-    struct fixture fixture;
+FIXTURE_TEST(a_timer_is_asked_for_and_given_back) {
     struct timespec now;
-    set_up(&fixture);
     clock_gettime(CLOCK_REALTIME, &now);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "step", 30), 0);
-    struct watchdog_request request = expect_request(&fixture);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "step", 30), 0);
+    struct watchdog_request request = expect_request(fixture);
     assert_int_equal(request.kind, WATCHDOG_ACQUIRE);
     assert_int_equal(request.signal, SIGKILL);
     assert_in_range(request.expiration.nanoseconds / 1000000000, now.tv_sec + 29, now.tv_sec + 90);
     watchdog_request_clear(&request);
-    assert_int_equal(muster_timer_release(&fixture.timer, "step"), 0);
-    expect_scope(&fixture, WATCHDOG_RELEASE, "step");
-    tear_down(&fixture);
+    assert_int_equal(muster_timer_release(&fixture->timer, "step"), 0);
+    expect_scope(fixture, WATCHDOG_RELEASE, "step");
 }
 
 static void leave_early(struct fixture *fixture) {
@@ -97,144 +94,120 @@ static void leave_early(struct fixture *fixture) {
     expect_scope(fixture, WATCHDOG_RELEASE, "inner");
 }
 
-TEST(a_scope_is_left_with_its_block) {
-    struct fixture fixture;
-    set_up(&fixture);
-    leave_early(&fixture);
-    expect_scope(&fixture, WATCHDOG_RELEASE, "outer");
-    expect_silence(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(a_scope_is_left_with_its_block) {
+    leave_early(fixture);
+    expect_scope(fixture, WATCHDOG_RELEASE, "outer");
+    expect_silence(fixture);
 }
 
-TEST(every_scope_arrives_as_it_was) {
+FIXTURE_TEST(every_scope_arrives_as_it_was) {
     static const char *const scopes[] = {"", "a \"quoted\" \\ one\n\t\x7f",
         ("gr\xc3\xb6\xc3\x9f" /* or the e after it would be a digit */
          "e \xe2\x82\xac"),
         "\xf0\x9f\x90\x8d"};
-    struct fixture fixture;
-    set_up(&fixture);
     for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++) {
-        assert_int_equal(muster_timer_acquire(&fixture.timer, scopes[i], 1), 0);
-        expect_scope(&fixture, WATCHDOG_ACQUIRE, scopes[i]);
+        assert_int_equal(muster_timer_acquire(&fixture->timer, scopes[i], 1), 0);
+        expect_scope(fixture, WATCHDOG_ACQUIRE, scopes[i]);
     }
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "a\xff\xc3(\xed\xa0\x80\xf0\x9f", 1), 0);
-    expect_scope(&fixture, WATCHDOG_ACQUIRE,
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "a\xff\xc3(\xed\xa0\x80\xf0\x9f", 1), 0);
+    expect_scope(fixture, WATCHDOG_ACQUIRE,
         "a\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-    tear_down(&fixture);
 }
 
-TEST(what_cannot_be_asked_for_is_refused) {
-    struct fixture fixture;
+FIXTURE_TEST(what_cannot_be_asked_for_is_refused) {
     char scope[MUSTER_TIMER_LINE_SIZE];
-    set_up(&fixture);
     memset(scope, 'x', sizeof scope);
     scope[sizeof scope - 1] = '\0';
-    assert_int_equal(muster_timer_acquire(&fixture.timer, scope, 1), -1);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, scope, 1), -1);
     assert_int_equal(errno, EMSGSIZE);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", -1), -1);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", -1), -1);
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", (double)NAN), -1);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", (double)NAN), -1);
     assert_int_equal(errno, EINVAL);
-    expect_silence(&fixture);
+    expect_silence(fixture);
     scope[MUSTER_TIMER_LINE_SIZE - 200] = '\0';
-    assert_int_equal(muster_timer_acquire(&fixture.timer, scope, 1), 0);
-    expect_scope(&fixture, WATCHDOG_ACQUIRE, scope);
-    tear_down(&fixture);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, scope, 1), 0);
+    expect_scope(fixture, WATCHDOG_ACQUIRE, scope);
 }
 
-TEST(an_open_fifo_is_kept_when_asked_for) {
-    struct fixture fixture;
+FIXTURE_TEST(an_open_fifo_is_kept_when_asked_for) {
     char *moved = NULL;
-    set_up(&fixture);
-    assert_int_equal(muster_timer_keep_open(&fixture.timer), 0);
-    moved = temporary_tree_path(&fixture.tree, "moved");
-    assert_int_equal(rename(fixture.path, moved), 0);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
-    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
+    assert_int_equal(muster_timer_keep_open(&fixture->timer), 0);
+    moved = temporary_tree_path(&fixture->tree, "moved");
+    assert_int_equal(rename(fixture->path, moved), 0);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", 1), 0);
+    expect_scope(fixture, WATCHDOG_ACQUIRE, "s");
     free(moved);
-    tear_down(&fixture);
 }
 
-TEST(a_full_fifo_loses_nothing) {
-    struct fixture fixture;
+FIXTURE_TEST(a_full_fifo_loses_nothing) {
     size_t accepted = 0;
-    set_up(&fixture);
-    fixture.timer.patience = 0;
-    while (muster_timer_acquire(&fixture.timer, "s", 1) == 0) {
+    fixture->timer.patience = 0;
+    while (muster_timer_acquire(&fixture->timer, "s", 1) == 0) {
         accepted++;
     }
     assert_int_equal(errno, ETIMEDOUT);
     assert_true(accepted > 100);
-    fixture.timer.patience = 60;
+    fixture->timer.patience = 60;
     pid_t child = fork();
     if (child == 0) {
-        _exit(muster_timer_acquire(&fixture.timer, "late", 1) == 0 ? 0 : 1);
+        _exit(muster_timer_acquire(&fixture->timer, "late", 1) == 0 ? 0 : 1);
     }
     size_t lines = 0;
     char chunk[4096];
     int status;
     while (lines < accepted + 1) {
-        ssize_t length = read(fixture.server, chunk, sizeof chunk);
+        ssize_t length = read(fixture->server, chunk, sizeof chunk);
         for (ssize_t i = 0; i < length; i++) {
             lines += chunk[i] == '\n';
         }
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    expect_silence(&fixture);
-    tear_down(&fixture);
+    expect_silence(fixture);
 }
 
-TEST(a_child_asks_for_itself) {
-    struct fixture fixture;
+FIXTURE_TEST(a_child_asks_for_itself) {
     int status;
-    set_up(&fixture);
     pid_t child = fork();
     if (child == 0) {
-        _exit(muster_timer_acquire(&fixture.timer, "s", 1) == 0 ? 0 : 1);
+        _exit(muster_timer_acquire(&fixture->timer, "s", 1) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    struct watchdog_request request = expect_request(&fixture);
+    struct watchdog_request request = expect_request(fixture);
     assert_int_equal(request.pid, child);
     watchdog_request_clear(&request);
-    tear_down(&fixture);
 }
 
-TEST(a_server_that_comes_back_is_found_again) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(muster_timer_keep_open(&fixture.timer), 0);
-    close(fixture.server);
-    fixture.timer.patience = 0;
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), -1);
+FIXTURE_TEST(a_server_that_comes_back_is_found_again) {
+    assert_int_equal(muster_timer_keep_open(&fixture->timer), 0);
+    close(fixture->server);
+    fixture->timer.patience = 0;
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", 1), -1);
     assert_int_equal(errno, ENXIO);
-    assert_int_equal(unlink(fixture.path), 0);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), -1);
+    assert_int_equal(unlink(fixture->path), 0);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", 1), -1);
     assert_int_equal(errno, ENOENT);
-    assert_int_equal(mkfifo(fixture.path, 0600), 0);
-    fixture.server = open(fixture.path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
-    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
-    tear_down(&fixture);
+    assert_int_equal(mkfifo(fixture->path, 0600), 0);
+    fixture->server = open(fixture->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", 1), 0);
+    expect_scope(fixture, WATCHDOG_ACQUIRE, "s");
 }
 
-TEST(without_a_path_the_environment_tells) {
-    struct fixture fixture;
+FIXTURE_TEST(without_a_path_the_environment_tells) {
     struct muster_timer timer;
-    set_up(&fixture);
     unsetenv("TORCHELASTIC_TIMER_FILE");
     assert_int_equal(muster_timer_open(&timer, NULL), -1);
     assert_int_equal(errno, ENOENT);
     timer.patience = 0;
     assert_int_equal(muster_timer_acquire(&timer, "s", 1), -1);
     assert_int_equal(errno, ENOENT);
-    setenv("TORCHELASTIC_TIMER_FILE", fixture.path, 1);
+    setenv("TORCHELASTIC_TIMER_FILE", fixture->path, 1);
     assert_int_equal(muster_timer_open(&timer, NULL), 0);
     assert_int_equal(muster_timer_acquire(&timer, "s", 1), 0);
-    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
+    expect_scope(fixture, WATCHDOG_ACQUIRE, "s");
     muster_timer_close(&timer);
-    tear_down(&fixture);
 }
 
 #define EXPECT_ERROR(call, error)                                                                  \
@@ -244,38 +217,32 @@ TEST(without_a_path_the_environment_tells) {
         assert_int_equal(errno, (error));                                                          \
     } while (false)
 
-TEST(what_is_missing_is_an_error_and_nothing_else) {
-    struct fixture fixture;
+FIXTURE_TEST(what_is_missing_is_an_error_and_nothing_else) {
     struct muster_timer zeroed = {0};
-    set_up(&fixture);
-    EXPECT_ERROR(muster_timer_open(NULL, fixture.path), EINVAL);
+    EXPECT_ERROR(muster_timer_open(NULL, fixture->path), EINVAL);
     EXPECT_ERROR(muster_timer_keep_open(NULL), EINVAL);
     EXPECT_ERROR(muster_timer_keep_open(&zeroed), ENOENT);
     EXPECT_ERROR(muster_timer_acquire(NULL, "s", 1), EINVAL);
     EXPECT_ERROR(muster_timer_acquire(&zeroed, "s", 1), ENOENT);
-    EXPECT_ERROR(muster_timer_acquire(&fixture.timer, NULL, 1), EINVAL);
+    EXPECT_ERROR(muster_timer_acquire(&fixture->timer, NULL, 1), EINVAL);
     EXPECT_ERROR(muster_timer_release(NULL, "s"), EINVAL);
     EXPECT_ERROR(muster_timer_release(&zeroed, "s"), ENOENT);
-    EXPECT_ERROR(muster_timer_release(&fixture.timer, NULL), EINVAL);
-    EXPECT_ERROR(muster_timer_acquire_for(&fixture.timer, 0, "s", 1), EINVAL);
-    EXPECT_ERROR(muster_timer_release_for(&fixture.timer, -1, "s"), EINVAL);
+    EXPECT_ERROR(muster_timer_release(&fixture->timer, NULL), EINVAL);
+    EXPECT_ERROR(muster_timer_acquire_for(&fixture->timer, 0, "s", 1), EINVAL);
+    EXPECT_ERROR(muster_timer_release_for(&fixture->timer, -1, "s"), EINVAL);
     assert_int_equal(muster_timer_scope_begin(NULL, "s", 1).error, EINVAL);
     int input = fcntl(STDIN_FILENO, F_GETFD);
     muster_timer_close(NULL);
     muster_timer_close(&zeroed); /* whose descriptor is 0 */
     assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), input);
     muster_timer_scope_end(NULL);
-    expect_silence(&fixture);
-    tear_down(&fixture);
+    expect_silence(fixture);
 }
 
-TEST(after_close_it_can_still_be_used) {
-    struct fixture fixture;
-    set_up(&fixture);
-    muster_timer_close(&fixture.timer);
-    muster_timer_close(&fixture.timer);
-    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
-    struct watchdog_request request = expect_request(&fixture);
+FIXTURE_TEST(after_close_it_can_still_be_used) {
+    muster_timer_close(&fixture->timer);
+    muster_timer_close(&fixture->timer);
+    assert_int_equal(muster_timer_acquire(&fixture->timer, "s", 1), 0);
+    struct watchdog_request request = expect_request(fixture);
     watchdog_request_clear(&request);
-    tear_down(&fixture);
 }

@@ -39,7 +39,7 @@ def test_a_missing_python_is_named_with_the_reason(muster):
     assert_refused(end, "/no/such/python", "No such file or directory", status=1)
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "two", "", "1000000000", "99999999999999999999", "1.5"])
+@pytest.mark.parametrize("count", ["0", "-1", "Two", "2x", "", "1000000000", "99999999999999999999", "1.5"])
 def test_a_worker_count_that_makes_no_sense_is_refused(muster, count):
     end = muster.run(["run", f"--nproc-per-node={count}", "--no-python", "true"])
     assert_refused(end, "--nproc-per-node", status=2)

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `.ci/run` plays of which commit, and what it says at its end (tools/ci_parts.py, tests/core_of_parts)."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
 
 import pytest
 
-from support.binary import ROOT
+from support.binary import ROOT, load_tool
 
 
 @pytest.fixture(scope="module")
 def parts():
-    spec = importlib.util.spec_from_file_location("ci_parts", ROOT / "tools/ci_parts.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("ci_parts")
 
 
 LIST = """

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What debuggers add to the evidence: the real gdb, and a stand-in for py-spy, which Debian lacks."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ import subprocess
 import pytest
 
 from support import timers
+from support.peers import give_up
 
 HANG = "acquire('step', 0.1)\ntime.sleep(1000)\n"
 
@@ -25,10 +25,8 @@ def gdb():
             sleeper.kill()
         if "ptrace" in probe.stderr:
             obstacle = f"gdb may not attach here: {probe.stderr.strip()}"
-    if obstacle and os.environ.get("CI") == "true":
-        pytest.fail(f"{obstacle} (not skipped: CI=true)")
     if obstacle:
-        pytest.skip(obstacle)
+        give_up(obstacle)
     return program
 
 

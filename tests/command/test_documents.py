@@ -2,10 +2,9 @@
 """The pages keep up with the code."""
 
 import collections
-import importlib.util
 import re
 
-from support.binary import ROOT
+from support.binary import ROOT, load_tool
 
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
@@ -20,10 +19,7 @@ def read(page):
 
 def room_arrows():
     """{room: the rooms it may include}, as tools/check_floors.py has them."""
-    specification = importlib.util.spec_from_file_location("check_floors", ROOT / "tools/check_floors.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.ROOM_ARROWS
+    return load_tool("check_floors").ROOM_ARROWS
 
 
 def rooms_in_source():

@@ -75,7 +75,15 @@ def test_a_changed_interface_is_noticed(scratch):
     assert len(complaints) == 1 and "muster_store_new_tcp" in complaints[0]
 
 
-BAD_INPUT = sorted((ROOT / "tests/library").glob("bad_*_test.c"))
+def bad_input_tools():
+    """What compares the rows of bad input with the headers, the headers, and the text of each file of tests with what is made for it."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_bad_input
+    import make_bad_input
+
+    headers = sorted((ROOT / "include/muster").glob("*.h"))
+    tests = sorted((ROOT / "tests/library").glob("bad_*_test.c"))
+    return check_bad_input, headers, {path.name: make_bad_input.text_of_test(path, headers) for path in tests}
 
 
 @pytest.mark.parametrize("name, row, replacement, complaint", [
@@ -87,18 +95,12 @@ BAD_INPUT = sorted((ROOT / "tests/library").glob("bad_*_test.c"))
     ("store_server", "NEVER_HAPPENS(muster_store_server, TOO_LATE,", "NEVER_HAPPENS(muster_store_server, FORKED,",
      "muster_store_server: FORKED: the rows and NEVER_HAPPENS differ"),
 ], ids=["kind", "function", "call", "reason", "never"])  # fmt: skip
-def test_a_row_of_bad_input_that_is_missing_is_noticed(scratch, name, row, replacement, complaint):
-    sys.path.insert(0, str(ROOT / "tools"))
-    import check_bad_input
-
-    headers = sorted((ROOT / "include/muster").glob("*.h"))
-    assert check_bad_input.complaints(headers, BAD_INPUT)[0] == []
-    changed = scratch / f"bad_{name}_test.c"
-    text = next(path for path in BAD_INPUT if path.name == changed.name).read_text(encoding="utf-8")
+def test_a_row_of_bad_input_that_is_missing_is_noticed(name, row, replacement, complaint):
+    check_bad_input, headers, texts = bad_input_tools()
+    assert check_bad_input.complaints(headers, texts)[0] == []
+    text = texts[f"bad_{name}_test.c"]
     assert row in text
-    changed.write_text(text.replace(row, replacement), encoding="utf-8")
-    others = [path for path in BAD_INPUT if path.name != changed.name]
-    said = check_bad_input.complaints(headers, [*others, changed])[0]
+    said = check_bad_input.complaints(headers, {**texts, f"bad_{name}_test.c": text.replace(row, replacement)})[0]
     assert any(line.startswith(complaint) for line in said), said
 
 
@@ -111,7 +113,7 @@ def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
                       "    void (*done)(void *context), void *context);\n", encoding="utf-8")  # fmt: skip
     kinds = ["done IS_NULL", *(f"name {kind}" for kind in ("EMPTY", "IS_NULL", "NOT_UTF8", "TOO_LONG")),
              *(f"seconds {kind}" for kind in ("ABOVE", "BELOW", "NOT_A_NUMBER"))]  # fmt: skip
-    assert check_bad_input.complaints([header], [])[0] == [
+    assert check_bad_input.complaints([header], {})[0] == [
         *(f"bad input: muster_more_do {kind} is not tried" for kind in kinds),
         "bad input: muster_more_do is not tried in each situation",
     ]

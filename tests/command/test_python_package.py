@@ -81,14 +81,55 @@ def test_a_namespace_without_a_script_is_refused(call):
 
 
 def test_a_value_that_is_refused_is_named(call):
-    result = call(**DEFAULTS | shell("true", nproc_per_node="two"))
+    result = call(**DEFAULTS | shell("true", nproc_per_node="2x"))
     assert result.out == "failed with 2\n", result
-    assert "'two'" in result.err
+    assert "'2x'" in result.err
 
 
 def test_variables_do_not_say_what_the_namespace_leaves_unset(call):
     result = call({"PET_RUN_PATH": "1", "PET_LOCAL_ADDR": "192.0.2.1", "PET_EXIT_CODE": "worker"}, **DEFAULTS | shell("exit 3"))
     assert result.out == "failed with 3\n", result  # what only Muster knows is still said by its variable
+
+
+HANDLED = """
+import json, logging, sys, threading
+import muster.run
+got = []
+class Handler(logging.Handler):
+    def emit(self, record):
+        got.append(json.loads(record.getMessage()))
+def function(line):
+    got.append(json.loads(line))
+    raise ValueError("said by the handler")
+muster.run.register_event_handler("mine", Handler())
+muster.run.register_event_handler("fails", function)
+muster.run.main([*sys.argv[1:], "--max-restarts", "2", "--no-python", "sh", "-c", 'test "$TORCHELASTIC_RESTART_COUNT" = 1'])
+names = [event["name"].split(".")[-1] for event in got]
+print(names.count("START"), names[-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["--event-log-handler", "mine"], {}),
+        (["--event_log_handler=mine"], {}),
+        (["--event-log-handler=fails"], {}),
+        ([], {"PET_EVENT_LOG_HANDLER": "mine"}),
+    ],
+)
+def test_a_handler_that_the_program_registers_gets_the_events(muster, scratch, binary, words, variables):
+    result = muster.run(["-c", HANDLED, *words], program=sys.executable,
+                        env={"PYTHONPATH": install_package(scratch, binary), **variables})
+    assert result.out == "2 SUCCEEDED\n", result
+    assert ("said by the handler" in result.err) == ("fails" in "".join(words)), result
+
+
+@pytest.mark.parametrize("name", ["console", "null", "", "file:x"])
+def test_a_handler_cannot_take_the_name_of_another(muster, scratch, binary, name):
+    script = "import sys, muster.run; muster.run.register_event_handler(sys.argv[1], print)"
+    result = muster.run(["-c", script, name], program=sys.executable, env={"PYTHONPATH": install_package(scratch, binary)})
+    assert result.status == 1 and f"ValueError: {name!r} cannot be the name" in result.err, result
 
 
 def test_every_option_of_the_namespace_is_one_of_this_program(muster):

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How `tools/run_tests.py` counts, and what it says of tests that were skipped."""
 
-import importlib.util
 import xml.etree.ElementTree
 
 import pytest
 
-from support.binary import ROOT
+from support.binary import load_tool
 
 
 @pytest.fixture(scope="module")
 def run_tests():
-    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "tools/run_tests.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("run_tests")
 
 
 REPORT = """

@@ -150,22 +150,13 @@ def test_a_node_that_alone_is_told_to_end_is_done_without_at_once_where_a_regist
     assert each_once(job), f"{job.noted('')}\n{told(job)}"
 
 
-def test_a_settling_time_that_is_given_holds_with_a_register_too(muster):
-    job = Job(muster, "dir", "2:3", "--settling-time", 0.2)
+@pytest.mark.parametrize("rendezvous", ["c10d", "dir"])
+def test_a_node_that_alone_is_told_to_end_is_done_without_after_the_settling_that_is_given(muster, rendezvous):
+    job = Job(muster, rendezvous, "2:3", "--settling-time", 0.2)
     job.start()
     job.nodes[2].signal(signal.SIGTERM)
     job.wait_for_world_without(2)
     assert "may be on its way" in told(job)
-    job.tell_all(signal.SIGTERM, 0, 0)
-    job.finish()
-    assert each_once(job), f"{job.noted('')}\n{told(job)}"
-
-
-def test_a_node_that_alone_is_told_to_end_is_done_without_after_the_settling(muster):
-    job = Job(muster, "c10d", "2:3", "--settling-time", 0.2)
-    job.start()
-    job.nodes[2].signal(signal.SIGTERM)
-    job.wait_for_world_without(2)
     job.tell_all(signal.SIGTERM, 0, 0)
     job.finish()
     assert each_once(job), f"{job.noted('')}\n{told(job)}"

@@ -59,8 +59,8 @@ static inline void take_records(struct scene *scene, double quiet, size_t module
 }
 
 static inline void take_ready(struct scene *scene, int local_rank) {
-    take(scene,
-        (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {local_rank, 1000}});
+    take(scene, (struct standby_event){
+                    .kind = STANDBY_EVENT_SPARE_READY, .ready = {local_rank, 1000, false}});
 }
 
 static inline void take_end(struct scene *scene, int local_rank, bool is_signal, int value) {

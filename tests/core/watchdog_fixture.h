@@ -145,6 +145,8 @@ static inline const char *watchdog_fixture_happens_to(
     return watchdog_fixture_step(fixture, (struct watchdog_event){.kind = kind, .pid = pid});
 }
 
+static const struct watchdog_settings plain = {.maximum_ancestors = 4};
+
 static inline void watchdog_fixture_init(
     struct watchdog_fixture *fixture, struct watchdog_settings settings) {
     *fixture = (struct watchdog_fixture){.now = 1000, .machine = watchdog_machine_new(&settings)};
@@ -195,5 +197,10 @@ static inline const char *watchdog_fixture_hold(
     watchdog_fixture_see(fixture, (uint64_t)pid, (int)pid - 100);
     return watchdog_fixture_watched(fixture, true);
 }
+
+/* A test that is given a fixture (unit.h). */
+#define WATCHDOG_TEST(name) WATCHDOG_TEST_AFTER(name, watchdog_fixture_init(&fixture, plain))
+#define WATCHDOG_TEST_AFTER(name, beginning)                                                       \
+    TEST_OF(watchdog_fixture, name, beginning, watchdog_fixture_clear)
 
 #endif

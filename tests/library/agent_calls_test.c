@@ -70,32 +70,25 @@ static void set_hooks(struct fixture *fixture) {
     fixture->settings.shutdown = shut_down;
 }
 
-TEST(hooks_come_at_their_moments) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "exit $TORCHELASTIC_RESTART_COUNT");
-    set_hooks(&fixture);
-    start(&fixture);
-    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
-    assert_moments(&fixture, "start 0/2:4 shutdown 0/2:2 ");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    hooks_come_at_their_moments, set_up(&fixture, 2, "exit $TORCHELASTIC_RESTART_COUNT")) {
+    set_hooks(fixture);
+    start(fixture);
+    assert_int_equal(wait_for_end(fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_moments(fixture, "start 0/2:4 shutdown 0/2:2 ");
 }
 
-TEST(restart_is_between_a_stop_and_a_start) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1 || test $RANK = 0");
-    set_hooks(&fixture);
-    fixture.settings.max_restarts = 1;
-    start(&fixture);
-    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
-    assert_moments(&fixture, "start 0/2:4 stop 1/2:1 restart 1/2:1 start 1/2:4 shutdown 1/2:2 ");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(restart_is_between_a_stop_and_a_start,
+    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1 || test $RANK = 0")) {
+    set_hooks(fixture);
+    fixture->settings.max_restarts = 1;
+    start(fixture);
+    assert_int_equal(wait_for_end(fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_moments(fixture, "start 0/2:4 stop 1/2:1 restart 1/2:1 start 1/2:4 shutdown 1/2:2 ");
 }
 
 TEST(signal_stops_the_workers_and_shuts_down) {
     struct fixture fixture;
-    (void)state;
     set_up(&fixture, 1, ": > $DIR/runs; exec sleep 1000");
     set_hooks(&fixture);
     start(&fixture);
@@ -114,26 +107,22 @@ static enum muster_error refuse(
     return MUSTER_ERROR_SYSTEM;
 }
 
-TEST(start_that_is_refused_ends_the_node_before_its_workers_run) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, ": > $DIR/runs");
-    fixture.settings.start_workers = refuse;
-    fixture.settings.max_restarts = 3;
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(start_that_is_refused_ends_the_node_before_its_workers_run,
+    set_up(&fixture, 1, ": > $DIR/runs")) {
+    fixture->settings.start_workers = refuse;
+    fixture->settings.max_restarts = 3;
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
     assert_int_equal(result->exit_status, 1);
     assert_string_equal(result->message, "start_workers: GPU 3 has fallen off the bus");
-    char *path = text_format("%s/runs", fixture.directory);
+    char *path = text_format("%s/runs", fixture->directory);
     assert_int_equal(access(path, F_OK), -1);
     free(path);
-    tear_down(&fixture);
 }
 
 TEST(restart_that_is_refused_ends_the_node_with_its_failure) {
     struct fixture fixture;
-    (void)state;
     set_up(&fixture, 1, "echo x >> $DIR/runs; exit 7");
     fixture.settings.restart_workers = refuse;
     fixture.settings.max_restarts = 3;
@@ -180,7 +169,6 @@ static void assert_file(const struct fixture *fixture, const char *name, const c
 
 TEST(workers_write_where_the_program_says) {
     struct fixture fixture;
-    (void)state;
     set_up(&fixture, 2,
         "echo $RANK; echo x$RANK >&2; test $RANK = 0 || "
         "{ echo '{\"message\": \"why\"}' > $TORCHELASTIC_ERROR_FILE; exit 3; }");
@@ -206,40 +194,33 @@ static int end_the_second(
     return group->workers[1].pid > 0 ? 1 : -1;
 }
 
-TEST(worker_that_the_program_finds_wrong_is_killed_and_counts_as_failed) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1 || exec sleep 1000");
-    fixture.settings.monitor_workers = end_the_second;
-    fixture.settings.monitor_interval = 0.01;
-    fixture.settings.max_restarts = 1;
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(worker_that_the_program_finds_wrong_is_killed_and_counts_as_failed,
+    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1 || exec sleep 1000")) {
+    fixture->settings.monitor_workers = end_the_second;
+    fixture->settings.monitor_interval = 0.01;
+    fixture->settings.max_restarts = 1;
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
     assert_int_equal(result->restarts, 1);
-    tear_down(&fixture);
 }
 
-TEST(report_says_why_the_program_has_killed_a_worker) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "exec sleep 1000");
-    fixture.settings.monitor_workers = end_the_second;
-    fixture.settings.monitor_interval = 0.01;
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(
+    report_says_why_the_program_has_killed_a_worker, set_up(&fixture, 2, "exec sleep 1000")) {
+    fixture->settings.monitor_workers = end_the_second;
+    fixture->settings.monitor_interval = 0.01;
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
     assert_int_equal(result->root_cause->local_rank, 1);
     assert_int_equal(result->root_cause->exitcode, -SIGKILL);
     assert_non_null(strstr(result->root_cause->evidence, "its loss is no number"));
-    tear_down(&fixture);
 }
 
 TEST(program_looks_at_its_workers_while_they_run) {
     struct fixture fixture;
     const struct muster_worker_group *group = NULL;
     const struct muster_worker_group *later = NULL;
-    (void)state;
     set_up(&fixture, 2, "until test -e $DIR/go; do sleep 0.01; done");
     fixture.settings.role = "trainer";
     start(&fixture);
@@ -430,7 +411,6 @@ static void let_workers_end(const struct cluster *cluster) {
 
 TEST(nodes_of_a_rendezvous_of_their_own_go_on_when_one_is_killed) {
     static struct cluster cluster;
-    (void)state;
     set_up_cluster(&cluster);
     make_rendezvous(&cluster);
     for (int i = 0; i < NODES; i++) {
@@ -481,7 +461,6 @@ static void name_rendezvous(struct cluster *cluster) {
 
 TEST(backend_that_is_registered_is_had_by_its_name) {
     static struct cluster cluster;
-    (void)state;
     set_up_cluster(&cluster);
     assert_int_equal(muster_rendezvous_register("files", create, NULL, NULL), MUSTER_OK);
     name_rendezvous(&cluster);
@@ -498,7 +477,6 @@ TEST(backend_that_is_registered_is_had_by_its_name) {
 
 TEST(backend_that_cannot_be_created_ends_the_agent) {
     static struct cluster cluster;
-    (void)state;
     set_up_cluster(&cluster);
     assert_int_equal(muster_rendezvous_register("files", create, NULL, NULL), MUSTER_OK);
     name_rendezvous(&cluster);

@@ -37,7 +37,6 @@ TEST(agent_in_a_loop_leaves_signals_and_children_alone) {
     sigset_t before;
     sigset_t after;
     const struct muster_run_result *result;
-    (void)state;
     sigaction(SIGCHLD, &mine, NULL);
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     set_up(&fixture, 2, "exit 0");
@@ -81,7 +80,6 @@ TEST(agent_in_a_loop_leaves_signals_and_children_alone) {
 /* The kernel waits for the children of such a program. */
 TEST(program_that_ignores_its_children_can_have_agents) {
     struct fixture fixture;
-    (void)state;
     signal(SIGCHLD, SIG_IGN);
     set_up(&fixture, 1, "test $RANK = 0");
     start(&fixture);
@@ -93,7 +91,6 @@ TEST(program_that_ignores_its_children_can_have_agents) {
 TEST(two_agents_of_one_program_are_apart) {
     struct fixture left;
     struct fixture right;
-    (void)state;
     set_up(&left, 1, "touch $DIR/ready; while :; do sleep 0.01; done");
     set_up(&right, 1, "exit 4");
     start(&left);
@@ -131,7 +128,6 @@ static int exit_well(void *context, struct muster_return_value *out_value) {
 TEST(program_may_have_threads) {
     struct fixture fixture;
     pthread_t threads[4];
-    (void)state;
     pthread_barrier_init(&beginning, NULL, 5);
     pthread_barrier_init(&ending, NULL, 5);
     for (size_t i = 0; i < 4; i++) {
@@ -184,7 +180,6 @@ static void *change_the_locale(void *context) {
 TEST(locks_of_the_programs_threads_are_not_asked_for) {
     static void *(*const busy[])(void *) = {ask_for_time, ask_for_names, change_the_locale};
     pthread_t threads[sizeof busy / sizeof *busy];
-    (void)state;
     if (PROCESS_IS_SANITIZED) {
         SKIP_BECAUSE("a sanitizer has locks of its own, which a copy of a process finds held");
     }
@@ -213,7 +208,6 @@ static int has_no_token(void *context, struct muster_return_value *out_value) {
 /* The agent has the token, its workers do not, and the program's variables stay as they are. */
 TEST(programs_with_a_token_keep_it_to_themselves) {
     static const char token[] = "of a program with an agent";
-    (void)state;
     setenv("MUSTER_JOB_TOKEN", token, 1);
     for (int i = 0; i < 4; i++) {
         struct fixture fixture;
@@ -236,7 +230,6 @@ TEST(output_goes_where_it_is_wanted) {
     struct fixture fixture;
     char said[256];
     int ends[2];
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     set_up(&fixture, 1, "echo out; echo err >&2");
     fixture.settings.stdout_fd = ends[1];
@@ -268,14 +261,10 @@ static void stop_at_the_start(void *context, const struct muster_agent_event *ev
     }
 }
 
-TEST(agent_is_stopped_from_inside_a_callback) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "sleep 1000");
-    fixture.settings.event = stop_at_the_start;
-    start(&fixture);
-    assert_int_equal(wait_for_end(&fixture)->signal, SIGINT);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(agent_is_stopped_from_inside_a_callback, set_up(&fixture, 1, "sleep 1000")) {
+    fixture->settings.event = stop_at_the_start;
+    start(fixture);
+    assert_int_equal(wait_for_end(fixture)->signal, SIGINT);
 }
 
 static void free_at_the_start(void *context, const struct muster_agent_event *event) {
@@ -285,18 +274,14 @@ static void free_at_the_start(void *context, const struct muster_agent_event *ev
     fixture->agent = NULL;
 }
 
-TEST(agent_is_freed_from_inside_a_callback) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "sleep 1000");
-    fixture.settings.event = free_at_the_start;
-    fixture.settings.metric = NULL;
-    start(&fixture);
-    while (fixture.agent != NULL) {
-        process_once(fixture.agent);
+FIXTURE_TEST_AFTER(agent_is_freed_from_inside_a_callback, set_up(&fixture, 1, "sleep 1000")) {
+    fixture->settings.event = free_at_the_start;
+    fixture->settings.metric = NULL;
+    start(fixture);
+    while (fixture->agent != NULL) {
+        process_once(fixture->agent);
     }
-    assert_int_equal(fixture.ended, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->ended, 0);
 }
 
 /* Ends well, or is killed at once, as most are. */
@@ -321,7 +306,6 @@ TEST(many_agents_leave_nothing_behind) {
     struct fixture fixture;
     long warm = 0;
     int cycles = process_cycles(USUAL_CYCLES);
-    (void)state;
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     set_up(&fixture, 1, "exit 0");
     int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);

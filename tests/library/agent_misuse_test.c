@@ -46,7 +46,6 @@ TEST(defaults_are_those_of_torchelastic) {
 
 TEST(settings_without_their_initialiser_are_refused) {
     struct muster_agent_settings settings = good();
-    (void)state;
     assert_int_equal(muster_agent_start(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
     assert_bad_with(NULL, MUSTER_ERROR_INVALID, "NULL");
     settings.size = 0;
@@ -55,7 +54,6 @@ TEST(settings_without_their_initialiser_are_refused) {
 
 TEST(there_has_to_be_one_thing_to_run) {
     struct muster_agent_settings settings = defaults;
-    (void)state;
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
     settings.entrypoint = "";
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
@@ -66,7 +64,6 @@ TEST(there_has_to_be_one_thing_to_run) {
 
 TEST(numbers_have_bounds) {
     struct muster_agent_settings settings = good();
-    (void)state;
     settings.local_world_size = 0;
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "local_world_size is 0");
     settings.local_world_size = 4097;
@@ -90,7 +87,6 @@ TEST(texts_have_bounds) {
     struct muster_agent_settings settings = good();
     char *text = memory_allocate(200001);
     const char *list[] = {text, NULL};
-    (void)state;
     memset(text, 'x', 200000);
     settings.entrypoint = text;
     assert_bad_with(&settings, MUSTER_ERROR_LIMIT, "entrypoint");
@@ -110,7 +106,6 @@ TEST(texts_have_bounds) {
 
 TEST(options_are_those_of_the_command) {
     struct muster_agent_settings settings = good();
-    (void)state;
     settings.rdzv_backend = "carrier-pigeon";
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "carrier-pigeon");
     settings = good();
@@ -124,25 +119,21 @@ TEST(options_are_those_of_the_command) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
 }
 
-TEST(calls_in_the_wrong_order_are_errors) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(calls_in_the_wrong_order_are_errors, set_up(&fixture, 1, "sleep 1000")) {
     const struct muster_run_result *result = NULL;
     long pid = 0;
-    (void)state;
-    set_up(&fixture, 1, "sleep 1000");
-    start(&fixture);
-    assert_int_equal(muster_agent_result(fixture.agent, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_result(fixture.agent, &result, NULL), MUSTER_ERROR_STATE);
-    assert_int_equal(muster_agent_pid(fixture.agent, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_pid(fixture.agent, &pid, NULL), MUSTER_OK);
+    start(fixture);
+    assert_int_equal(muster_agent_result(fixture->agent, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_result(fixture->agent, &result, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(muster_agent_pid(fixture->agent, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_pid(fixture->agent, &pid, NULL), MUSTER_OK);
     assert_true(pid > 0 && pid != getpid());
-    assert_int_equal(muster_agent_stop(fixture.agent, -1, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_stop(fixture.agent, 65, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_stop(fixture->agent, -1, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_stop(fixture->agent, 65, NULL), MUSTER_ERROR_INVALID);
     assert_null(result);
-    assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_OK);
-    (void)wait_for_end(&fixture);
-    assert_int_equal(muster_agent_process(fixture.agent, NULL), MUSTER_OK); /* nothing is left */
-    assert_int_equal(fixture.ended, 1);
-    assert_int_equal(muster_agent_pid(fixture.agent, &pid, NULL), MUSTER_ERROR_STATE);
-    tear_down(&fixture);
+    assert_int_equal(muster_agent_kill(fixture->agent, NULL), MUSTER_OK);
+    (void)wait_for_end(fixture);
+    assert_int_equal(muster_agent_process(fixture->agent, NULL), MUSTER_OK); /* nothing is left */
+    assert_int_equal(fixture->ended, 1);
+    assert_int_equal(muster_agent_pid(fixture->agent, &pid, NULL), MUSTER_ERROR_STATE);
 }

@@ -28,24 +28,16 @@ static bool has_succeeded(const struct fixture *fixture, int status) {
            strstr(text_string(&fixture->metrics), "SimpleElasticAgent.run.success") != NULL;
 }
 
-TEST(job_is_run_and_told_of) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "exit 0");
-    run_in_a_child(&fixture, has_succeeded);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(job_is_run_and_told_of, set_up(&fixture, 2, "exit 0")) {
+    run_in_a_child(fixture, has_succeeded);
 }
 
 static bool has_failed(const struct fixture *fixture, int status) {
     return status == 1 && strstr(text_string(&fixture->story), "WORKER:FAILED") != NULL;
 }
 
-TEST(failure_is_the_exit_status) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "exit 5");
-    run_in_a_child(&fixture, has_failed);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(failure_is_the_exit_status, set_up(&fixture, 1, "exit 5")) {
+    run_in_a_child(fixture, has_failed);
 }
 
 static bool has_exit_code_5(const struct fixture *fixture, int status) {
@@ -53,13 +45,9 @@ static bool has_exit_code_5(const struct fixture *fixture, int status) {
     return status == 5;
 }
 
-TEST(further_options_hold) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "exit 5");
-    fixture.settings.options = (const char *const[]){"--standalone", "--exit-code=worker", NULL};
-    run_in_a_child(&fixture, has_exit_code_5);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(further_options_hold, set_up(&fixture, 1, "exit 5")) {
+    fixture->settings.options = (const char *const[]){"--standalone", "--exit-code=worker", NULL};
+    run_in_a_child(fixture, has_exit_code_5);
 }
 
 static int asked;
@@ -77,13 +65,10 @@ static bool has_asked_here(const struct fixture *fixture, int status) {
     return status == 0 && asked == 2;
 }
 
-TEST(hooks_are_called_in_the_process_that_runs_the_agent) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "exit 0");
-    fixture.settings.start_workers = count_start;
-    run_in_a_child(&fixture, has_asked_here);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    hooks_are_called_in_the_process_that_runs_the_agent, set_up(&fixture, 2, "exit 0")) {
+    fixture->settings.start_workers = count_start;
+    run_in_a_child(fixture, has_asked_here);
 }
 
 static void signal_this(void *context, const struct muster_agent_event *event) {
@@ -107,7 +92,6 @@ static bool has_the_token_again(const struct fixture *fixture, int status) {
 
 TEST(two_jobs_of_one_process_have_one_token) {
     struct fixture fixture;
-    (void)state;
     setenv("MUSTER_JOB_TOKEN", "of a program that runs two", 1);
     set_up(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\"");
     fixture.settings.env = NULL;
@@ -117,13 +101,9 @@ TEST(two_jobs_of_one_process_have_one_token) {
     tear_down(&fixture);
 }
 
-TEST(signals_are_the_agents) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "sleep 1000");
-    fixture.settings.event = signal_this;
-    run_in_a_child(&fixture, was_stopped);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(signals_are_the_agents, set_up(&fixture, 1, "sleep 1000")) {
+    fixture->settings.event = signal_this;
+    run_in_a_child(fixture, was_stopped);
 }
 
 /* A pipe that the program has opened, which its function inherits. */
@@ -135,16 +115,13 @@ static int write_a_byte(void *context, struct muster_return_value *out_value) {
     return write(pipe_ends[1], getenv("RANK"), 1) == 1 ? 0 : 1;
 }
 
-TEST(function_inherits_what_the_program_has_open) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(
+    function_inherits_what_the_program_has_open, set_up_function(&fixture, 2, write_a_byte)) {
     char bytes[4];
-    (void)state;
-    set_up_function(&fixture, 2, write_a_byte);
     assert_int_equal(pipe(pipe_ends), 0);
-    run_in_a_child(&fixture, has_succeeded);
+    run_in_a_child(fixture, has_succeeded);
     close(pipe_ends[1]);
     assert_int_equal(read(pipe_ends[0], bytes, sizeof bytes), 2);
     assert_int_equal(bytes[0] + bytes[1], '0' + '1');
     close(pipe_ends[0]);
-    tear_down(&fixture);
 }

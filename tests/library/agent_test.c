@@ -11,12 +11,9 @@
 
 #define BEGINNING "AGENT:RENDEZVOUS AGENT:ASSIGN_WORKER_RANKS WORKER:START WORKER:START "
 
-TEST(job_of_succeeding_workers_succeeds) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "exit 0");
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(job_of_succeeding_workers_succeeds, set_up(&fixture, 2, "exit 0")) {
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
     assert_int_equal(result->exit_status, 0);
     assert_int_equal(result->worker_count, 2);
@@ -24,10 +21,9 @@ TEST(job_of_succeeding_workers_succeeds) {
     assert_int_equal(result->workers[1].exitcode, 0);
     assert_int_equal(result->failure_count, 0);
     assert_null(result->root_cause);
-    assert_string_equal(text_string(&fixture.story),
+    assert_string_equal(text_string(&fixture->story),
         BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
-    assert_true(fixture.rendezvous_events > 0);
-    tear_down(&fixture);
+    assert_true(fixture->rendezvous_events > 0);
 }
 
 #define TAKEN(name) name ".success=1 " name ".duration.ms "
@@ -76,7 +72,6 @@ TEST(metrics_have_torchelastics_names_and_values) {
 
 TEST(failure_is_told_with_what_the_worker_wrote) {
     struct fixture fixture;
-    (void)state;
     set_up(&fixture, 2,
         "test $RANK = 1 || exec sleep 100; "
         "echo '{\"message\": \"out of luck\", \"timestamp\": 1700000000}' "
@@ -96,36 +91,28 @@ TEST(failure_is_told_with_what_the_worker_wrote) {
     tear_down(&fixture);
 }
 
-TEST(failed_workers_are_restarted) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1");
-    fixture.settings.max_restarts = 1;
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(
+    failed_workers_are_restarted, set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1")) {
+    fixture->settings.max_restarts = 1;
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
     assert_int_equal(result->restarts, 1);
-    assert_string_equal(text_string(&fixture.story),
+    assert_string_equal(text_string(&fixture->story),
         BEGINNING BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
-    tear_down(&fixture);
 }
 
-TEST(program_that_cannot_be_run_is_a_failure_of_the_job) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, "");
-    fixture.settings.entrypoint = "/nowhere/program";
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(program_that_cannot_be_run_is_a_failure_of_the_job, set_up(&fixture, 1, "")) {
+    fixture->settings.entrypoint = "/nowhere/program";
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
     assert_int_equal(result->failure_count, 1);
     assert_non_null(strstr(result->failures[0].message, "/nowhere/program"));
-    tear_down(&fixture);
 }
 
 TEST(stopped_agent_ends_its_workers) {
     struct fixture fixture;
-    (void)state;
     set_up(&fixture, 1,
         "trap 'touch $DIR/stopped; exit 3' TERM; touch $DIR/ready; "
         "while :; do sleep 0.01; done");
@@ -163,50 +150,38 @@ static void wait_until_gone(pid_t pid) {
 
 #define NAME_ITSELF "echo $$$$ > $DIR/new; mv $DIR/new $DIR/pid; while :; do sleep 0.01; done"
 
-TEST(killed_agent_leaves_no_workers_and_no_result) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, NAME_ITSELF);
-    start(&fixture);
-    wait_for_file(fixture.directory, "pid");
-    assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_OK);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(killed_agent_leaves_no_workers_and_no_result, set_up(&fixture, 1, NAME_ITSELF)) {
+    start(fixture);
+    wait_for_file(fixture->directory, "pid");
+    assert_int_equal(muster_agent_kill(fixture->agent, NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_UNKNOWN);
     assert_int_equal(result->exit_status, 1);
     assert_non_null(result->message);
-    wait_until_gone(pid_in(&fixture, "pid"));
-    tear_down(&fixture);
+    wait_until_gone(pid_in(fixture, "pid"));
 }
 
-TEST(freed_agent_ends_its_workers) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, NAME_ITSELF);
-    start(&fixture);
-    wait_for_file(fixture.directory, "pid");
-    pid_t worker = pid_in(&fixture, "pid");
-    muster_agent_free(fixture.agent);
-    fixture.agent = NULL;
+FIXTURE_TEST_AFTER(freed_agent_ends_its_workers, set_up(&fixture, 1, NAME_ITSELF)) {
+    start(fixture);
+    wait_for_file(fixture->directory, "pid");
+    pid_t worker = pid_in(fixture, "pid");
+    muster_agent_free(fixture->agent);
+    fixture->agent = NULL;
     wait_until_gone(worker);
-    tear_down(&fixture);
 }
 
-TEST(end_of_the_program_ends_the_workers) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 1, NAME_ITSELF);
+FIXTURE_TEST_AFTER(end_of_the_program_ends_the_workers, set_up(&fixture, 1, NAME_ITSELF)) {
     pid_t program = fork();
     assert_true(program >= 0);
     if (program == 0) {
-        start(&fixture);
+        start(fixture);
         pause();
         _exit(0);
     }
-    wait_for_file(fixture.directory, "pid");
+    wait_for_file(fixture->directory, "pid");
     kill(program, SIGKILL);
     assert_int_equal(waitpid(program, NULL, 0), program);
-    wait_until_gone(pid_in(&fixture, "pid"));
-    tear_down(&fixture);
+    wait_until_gone(pid_in(fixture, "pid"));
 }
 
 /* Tools that watch a process keep theirs from here on. */
@@ -228,29 +203,25 @@ static int leave_a_file(void *context, struct muster_return_value *out_value) {
     return is_good ? 0 : 9;
 }
 
-TEST(functions_are_workers) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(functions_are_workers, set_up_function(&fixture, 2, leave_a_file)) {
     int kept[16];
-    (void)state;
-    set_up_function(&fixture, 2, leave_a_file);
     for (size_t i = 0; i < 16; i++) {
         kept[i] = dup(STDERR_FILENO);
     }
-    fixture.settings.function_context = &fixture;
-    fixture.settings.redirects = "3";
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+    fixture->settings.function_context = fixture;
+    fixture->settings.redirects = "3";
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
-    wait_for_file(fixture.directory, "0-of-2");
-    wait_for_file(fixture.directory, "1-of-2");
+    wait_for_file(fixture->directory, "0-of-2");
+    wait_for_file(fixture->directory, "1-of-2");
     for (size_t i = 0; i < 16; i++) {
         close(kept[i]);
     }
     char *command =
-        text_format("test $(cat %s/*/attempt_0/*/stdout.log | wc -l) = 2", fixture.logs);
+        text_format("test $(cat %s/*/attempt_0/*/stdout.log | wc -l) = 2", fixture->logs);
     assert_int_equal(system(command), 0);
     free(command);
-    tear_down(&fixture);
 }
 
 static int fail_once(void *context, struct muster_return_value *out_value) {
@@ -259,16 +230,12 @@ static int fail_once(void *context, struct muster_return_value *out_value) {
     return strcmp(getenv("TORCHELASTIC_RESTART_COUNT"), "0") == 0 ? 5 : 0;
 }
 
-TEST(function_that_fails_is_started_again) {
-    struct fixture fixture;
-    (void)state;
-    set_up_function(&fixture, 2, fail_once);
-    fixture.settings.max_restarts = 1;
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(function_that_fails_is_started_again, set_up_function(&fixture, 2, fail_once)) {
+    fixture->settings.max_restarts = 1;
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
     assert_int_equal(result->restarts, 1);
-    tear_down(&fixture);
 }
 
 static int give_back(void *context, struct muster_return_value *out_value) {
@@ -289,18 +256,14 @@ static void assert_value(const struct muster_worker_exit *worker, int rank, int 
     assert_memory_equal(worker->return_value.data, expected, length);
 }
 
-TEST(functions_give_values_back) {
-    struct fixture fixture;
-    (void)state;
-    set_up_function(&fixture, 3, give_back);
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(functions_give_values_back, set_up_function(&fixture, 3, give_back)) {
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
     assert_int_equal(result->worker_count, 3);
     assert_value(&result->workers[0], 0, 0, "from 0\0.", 8);
     assert_value(&result->workers[1], 1, 0, "", 0);
     assert_value(&result->workers[2], 2, 0, "from 2\0.", 8);
-    tear_down(&fixture);
 }
 
 static int fail_with_a_value(void *context, struct muster_return_value *out_value) {
@@ -309,15 +272,12 @@ static int fail_with_a_value(void *context, struct muster_return_value *out_valu
     return 4;
 }
 
-TEST(function_that_fails_gives_nothing_back) {
-    struct fixture fixture;
-    (void)state;
-    set_up_function(&fixture, 1, fail_with_a_value);
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(
+    function_that_fails_gives_nothing_back, set_up_function(&fixture, 1, fail_with_a_value)) {
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->worker_count, 1);
     assert_value(&result->workers[0], 0, 4, "", 0);
-    tear_down(&fixture);
 }
 
 static int give_too_much(void *context, struct muster_return_value *out_value) {
@@ -330,7 +290,6 @@ static int give_too_much(void *context, struct muster_return_value *out_value) {
 
 TEST(value_that_is_too_long_is_a_failure_of_the_worker) {
     struct fixture fixture;
-    (void)state;
     for (size_t more = 0; more < 2; more++) {
         set_up_function(&fixture, 1, give_too_much);
         fixture.settings.function_context = &more;
@@ -356,36 +315,32 @@ static int crash(void *context, struct muster_return_value *out_value) {
     return 0;
 }
 
-TEST(function_that_crashes_is_a_failure_with_its_signal) {
-    struct fixture fixture;
-    (void)state;
-    set_up_function(&fixture, 1, crash);
-    start(&fixture);
-    const struct muster_run_result *result = wait_for_end(&fixture);
+FIXTURE_TEST_AFTER(
+    function_that_crashes_is_a_failure_with_its_signal, set_up_function(&fixture, 1, crash)) {
+    start(fixture);
+    const struct muster_run_result *result = wait_for_end(fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
     assert_int_equal(result->failures[0].exitcode, -SIGSEGV);
-    tear_down(&fixture);
 }
 
 /* WorkerSpec.master_addr and master_port; envs and args of start_processes. */
-TEST(each_worker_is_told_what_the_program_says) {
+FIXTURE_TEST_AFTER(each_worker_is_told_what_the_program_says,
+    set_up(&fixture, 2, "echo \"$MINE $ROLE_NAME $MASTER_ADDR:$MASTER_PORT\" > $DIR/out0")) {
     static const char *const variables[] = {"MINE=second", "ROLE_NAME=own", NULL};
     static const char *const words[] = {"-c",
         "echo \"$0 $MINE $ROLE_NAME $MASTER_ADDR:$MASTER_PORT\" > $DIR/out1", "${local_rank}",
         NULL};
     static const char *const *const rank_env[] = {NULL, variables};
     static const char *const *const rank_args[] = {NULL, words};
-    struct fixture fixture;
     char line[128] = "";
-    set_up(&fixture, 2, "echo \"$MINE $ROLE_NAME $MASTER_ADDR:$MASTER_PORT\" > $DIR/out0");
-    fixture.settings.master_addr = "192.0.2.7";
-    fixture.settings.master_port = 4321;
-    fixture.settings.rank_env = rank_env;
-    fixture.settings.rank_args = rank_args;
-    start(&fixture);
-    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    fixture->settings.master_addr = "192.0.2.7";
+    fixture->settings.master_port = 4321;
+    fixture->settings.rank_env = rank_env;
+    fixture->settings.rank_args = rank_args;
+    start(fixture);
+    assert_int_equal(wait_for_end(fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
     for (int rank = 0; rank < 2; rank++) {
-        char *path = text_format("%s/out%d", fixture.directory, rank);
+        char *path = text_format("%s/out%d", fixture->directory, rank);
         FILE *file = fopen(path, "r");
         assert_non_null(file);
         assert_non_null(fgets(line, sizeof line, file));
@@ -394,5 +349,4 @@ TEST(each_worker_is_told_what_the_program_says) {
         fclose(file);
         free(path);
     }
-    tear_down(&fixture);
 }

@@ -122,7 +122,6 @@ static struct muster_rendezvous *make_rendezvous(int max_nodes, const char *endp
 TEST(rendezvous_of_ones_own) {
     struct muster_rendezvous *pair;
     struct muster_rendezvous *placed;
-    (void)state;
     begin_settings();
     pair = make_rendezvous(2, NULL);
     placed = make_rendezvous(1, "127.0.0.1:29400");
@@ -177,7 +176,6 @@ static enum muster_error write_to(struct muster_worker_logs paths) {
 
 TEST(where_workers_write) {
     char *odd;
-    (void)state;
     begin_settings();
     odd = text_format("%s/" NO_UTF8, fixture.directory);
     ALLOWED(muster_worker_logs, stdout_file, IS_NULL, "there is the log directory",
@@ -282,7 +280,6 @@ static enum muster_error give_back(struct muster_return_value value) {
 
 TEST(what_a_function_gives_back) {
     char *value;
-    (void)state;
     begin_settings();
     value = bad_input_text(MUSTER_RETURN_VALUE_MAXIMUM + 1);
     ALLOWED(muster_return_value, data, IS_NULL, "a worker's failure, which says why",

@@ -148,7 +148,6 @@ TEST(after_it_has_ended) {
 
 TEST(arguments) {
     struct muster_agent *made = NULL;
-    (void)state;
     begin("sleep 1000");
     REFUSED(muster_agent_start, settings, IS_NULL, MUSTER_ERROR_INVALID,
         muster_agent_start(NULL, &made, failure));

@@ -69,7 +69,6 @@ TEST(in_a_child) {
 TEST(from_inside_its_callback) {
     static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char answer[16] = {0};
-    (void)state;
     begin();
     struct pollfd places[2] = {
         {.fd = client_connect(muster_health_server_port(server)), .events = POLLIN},
@@ -103,7 +102,6 @@ static enum muster_error make(struct muster_failure *failure) {
 
 TEST(settings) {
     char *text = bad_input_text(70000);
-    (void)state;
     begin();
     REFUSED(muster_health_settings, size, BELOW, MUSTER_ERROR_INVALID, WITH(size, 0));
     REFUSED(muster_health_settings, size, BELOW, MUSTER_ERROR_INVALID,

@@ -123,7 +123,6 @@ TEST(after_its_parent_has_gone) {
 
 TEST(arguments_of_requests) {
     char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
-    (void)state;
     begin();
     REFUSED_ERRNO(muster_local_timer_acquire, scope, IS_NULL, EINVAL,
         muster_local_timer_acquire(queue, NULL, 60) == -1);
@@ -212,7 +211,6 @@ TEST(arguments_of_getting) {
 
 TEST(arguments_of_a_name) {
     char *text = bad_input_text(70000);
-    (void)state;
     begin();
     text[0] = '1';
     strcpy(name, "untouched");
@@ -235,6 +233,62 @@ TEST(arguments_of_a_name) {
     REFUSED_ERRNO(muster_local_timer_queue_open, name, NOT_UTF8, EINVAL,
         muster_local_timer_queue_open(NO_UTF8) == NULL);
     free(text);
+    end();
+}
+
+static int put_nothing(void *context, const struct muster_local_timer_request *request) {
+    (void)context;
+    (void)request;
+    return 0;
+}
+
+static size_t get_nothing(void *context, size_t count, double timeout,
+    void (*visit_one)(void *context, const struct muster_local_timer_request *request),
+    void *visitor) {
+    (void)context;
+    (void)count;
+    (void)timeout;
+    (void)visit_one;
+    (void)visitor;
+    return 0;
+}
+
+/* Whether there is a queue over these functions; and what is asked of it, by errno. */
+static bool is_over(
+    const struct muster_local_timer_queue_functions *functions, int when_put, int when_served) {
+    struct muster_local_timer_queue *over = muster_local_timer_queue_over(functions);
+    if (over == NULL) {
+        return false;
+    }
+    int put_error = failed(muster_local_timer_acquire(over, "s", 1) != 0);
+    int served = failed(!has_come(muster_local_timer_server_new(over)));
+    int handed_on = failed(muster_local_timer_queue_hand_on(over, name, sizeof name) != 0);
+    size_t size = muster_local_timer_queue_size(over);
+    muster_local_timer_queue_free(over);
+    return put_error == when_put && served == when_served && handed_on == EINVAL && size == 0;
+}
+
+TEST(arguments_of_a_queue_of_ones_own) {
+    struct muster_local_timer_queue_functions none = {.fd = -1};
+    struct muster_local_timer_queue_functions no_put = {.get = get_nothing, .fd = -1};
+    struct muster_local_timer_queue_functions no_get = {.put = put_nothing, .fd = INT_MAX};
+    struct muster_local_timer_queue_functions no_file = {.get = get_nothing, .fd = INT_MAX};
+    (void)state;
+    begin();
+    REFUSED_ERRNO(muster_local_timer_queue_over, functions, IS_NULL, EINVAL,
+        muster_local_timer_queue_over(NULL) == NULL);
+    REFUSED_ERRNO(muster_local_timer_queue_over, functions, IS_NULL, EINVAL,
+        muster_local_timer_queue_over(&none) == NULL);
+    ALLOWED(muster_local_timer_queue_functions, put, IS_NULL, "it is served alone",
+        is_over(&no_put, EINVAL, 0) && no_put.put == NULL);
+    ALLOWED(muster_local_timer_queue_functions, get, IS_NULL, "it is put into alone",
+        is_over(&no_get, 0, EINVAL) && no_get.get == NULL);
+    ALLOWED(muster_local_timer_queue_functions, size, IS_NULL, "one request is asked for",
+        is_over(&no_put, EINVAL, 0) && no_put.size == NULL);
+    ALLOWED(muster_local_timer_queue_functions, fd, BELOW, "there is none to be polled",
+        is_over(&no_put, EINVAL, 0) && no_put.fd < 0);
+    ALLOWED(muster_local_timer_queue_functions, fd, ABOVE, "the server says that it is no file",
+        is_over(&no_file, EINVAL, EBADF) && no_file.fd > 0);
     end();
 }
 

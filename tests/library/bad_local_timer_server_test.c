@@ -90,7 +90,6 @@ TEST(without_a_server) {
 /* What it has inherited it may free. */
 TEST(in_a_child) {
     int status;
-    (void)state;
     begin();
     bad_input_play_in_child(play);
     pid_t other = fork();
@@ -117,7 +116,6 @@ static void play_in_callback(
 /* Of a request of this process, which is not its own child. */
 TEST(from_inside_a_callback) {
     const struct muster_local_timer_observer observer = {.refused = play_in_callback};
-    (void)state;
     begin();
     assert_int_equal(muster_local_timer_acquire(queue, "own", LONG_SECONDS), 0);
     assert_int_equal(muster_local_timer_serve(server, 0, &observer), 0);
@@ -136,7 +134,6 @@ static int put(void) {
 
 TEST(members_of_a_request) {
     char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
-    (void)state;
     begin();
     REFUSED_ERRNO(muster_local_timer_request, scope, IS_NULL, EINVAL, WITH(scope, NULL) == -1);
     REFUSED_ERRNO(muster_local_timer_request, scope, TOO_LONG, EMSGSIZE, WITH(scope, text) == -1);
@@ -206,7 +203,6 @@ static size_t serve_an_end(size_t (*serve)(struct muster_local_timer_server *, d
 
 TEST(arguments_of_a_round) {
     static const struct muster_local_timer_observer nobody = {0};
-    (void)state;
     begin();
     REFUSED_ERRNO(muster_local_timer_serve, maximum, NOT_A_NUMBER, EINVAL,
         muster_local_timer_serve(server, (double)NAN, NULL) == 0);

@@ -23,7 +23,6 @@ static bool is_line(enum muster_error error, const char *line) {
 
 TEST(members_of_a_metric) {
     char *text = bad_input_text(200);
-    (void)state;
     REFUSED(muster_metric, group_name, IS_NULL, MUSTER_ERROR_INVALID, WITH(group_name, NULL));
     REFUSED(muster_metric, name, IS_NULL, MUSTER_ERROR_INVALID, WITH(name, NULL));
     REFUSED(muster_metric, group_name, TOO_LONG, MUSTER_ERROR_LIMIT, WITH(group_name, text));
@@ -51,7 +50,6 @@ TEST(members_of_a_metric) {
 
 TEST(arguments_of_its_line) {
     size_t length = 0;
-    (void)state;
     metric = good;
     REFUSED(muster_metric_format, metric, IS_NULL, MUSTER_ERROR_INVALID,
         muster_metric_format(NULL, buffer, sizeof buffer, &length, failure));

@@ -147,7 +147,6 @@ TEST(after_it_was_shut_down) {
 
 TEST(round_is_not_asked_for_twice) {
     struct seen seen = {0};
-    (void)state;
     begin();
     assert_int_equal(muster_rendezvous_submit_next(rendezvous, take_round, &seen, NULL), MUSTER_OK);
     assert_int_equal(
@@ -160,7 +159,6 @@ TEST(round_is_not_asked_for_twice) {
 TEST(arguments) {
     struct muster_rendezvous_settings settings;
     struct muster_rendezvous *made = NULL;
-    (void)state;
     begin();
     settings = settings_of(&fixture, 1, 1);
     REFUSED(muster_rendezvous_new, settings, IS_NULL, MUSTER_ERROR_INVALID,
@@ -201,7 +199,6 @@ static enum muster_error create(void *context,
 
 TEST(arguments_of_a_registration) {
     char *text = bad_input_text(256);
-    (void)state;
     REFUSED(muster_rendezvous_register, name, IS_NULL, MUSTER_ERROR_INVALID,
         muster_rendezvous_register(NULL, create, NULL, failure));
     REFUSED(muster_rendezvous_register, name, EMPTY, MUSTER_ERROR_INVALID,
@@ -227,7 +224,6 @@ TEST(arguments_of_a_registration) {
 TEST(arguments_of_a_record) {
     struct muster_rendezvous_state *record = NULL;
     char *text = bad_input_text(MUSTER_STORE_KEY_MAXIMUM + 1);
-    (void)state;
     begin();
     struct muster_store *store = open_store(&fixture);
     REFUSED(muster_rendezvous_state_get, run_id, IS_NULL, MUSTER_ERROR_INVALID,

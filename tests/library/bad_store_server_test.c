@@ -70,7 +70,6 @@ static void play_in_callback(void *context, int level, const char *origin, const
 /* Makes it log: a client that speaks another protocol. */
 TEST(from_inside_its_log) {
     struct muster_store_server_settings settings = polled;
-    (void)state;
     settings.log = play_in_callback;
     begin(&settings);
     int client = client_connect(muster_store_server_port(server));
@@ -86,7 +85,6 @@ TEST(from_inside_its_log) {
 
 TEST(server_with_a_thread_is_not_processed) {
     struct muster_store_server_settings settings = polled;
-    (void)state;
     settings.is_polled = 0;
     begin(&settings);
     assert_int_equal(muster_store_server_fd(server), -1);

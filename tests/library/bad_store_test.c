@@ -193,7 +193,6 @@ static void play_being_freed(void *context, const struct muster_store_result *re
 
 TEST(while_it_is_freed) {
     struct muster_store_request request = MUSTER_STORE_REQUEST;
-    (void)state;
     begin();
     fill();
     request.operation = MUSTER_STORE_GET;
@@ -302,7 +301,6 @@ TEST_WITH(newer_settings_of_a_server, begin_rows, end_rows) {
 TEST(arguments_of_stores) {
     char *long_key = bad_input_text(MUSTER_STORE_KEY_MAXIMUM);
     struct muster_store *made = NULL;
-    (void)state;
     begin();
     tcp = good_tcp;
     file_and_more.known.path = fixture.path;

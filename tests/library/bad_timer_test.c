@@ -54,7 +54,6 @@ static bool has_come(const char *words) {
 TEST(arguments_of_opening) {
     char *text = bad_input_text(MUSTER_TIMER_PATH_SIZE);
     struct muster_timer other;
-    (void)state;
     begin();
     assert_int_equal(unsetenv("TORCHELASTIC_TIMER_FILE"), 0);
     REFUSED_ERRNO(muster_timer_open, timer, IS_NULL, EINVAL, muster_timer_open(NULL, path) == -1);
@@ -80,7 +79,6 @@ TEST(arguments_of_opening) {
 TEST(arguments_of_requests) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
-    (void)state;
     begin();
     REFUSED_ERRNO(
         muster_timer_acquire, timer, IS_NULL, EINVAL, muster_timer_acquire(NULL, "s", 60) == -1);
@@ -124,7 +122,6 @@ TEST(arguments_of_requests) {
 TEST(arguments_of_requests_for_others) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
-    (void)state;
     begin();
     REFUSED_ERRNO(muster_timer_acquire_for, timer, IS_NULL, EINVAL,
         muster_timer_acquire_for(NULL, 1, "s", 60) == -1);
@@ -168,7 +165,6 @@ TEST(arguments_of_requests_for_others) {
 TEST(arguments_of_scopes) {
     char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
     struct muster_timer unopened = {0};
-    (void)state;
     begin();
     ALLOWED(muster_timer_scope_begin, timer, IS_NULL, "the error is in the scope",
         muster_timer_scope_begin(NULL, "s", 60).error == EINVAL);

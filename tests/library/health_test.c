@@ -80,7 +80,6 @@ static void assert_answer(
 
 TEST(probes_hear_what_the_callback_says) {
     struct fixture fixture = {0};
-    (void)state;
     serve(&fixture);
     assert_answer(&fixture, "/health", "HTTP/1.1 200 ", "\"status\": \"alive\"");
     fixture.silent_seconds = 3600;

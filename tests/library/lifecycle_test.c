@@ -145,21 +145,18 @@ static void submit(struct muster_store *store, enum muster_store_operation opera
     assert_int_equal(muster_store_submit(store, &request, take_answer, answers, NULL), MUSTER_OK);
 }
 
-TEST(two_stores_and_two_servers_live_in_one_loop) {
-    struct fixture fixture;
+FIXTURE_TEST(two_stores_and_two_servers_live_in_one_loop) {
     struct answers answers[2] = {{0}, {0}};
-    set_up(&fixture);
     for (int i = 0; i < 2; i++) {
         submit(
-            fixture.stores[i], MUSTER_STORE_SET, "key", i == 0 ? "first" : "second", &answers[i]);
-        submit(fixture.stores[i], MUSTER_STORE_GET, "key", "", &answers[i]);
+            fixture->stores[i], MUSTER_STORE_SET, "key", i == 0 ? "first" : "second", &answers[i]);
+        submit(fixture->stores[i], MUSTER_STORE_GET, "key", "", &answers[i]);
     }
     while (answers[0].count < 2 || answers[1].count < 2) {
-        turn(&fixture);
+        turn(fixture);
     }
     assert_string_equal(answers[0].value, "first");
     assert_string_equal(answers[1].value, "second");
-    tear_down(&fixture);
 }
 
 /* A store is freed after so many turns, with a request that waits: while it connects, greets, has
@@ -208,38 +205,35 @@ TEST(a_server_that_goes_is_told_and_raises_no_signal) {
     tear_down(&fixture);
 }
 
-TEST(a_child_frees_nothing_of_its_parents) {
-    struct fixture fixture;
+FIXTURE_TEST(a_child_frees_nothing_of_its_parents) {
     struct answers answers = {0};
     int status;
-    set_up(&fixture);
-    submit(fixture.stores[0], MUSTER_STORE_GET, "key", "", &answers);
-    turn(&fixture);
+    submit(fixture->stores[0], MUSTER_STORE_GET, "key", "", &answers);
+    turn(fixture);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         for (int i = 0; i < 2; i++) {
-            muster_store_free(fixture.stores[i]);
-            muster_store_server_free(fixture.servers[i]);
+            muster_store_free(fixture->stores[i]);
+            muster_store_server_free(fixture->servers[i]);
         }
-        muster_timer_server_free(fixture.timers);
+        muster_timer_server_free(fixture->timers);
         _exit(answers.count); /* nothing was called back */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     /* The waiting one is answered, by a connection of another store. */
-    struct muster_store *other = open_store(muster_store_server_port(fixture.servers[0]));
-    struct muster_store *first = fixture.stores[0];
+    struct muster_store *other = open_store(muster_store_server_port(fixture->servers[0]));
+    struct muster_store *first = fixture->stores[0];
     struct answers set = {0};
     submit(other, MUSTER_STORE_SET, "key", "value", &set);
-    muster_store_free(fixture.stores[1]);
-    fixture.stores[1] = other;
+    muster_store_free(fixture->stores[1]);
+    fixture->stores[1] = other;
     while (answers.count == 0) {
-        turn(&fixture);
+        turn(fixture);
     }
-    assert_ptr_equal(first, fixture.stores[0]);
+    assert_ptr_equal(first, fixture->stores[0]);
     assert_string_equal(answers.value, "value");
-    tear_down(&fixture);
 }
 
 static void make_and_free_all(const char *directory) {

@@ -109,7 +109,6 @@ static int64_t key_count(struct loop *loop) {
 
 TEST(keys_are_taken_where_their_list_cannot_grow) {
     struct loop loop;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     open_loop(&loop);
     fill(&loop, 0, 80000); /* the list is doubled at about 120,000 */
@@ -152,7 +151,6 @@ static void open_again(struct loop *loop) {
 TEST(server_of_very_many_keys_lives_on_what_there_is) {
     struct loop loop;
     int next = 300000;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     open_loop(&loop);
     for (int first = 0; first < 300000; first += 100000) {
@@ -229,7 +227,6 @@ TEST(all_who_wait_are_answered_or_none) {
     static const size_t left[] = {256, 512, 1024, 65536};
     struct loop loop;
     bool is_set = false;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     open_loop(&loop);
     pid_t others = start_waiting(&loop);
@@ -258,7 +255,6 @@ TEST(all_who_wait_are_answered_or_none) {
 /* libuv's list of descriptors doubles there. */
 TEST(client_of_a_high_descriptor_is_turned_away) {
     struct loop loop;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     if (descriptor_limit() <= HIGH + 100) {
         SKIP_BECAUSE("the limit of open files is low");

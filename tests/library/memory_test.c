@@ -44,16 +44,13 @@ static struct muster_store *connect_store(const struct fixture *fixture) {
     return store;
 }
 
-TEST(store_is_useless_without_memory_and_useful_again) {
-    struct fixture fixture;
+FIXTURE_TEST(store_is_useless_without_memory_and_useful_again) {
     struct muster_failure failure = {0};
     struct muster_store *prefixed = NULL;
     struct muster_bytes value = {0};
     const struct muster_store_request ping = MUSTER_STORE_REQUEST;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
-    set_up(&fixture);
-    struct muster_store *store = connect_store(&fixture);
+    struct muster_store *store = connect_store(fixture);
     exhaust(0);
     enum muster_error errors[] = {muster_store_set(store, "key", "value", 5, &failure),
         muster_store_get(store, "key", &value, NULL), muster_store_process(store, NULL),
@@ -72,18 +69,14 @@ TEST(store_is_useless_without_memory_and_useful_again) {
     assert_memory_equal(value.data, "value", 5);
     muster_bytes_clear(&value);
     muster_store_free(store);
-    tear_down(&fixture);
 }
 
 /* It is the connection's end: what was sent already would have to be skipped. */
-TEST(answer_that_finds_no_memory_is_told_as_such) {
-    struct fixture fixture;
+FIXTURE_TEST(answer_that_finds_no_memory_is_told_as_such) {
     struct muster_failure failure = {0};
     struct muster_bytes value = {0};
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
-    set_up(&fixture);
-    struct muster_store *store = connect_store(&fixture);
+    struct muster_store *store = connect_store(fixture);
     assert_int_equal(muster_store_set(store, "large", large, LARGE_BYTES, NULL), MUSTER_OK);
     assert_int_equal(muster_store_get(store, "large", &value, NULL), MUSTER_OK);
     muster_bytes_clear(&value);
@@ -95,7 +88,6 @@ TEST(answer_that_finds_no_memory_is_told_as_such) {
     assert_non_null(strstr(failure.message, "no memory for what it sends"));
     assert_null(value.data);
     muster_store_free(store);
-    tear_down(&fixture);
 }
 
 #define VERY_MANY 100000
@@ -103,7 +95,6 @@ TEST(answer_that_finds_no_memory_is_told_as_such) {
 TEST(server_without_memory_for_a_list_drops_only_who_asks) {
     struct loop loop;
     struct muster_store_request request = MUSTER_STORE_REQUEST;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     open_loop(&loop);
     fill(&loop, 0, VERY_MANY);
@@ -159,16 +150,13 @@ static void make_all(
     errors[6] = muster_agent_start(&agent, &made->agent, NULL);
 }
 
-TEST(nothing_is_made_without_memory) {
-    struct fixture fixture;
+FIXTURE_TEST(nothing_is_made_without_memory) {
     struct made made = {0};
     static const struct made none;
     enum muster_error errors[7];
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
-    set_up(&fixture);
     exhaust(0);
-    make_all(&fixture, true, &made, errors);
+    make_all(fixture, true, &made, errors);
     struct muster_local_timer_queue *queue = muster_local_timer_queue_new();
     int error = errno;
     relieve();
@@ -178,7 +166,6 @@ TEST(nothing_is_made_without_memory) {
     assert_null(queue);
     assert_int_equal(error, ENOMEM);
     assert_memory_equal(&made, &none, sizeof made);
-    tear_down(&fixture);
 }
 
 /* With more and more memory. */
@@ -245,7 +232,6 @@ static void use(struct muster_store *store, enum muster_error errors[6]) {
 
 TEST(store_and_its_server_live_on_what_there_is) {
     enum muster_error errors[6];
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (size_t i = 0; i < STEPS; i++) {
         struct fixture fixture;
@@ -336,7 +322,6 @@ static void ignore_request(void *context, const struct muster_local_timer_reques
 
 TEST(local_timers_are_asked_for_again) {
     int seen = 0;
-    (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     struct muster_local_timer_queue *queue = muster_local_timer_queue_new();
     assert_non_null(queue);

@@ -10,7 +10,6 @@ static const char line[] = "[1700000000.500000][torchelastic]: workers.default.r
 TEST(line_is_that_of_the_console) {
     char buffer[128];
     size_t length;
-    (void)state;
     assert_int_equal(
         muster_metric_format(&metric, buffer, sizeof buffer, &length, NULL), MUSTER_OK);
     assert_string_equal(buffer, line);
@@ -21,7 +20,6 @@ TEST(line_that_has_no_room_is_cut) {
     char buffer[8];
     size_t length = 0;
     struct muster_failure failure = {0};
-    (void)state;
     assert_int_equal(muster_metric_format(&metric, buffer, sizeof buffer, &length, &failure),
         MUSTER_ERROR_LIMIT);
     assert_string_equal(buffer, "[170000");

@@ -6,146 +6,122 @@
 
 #include "library/rendezvous_fixture.h"
 
-TEST(nodes_meet_by_a_backend_of_their_own) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *one = add_by_backend(&fixture, 3, 3);
-    struct seen *two = add_by_backend(&fixture, 3, 3);
-    struct seen *three = add_by_backend(&fixture, 3, 3);
+FIXTURE_TEST(nodes_meet_by_a_backend_of_their_own) {
+    struct seen *one = add_by_backend(fixture, 3, 3);
+    struct seen *two = add_by_backend(fixture, 3, 3);
+    struct seen *three = add_by_backend(fixture, 3, 3);
     ask(one);
     ask(two);
     ask(three);
-    await_round(&fixture, one, 1);
-    await_round(&fixture, two, 1);
-    await_round(&fixture, three, 1);
+    await_round(fixture, one, 1);
+    await_round(fixture, two, 1);
+    await_round(fixture, three, 1);
     assert_int_equal(one->info.rank + two->info.rank + three->info.rank, 3);
     assert_int_equal(three->info.world_size, 3);
     assert_string_equal(two->prefix, "torch.rendezvous.job.0");
     assert_null(one->info.store_host);
     assert_null(one->info.master_addr);
-    tear_down(&fixture);
 }
 
-TEST(record_is_one_that_torchelastic_reads) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+FIXTURE_TEST(record_is_one_that_torchelastic_reads) {
+    struct seen *one = add_by_backend(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     const char *name = "torch.distributed.elastic.rendezvous.dynamic_rendezvous";
-    assert_non_null(memmem(fixture.memory.state, fixture.memory.length, name, strlen(name)));
-    tear_down(&fixture);
+    assert_non_null(memmem(fixture->memory.state, fixture->memory.length, name, strlen(name)));
 }
 
-TEST(node_that_was_not_needed_ends_gracefully) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+FIXTURE_TEST(node_that_was_not_needed_ends_gracefully) {
+    struct seen *one = add_by_backend(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
-    struct seen *spare = add_by_backend(&fixture, 1, 1);
-    int before = fixture.memory.version;
+    await_round(fixture, one, 1);
+    struct seen *spare = add_by_backend(fixture, 1, 1);
+    int before = fixture->memory.version;
     ask(spare);
-    await(&fixture, &fixture.memory.version, before + 1); /* it is on the redundancy list */
+    await(fixture, &fixture->memory.version, before + 1); /* it is on the redundancy list */
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
-    await(&fixture, &spare->answers, 1);
+    await(fixture, &spare->answers, 1);
     assert_int_equal(spare->error, MUSTER_ERROR_GRACEFUL_EXIT);
-    tear_down(&fixture);
 }
 
-TEST(node_that_falls_silent_is_missed) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(node_that_falls_silent_is_missed) {
     for (int i = 0; i < 2; i++) {
-        struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 2);
+        struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);
         settings.endpoint = NULL;
-        settings.backend = &fixture.backend;
+        settings.backend = &fixture->backend;
         settings.keep_alive_interval = 0.1;
         settings.last_call_timeout = 10; /* the round is complete with both */
-        ask(add_node(&fixture, &settings));
+        ask(add_node(fixture, &settings));
     }
-    struct seen *one = &fixture.nodes[0];
-    await_round(&fixture, one, 1);
-    await_round(&fixture, &fixture.nodes[1], 1);
-    drop(&fixture.nodes[1]);
-    await(&fixture, &one->rounds_over, 1);
+    struct seen *one = &fixture->nodes[0];
+    await_round(fixture, one, 1);
+    await_round(fixture, &fixture->nodes[1], 1);
+    drop(&fixture->nodes[1]);
+    await(fixture, &one->rounds_over, 1);
     ask(one);
-    await_round(&fixture, one, 2);
+    await_round(fixture, one, 2);
     assert_int_equal(one->info.world_size, 1);
-    tear_down(&fixture);
 }
 
-TEST(backend_that_is_away_is_tried_again) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
-    fixture.memory.troubles = 3;
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+FIXTURE_TEST(backend_that_is_away_is_tried_again) {
+    fixture->memory.trouble = MUSTER_ERROR_SYSTEM;
+    fixture->memory.troubles = 3;
+    struct seen *one = add_by_backend(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
-    fixture.memory.troubles = 2;
+    await_round(fixture, one, 1);
+    fixture->memory.troubles = 2;
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
-    assert_int_equal(fixture.memory.troubles, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->memory.troubles, 0);
 }
 
-TEST(backend_that_stays_away_is_a_connection_error) {
-    struct fixture fixture;
+FIXTURE_TEST(backend_that_stays_away_is_a_connection_error) {
     const struct muster_rendezvous_info *info;
     struct muster_failure failure = {0};
-    set_up(&fixture);
-    fixture.memory.trouble = MUSTER_ERROR_DISCONNECTED;
-    fixture.memory.troubles = 1000000;
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    fixture->memory.trouble = MUSTER_ERROR_DISCONNECTED;
+    fixture->memory.troubles = 1000000;
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
     settings.endpoint = NULL;
-    settings.backend = &fixture.backend;
+    settings.backend = &fixture->backend;
     settings.join_timeout = 0.1;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     assert_int_equal(
         muster_rendezvous_next(one->rendezvous, 0, &info, &failure), MUSTER_ERROR_DISCONNECTED);
     assert_string_equal(failure.message, "memory: the disk is away");
-    tear_down(&fixture);
 }
 
-TEST(node_reads_the_record_of_its_backend_before_its_first_round) {
-    struct fixture fixture;
+FIXTURE_TEST(node_reads_the_record_of_its_backend_before_its_first_round) {
     int is_closed = 9;
     size_t waiting = 9;
-    set_up(&fixture);
-    struct seen *looker = add_by_backend(&fixture, 1, 1);
+    struct seen *looker = add_by_backend(fixture, 1, 1);
     assert_int_equal(
         muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
     assert_int_equal(waiting, 0);
-    assert_int_equal(fixture.memory.gets, 1);
-    assert_int_equal(fixture.memory.version, 0);
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(fixture->memory.gets, 1);
+    assert_int_equal(fixture->memory.version, 0);
+    struct seen *one = add_by_backend(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 1);
-    tear_down(&fixture);
 }
 
-TEST(look_at_a_backend_that_fails_is_its_error_at_once) {
-    struct fixture fixture;
+FIXTURE_TEST(look_at_a_backend_that_fails_is_its_error_at_once) {
     const struct muster_rendezvous_info *info = NULL;
     struct muster_failure failure = {0};
     int is_closed = 9;
-    set_up(&fixture);
-    fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
-    fixture.memory.troubles = 1;
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+    fixture->memory.trouble = MUSTER_ERROR_SYSTEM;
+    fixture->memory.troubles = 1;
+    struct seen *one = add_by_backend(fixture, 1, 1);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure),
         MUSTER_ERROR_DISCONNECTED);
     assert_string_equal(failure.message, "memory: the disk is away");
     assert_int_equal(is_closed, 9);
-    fixture.memory.trouble = MUSTER_ERROR_PROTOCOL;
-    fixture.memory.troubles = 1;
+    fixture->memory.trouble = MUSTER_ERROR_PROTOCOL;
+    fixture->memory.troubles = 1;
     assert_int_equal(
         muster_rendezvous_is_closed(one->rendezvous, &is_closed, &failure), MUSTER_ERROR_PROTOCOL);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
-    tear_down(&fixture);
 }
 
 static enum muster_error forget_state(void *context, const void *state, size_t length,
@@ -164,31 +140,25 @@ static enum muster_error forget_state(void *context, const void *state, size_t l
 }
 
 /* TorchElastic's handler does, too. A node that took it for a lost write would try once more. */
-TEST(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.backend.set_state = forget_state;
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+FIXTURE_TEST(node_goes_on_with_what_it_wrote_where_set_state_has_no_answer) {
+    fixture->backend.set_state = forget_state;
+    struct seen *one = add_by_backend(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     assert_int_equal(one->info.world_size, 1);
-    assert_int_equal(fixture.memory.version, 1);
-    tear_down(&fixture);
+    assert_int_equal(fixture->memory.version, 1);
 }
 
-TEST(damaged_record_is_a_state_error) {
-    struct fixture fixture;
+FIXTURE_TEST(damaged_record_is_a_state_error) {
     const struct muster_rendezvous_info *info;
     struct muster_failure failure = {0};
-    set_up(&fixture);
-    fixture.memory.version = 1;
-    fixture.memory.is_damaged = 1;
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+    fixture->memory.version = 1;
+    fixture->memory.is_damaged = 1;
+    struct seen *one = add_by_backend(fixture, 1, 1);
     assert_int_equal(
         muster_rendezvous_next(one->rendezvous, 0, &info, &failure), MUSTER_ERROR_PROTOCOL);
     assert_non_null(strstr(failure.message, "memory: its record"));
-    assert_int_equal(fixture.memory.version, 1); /* it is left as it is */
-    tear_down(&fixture);
+    assert_int_equal(fixture->memory.version, 1); /* it is left as it is */
 }
 
 /* Its descriptor is the context here, which only `changed` uses: the record stays absent. */
@@ -250,16 +220,13 @@ static enum muster_error lose_to_nobody(void *context, const void *state, size_t
     return free_at_the_third(context, record, failure);
 }
 
-TEST(backend_of_a_freed_rendezvous_is_asked_no_more) {
-    struct fixture fixture;
+FIXTURE_TEST(backend_of_a_freed_rendezvous_is_asked_no_more) {
     const struct muster_rendezvous_info *info;
-    set_up(&fixture);
-    fixture.backend.get_state = free_at_the_third;
-    fixture.backend.set_state = lose_to_nobody;
-    fixture.backend.context = &fixture;
-    struct seen *one = add_by_backend(&fixture, 1, 1);
+    fixture->backend.get_state = free_at_the_third;
+    fixture->backend.set_state = lose_to_nobody;
+    fixture->backend.context = fixture;
+    struct seen *one = add_by_backend(fixture, 1, 1);
     assert_int_equal(
         muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_CANCELLED);
-    assert_int_equal(fixture.memory.gets, 3);
-    tear_down(&fixture);
+    assert_int_equal(fixture->memory.gets, 3);
 }

@@ -81,15 +81,13 @@ static void live_once(struct fixture *fixture, size_t way) {
     *one = (struct seen){0};
 }
 
-TEST(ten_thousand_leave_nothing_behind) {
-    struct fixture fixture;
+FIXTURE_TEST(ten_thousand_leave_nothing_behind) {
     long warm = 0;
-    set_up(&fixture);
-    muster_store_server_free(fixture.server);
-    fixture.server = NULL;
+    muster_store_server_free(fixture->server);
+    fixture->server = NULL;
     size_t before = process_descriptors();
     for (size_t i = 0; i < CYCLES; i++) {
-        live_once(&fixture, i % WAYS);
+        live_once(fixture, i % WAYS);
         if (i == WARM_CYCLES) {
             warm = process_resident_bytes();
         }
@@ -98,7 +96,6 @@ TEST(ten_thousand_leave_nothing_behind) {
     if (!PROCESS_IS_SANITIZED) { /* which keep what was freed */
         assert_true(process_resident_bytes() - warm < GROWTH_BYTES);
     }
-    tear_down(&fixture);
 }
 
 /* At an endpoint, where nobody listens: connections in every stage are given up. */

@@ -48,37 +48,31 @@ static void live_a_while(struct fixture *fixture, struct seen *seen, int turns) 
     fixture->nodes[0] = (struct seen){0};
 }
 
-TEST(freed_in_every_state_leaves_nothing_behind) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(freed_in_every_state_leaves_nothing_behind) {
     for (int turns = 0; turns < 60; turns++) {
-        live_a_while(&fixture, add(&fixture, 1, 1), turns / 2);
+        live_a_while(fixture, add(fixture, 1, 1), turns / 2);
     }
     size_t before = 0;
     for (int turns = 0; turns < 60; turns++) { /* without a server, whose side would lag behind */
-        if (fixture.server != NULL) {
-            muster_store_server_free(fixture.server);
-            fixture.server = NULL;
+        if (fixture->server != NULL) {
+            muster_store_server_free(fixture->server);
+            fixture->server = NULL;
             before = process_descriptors();
         }
-        live_a_while(&fixture, add(&fixture, 1, 1), turns / 2);
-        live_a_while(&fixture, add_by_backend(&fixture, 1, 1), turns / 2);
+        live_a_while(fixture, add(fixture, 1, 1), turns / 2);
+        live_a_while(fixture, add_by_backend(fixture, 1, 1), turns / 2);
         assert_int_equal(process_descriptors(), before);
     }
-    tear_down(&fixture);
 }
 
-TEST(default_of_sigpipe_ends_nobody) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(default_of_sigpipe_ends_nobody) {
     signal(SIGPIPE, SIG_DFL);
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
     settings.close_timeout = 0.2;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     ask(one);
-    await_round(&fixture, one, 1);
-    muster_store_server_free(fixture.server);
-    fixture.server = NULL;
+    await_round(fixture, one, 1);
+    muster_store_server_free(fixture->server);
+    fixture->server = NULL;
     assert_int_not_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
-    tear_down(&fixture);
 }

@@ -246,20 +246,17 @@ TEST(node_that_is_freed_is_seen_at_once) {
     (void)munmap(sides[0].shared, sizeof *sides[0].shared);
 }
 
-TEST(node_that_cannot_be_present_says_so_and_goes_on) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
-    struct muster_rendezvous_backend backend = fixture.backend; /* the record is in memory */
+FIXTURE_TEST(node_that_cannot_be_present_says_so_and_goes_on) {
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
+    struct muster_rendezvous_backend backend = fixture->backend; /* the record is in memory */
     backend.present = be_absent;
     backend.is_gone = is_never_gone;
     settings.endpoint = NULL;
     settings.backend = &backend;
     settings.log = log_of_node;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     assert_non_null(strstr(one->reason, "this node is not present"));
     assert_non_null(strstr(one->reason, "no lease"));
-    tear_down(&fixture);
 }

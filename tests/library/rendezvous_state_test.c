@@ -38,62 +38,54 @@ static void assert_complete_with_two(const struct muster_rendezvous_state *state
     }
 }
 
-TEST(record_of_a_job_is_read_from_its_store) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct muster_store *store = open_store(&fixture);
-    ask(add(&fixture, 2, 2));
-    ask(add(&fixture, 2, 2));
-    await_round(&fixture, &fixture.nodes[0], 1);
-    await_round(&fixture, &fixture.nodes[1], 1);
+FIXTURE_TEST(record_of_a_job_is_read_from_its_store) {
+    struct muster_store *store = open_store(fixture);
+    ask(add(fixture, 2, 2));
+    ask(add(fixture, 2, 2));
+    await_round(fixture, &fixture->nodes[0], 1);
+    await_round(fixture, &fixture->nodes[1], 1);
     struct muster_rendezvous_state *record = state_in(store);
     assert_complete_with_two(record);
     muster_rendezvous_state_free(record);
-    assert_int_equal(muster_rendezvous_set_closed(fixture.nodes[0].rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_set_closed(fixture->nodes[0].rendezvous, NULL), MUSTER_OK);
     record = state_in(store);
     assert_true(record->is_closed);
     muster_rendezvous_state_free(record);
     muster_store_free(store);
-    tear_down(&fixture);
 }
 
-TEST(record_of_a_backend_is_read_from_its_bytes) {
-    struct fixture fixture;
+FIXTURE_TEST(record_of_a_backend_is_read_from_its_bytes) {
     struct muster_rendezvous_state *record = NULL;
-    set_up(&fixture);
-    ask(add_by_backend(&fixture, 2, 2));
-    while (fixture.memory.version == 0) {
-        turn(&fixture);
+    ask(add_by_backend(fixture, 2, 2));
+    while (fixture->memory.version == 0) {
+        turn(fixture);
     }
     assert_int_equal(
-        muster_rendezvous_state_read(fixture.memory.state, fixture.memory.length, &record, NULL),
+        muster_rendezvous_state_read(fixture->memory.state, fixture->memory.length, &record, NULL),
         MUSTER_OK);
     assert_true(!record->is_complete && record->deadline == 0);
     assert_int_equal(record->participant_count, 1);
     assert_int_equal(record->nodes[0].rank, -1);
     muster_rendezvous_state_free(record);
-    ask(add_by_backend(&fixture, 2, 2));
-    await_round(&fixture, &fixture.nodes[0], 1);
-    await_round(&fixture, &fixture.nodes[1], 1);
+    ask(add_by_backend(fixture, 2, 2));
+    await_round(fixture, &fixture->nodes[0], 1);
+    await_round(fixture, &fixture->nodes[1], 1);
     assert_int_equal(
-        muster_rendezvous_state_read(fixture.memory.state, fixture.memory.length, &record, NULL),
+        muster_rendezvous_state_read(fixture->memory.state, fixture->memory.length, &record, NULL),
         MUSTER_OK);
     assert_complete_with_two(record);
     muster_rendezvous_state_free(record);
-    tear_down(&fixture);
 }
 
-TEST(what_is_no_record_is_an_error) {
+FIXTURE_TEST(what_is_no_record_is_an_error) {
     static const struct {
         const char *value;
         enum muster_error error;
     } cases[] = {{"", MUSTER_ERROR_MISSING}, {"Y2FuaW1hZGFt", MUSTER_ERROR_MISSING},
         {"!! no base64", MUSTER_ERROR_PROTOCOL}, {"AAAA", MUSTER_ERROR_PROTOCOL}};
-    struct fixture fixture;
     struct muster_failure failure = {0};
     struct muster_rendezvous_state *record = NULL;
-    set_up(&fixture);
-    struct muster_store *store = open_store(&fixture);
+    struct muster_store *store = open_store(fixture);
     assert_int_equal(
         muster_rendezvous_state_get(store, "job", &record, &failure), MUSTER_ERROR_MISSING);
     assert_non_null(strstr(failure.message, "no record of job 'job'"));
@@ -109,19 +101,16 @@ TEST(what_is_no_record_is_an_error) {
     }
     assert_null(record);
     muster_store_free(store);
-    tear_down(&fixture);
 }
 
-TEST(ten_thousand_leave_nothing_behind) {
-    struct fixture fixture;
+FIXTURE_TEST(ten_thousand_leave_nothing_behind) {
     long warm = 0;
-    set_up(&fixture);
-    ask(add_by_backend(&fixture, 1, 1));
-    await_round(&fixture, &fixture.nodes[0], 1);
+    ask(add_by_backend(fixture, 1, 1));
+    await_round(fixture, &fixture->nodes[0], 1);
     for (int i = 0; i < CYCLES; i++) {
         struct muster_rendezvous_state *record = NULL;
         assert_int_equal(muster_rendezvous_state_read(
-                             fixture.memory.state, fixture.memory.length, &record, NULL),
+                             fixture->memory.state, fixture->memory.length, &record, NULL),
             MUSTER_OK);
         muster_rendezvous_state_free(record);
         if (i == WARM_CYCLES) {
@@ -131,5 +120,4 @@ TEST(ten_thousand_leave_nothing_behind) {
     if (!PROCESS_IS_SANITIZED) { /* which keep what was freed */
         assert_true(process_resident_bytes() - warm < GROWTH_BYTES);
     }
-    tear_down(&fixture);
 }

@@ -7,15 +7,13 @@
 
 #include "library/rendezvous_fixture.h"
 
-TEST(two_nodes_of_one_process_meet) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 2, 2);
-    struct seen *other = add(&fixture, 2, 2);
+FIXTURE_TEST(two_nodes_of_one_process_meet) {
+    struct seen *one = add(fixture, 2, 2);
+    struct seen *other = add(fixture, 2, 2);
     ask(one);
     ask(other);
-    await_round(&fixture, one, 1);
-    await_round(&fixture, other, 1);
+    await_round(fixture, one, 1);
+    await_round(fixture, other, 1);
     assert_int_equal(one->info.rank + other->info.rank, 1);
     assert_int_equal(one->info.world_size, 2);
     assert_int_equal(one->info.round, 0);
@@ -26,32 +24,28 @@ TEST(two_nodes_of_one_process_meet) {
     assert_true(one->info.master_port > 0);
     assert_int_equal(one->info.master_port, other->info.master_port);
     assert_string_equal(one->info.store_host, "127.0.0.1");
-    assert_int_equal(one->info.store_port, muster_store_server_port(fixture.server));
+    assert_int_equal(one->info.store_port, muster_store_server_port(fixture->server));
     assert_string_equal(muster_rendezvous_run_id(one->rendezvous), "job");
-    tear_down(&fixture);
 }
 
-TEST(first_node_serves_the_store_of_the_workers_where_it_is_to) {
-    struct fixture fixture;
+FIXTURE_TEST(first_node_serves_the_store_of_the_workers_where_it_is_to) {
     struct muster_tcp_store_settings place = MUSTER_TCP_STORE_SETTINGS;
     struct muster_store *store = NULL;
     int64_t number = 0;
-    set_up(&fixture);
     for (int i = 0; i < 2; i++) {
-        struct muster_rendezvous_settings settings = settings_of(&fixture, 2, 2);
+        struct muster_rendezvous_settings settings = settings_of(fixture, 2, 2);
         settings.use_agent_store = 1;
-        ask(add_node(&fixture, &settings));
+        ask(add_node(fixture, &settings));
     }
-    await_round(&fixture, &fixture.nodes[0], 1);
-    await_round(&fixture, &fixture.nodes[1], 1);
-    place.host = fixture.nodes[0].master;
-    place.port = fixture.nodes[1].info.master_port;
-    assert_int_not_equal(place.port, muster_store_server_port(fixture.server));
+    await_round(fixture, &fixture->nodes[0], 1);
+    await_round(fixture, &fixture->nodes[1], 1);
+    place.host = fixture->nodes[0].master;
+    place.port = fixture->nodes[1].info.master_port;
+    assert_int_not_equal(place.port, muster_store_server_port(fixture->server));
     assert_int_equal(muster_store_new_tcp(&place, &store, NULL), MUSTER_OK);
     assert_int_equal(muster_store_add(store, "workers", 3, &number, NULL), MUSTER_OK);
     assert_int_equal(number, 3);
     muster_store_free(store);
-    tear_down(&fixture);
 }
 
 struct steps {
@@ -75,23 +69,20 @@ static void take_step(void *context, const struct muster_rendezvous_event *event
     }
 }
 
-TEST(steps_of_a_node_are_told_as_torchelastics_handler_records_them) {
-    struct fixture fixture;
+FIXTURE_TEST(steps_of_a_node_are_told_as_torchelastics_handler_records_them) {
     struct steps steps = {0};
     const struct muster_rendezvous_info *info = NULL;
-    set_up(&fixture);
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
     settings.event = take_step;
     settings.keep_alive_interval = 3600;
     settings.context = &steps;
     settings.round_over = NULL;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_shutdown(one->rendezvous, NULL), MUSTER_OK);
     assert_string_equal(steps.text,
         "next_rendezvous:1:-1 _add_to_participants:1:-1 _mark_rendezvous_complete:2:-1 run:1:-1 "
         "next_rendezvous:1:0 _mark_rendezvous_closed:2:-1 run:1:-1 _close:2:-1 ");
-    tear_down(&fixture);
 }
 
 static void free_at_once(void *context, const struct muster_rendezvous_event *event) {
@@ -101,20 +92,17 @@ static void free_at_once(void *context, const struct muster_rendezvous_event *ev
     drop(seen);
 }
 
-TEST(rendezvous_freed_by_who_is_told_of_a_step_tells_no_more) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+FIXTURE_TEST(rendezvous_freed_by_who_is_told_of_a_step_tells_no_more) {
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
     settings.event = free_at_once;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     ask(one);
     while (one->rendezvous != NULL) {
-        turn(&fixture);
+        turn(fixture);
     }
     assert_int_equal(one->rounds_over, 1);
     assert_int_equal(one->answers, 0);
-    fixture.count = 0;
-    tear_down(&fixture);
+    fixture->count = 0;
 }
 
 /* A node that hosts the store at a free port, where others may come. It is alone in its round. */
@@ -146,192 +134,162 @@ static struct seen *join_host(struct fixture *fixture, struct seen *host, int is
     return other;
 }
 
-TEST(host_is_told_at_once_that_a_node_is_gone) {
-    struct fixture fixture;
+FIXTURE_TEST(host_is_told_at_once_that_a_node_is_gone) {
     size_t waiting = 99;
-    set_up(&fixture);
-    struct seen *host = add_host(&fixture, 0);
-    struct seen *other = join_host(&fixture, host, 0);
+    struct seen *host = add_host(fixture, 0);
+    struct seen *other = join_host(fixture, host, 0);
     assert_int_equal(
         muster_rendezvous_num_nodes_waiting(host->rendezvous, &waiting, NULL), MUSTER_OK);
     assert_int_equal(waiting, 0);
     drop(other);
-    await(&fixture, &host->rounds_over, 1);
+    await(fixture, &host->rounds_over, 1);
     assert_string_not_equal(host->reason, "");
     assert_int_equal(
         muster_rendezvous_num_nodes_waiting(host->rendezvous, &waiting, NULL), MUSTER_OK);
     assert_int_equal(waiting, 1);
     int64_t before = host->info.round;
     ask(host);
-    await_round(&fixture, host, host->answers + 1);
+    await_round(fixture, host, host->answers + 1);
     assert_int_equal(host->info.world_size, 1);
     assert_int_equal(host->info.rank, 0);
     assert_true(host->info.round > before);
-    tear_down(&fixture);
 }
 
-TEST(node_that_asks_again_begins_another_round) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 2, 2);
-    struct seen *other = add(&fixture, 2, 2);
+FIXTURE_TEST(node_that_asks_again_begins_another_round) {
+    struct seen *one = add(fixture, 2, 2);
+    struct seen *other = add(fixture, 2, 2);
     ask(one);
     ask(other);
-    await_round(&fixture, one, 1);
-    await_round(&fixture, other, 1);
+    await_round(fixture, one, 1);
+    await_round(fixture, other, 1);
     ask(one);
-    await(&fixture, &other->rounds_over, 1);
+    await(fixture, &other->rounds_over, 1);
     ask(other);
-    await_round(&fixture, one, 2);
-    await_round(&fixture, other, 2);
+    await_round(fixture, one, 2);
+    await_round(fixture, other, 2);
     assert_int_equal(one->info.round, 1);
     assert_int_equal(other->info.round, 1);
     assert_string_equal(other->prefix, "torch.rendezvous.job.1");
-    tear_down(&fixture);
 }
 
-TEST(closed_rendezvous_has_no_next_round) {
-    struct fixture fixture;
+FIXTURE_TEST(closed_rendezvous_has_no_next_round) {
     int is_closed = 9;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 1, 1);
+    struct seen *one = add(fixture, 1, 1);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 0);
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 1);
-    struct seen *late = add(&fixture, 1, 1);
+    struct seen *late = add(fixture, 1, 1);
     ask(late);
-    await(&fixture, &late->answers, 1);
+    await(fixture, &late->answers, 1);
     assert_int_equal(late->error, MUSTER_ERROR_CLOSED);
     ask(one);
-    await(&fixture, &one->answers, 2);
+    await(fixture, &one->answers, 2);
     assert_int_equal(one->error, MUSTER_ERROR_CLOSED);
-    tear_down(&fixture);
 }
 
 /* Reads, and is none of the nodes. */
-TEST(node_reads_the_record_before_its_first_round) {
-    struct fixture fixture;
+FIXTURE_TEST(node_reads_the_record_before_its_first_round) {
     int is_closed = 9;
     size_t waiting = 9;
-    set_up(&fixture);
-    struct seen *looker = add(&fixture, 1, 2);
+    struct seen *looker = add(fixture, 1, 2);
     assert_int_equal(
         muster_rendezvous_num_nodes_waiting(looker->rendezvous, &waiting, NULL), MUSTER_OK);
     assert_int_equal(waiting, 0);
     assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 0);
-    struct seen *one = add(&fixture, 1, 2);
+    struct seen *one = add(fixture, 1, 2);
     ask(one);
-    await_round(&fixture, one, 1);
+    await_round(fixture, one, 1);
     assert_int_equal(one->info.world_size, 1);
     assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_is_closed(looker->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 1);
-    tear_down(&fixture);
 }
 
-TEST(node_that_has_looked_takes_part_as_any_other) {
-    struct fixture fixture;
+FIXTURE_TEST(node_that_has_looked_takes_part_as_any_other) {
     const struct muster_rendezvous_info *info = NULL;
     int is_closed = 9;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 1, 1);
+    struct seen *one = add(fixture, 1, 1);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_OK);
     assert_int_equal(info->world_size, 1);
-    tear_down(&fixture);
 }
 
 /* As TorchElastic's handler, which makes the store with itself. */
-TEST(node_that_looks_hosts_the_store_that_nobody_hosts) {
-    struct fixture fixture;
+FIXTURE_TEST(node_that_looks_hosts_the_store_that_nobody_hosts) {
     const struct muster_rendezvous_info *info = NULL;
     int is_closed = 9;
-    set_up(&fixture);
-    muster_store_server_free(fixture.server); /* its port is free now */
-    fixture.server = NULL;
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    muster_store_server_free(fixture->server); /* its port is free now */
+    fixture->server = NULL;
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 1);
     settings.is_host = 1;
-    struct seen *host = add_node(&fixture, &settings);
+    struct seen *host = add_node(fixture, &settings);
     assert_int_equal(muster_rendezvous_is_closed(host->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 0);
-    struct seen *outsider = add(&fixture, 1, 1);
+    struct seen *outsider = add(fixture, 1, 1);
     assert_int_equal(
         muster_rendezvous_is_closed(outsider->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, NULL), MUSTER_OK);
-    tear_down(&fixture);
 }
 
 /* The record is seen when the round is asked for, which is under way. */
-TEST(look_while_a_round_is_asked_for_waits_for_the_record) {
-    struct fixture fixture;
+FIXTURE_TEST(look_while_a_round_is_asked_for_waits_for_the_record) {
     int is_closed = 9;
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 1, 1);
+    struct seen *one = add(fixture, 1, 1);
     ask(one);
     assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 0);
-    await_round(&fixture, one, 1);
-    tear_down(&fixture);
+    await_round(fixture, one, 1);
 }
 
-TEST(node_that_takes_no_part_can_close) {
-    struct fixture fixture;
+FIXTURE_TEST(node_that_takes_no_part_can_close) {
     int is_closed = 0;
-    set_up(&fixture);
-    struct seen *outsider = add(&fixture, 2, 2);
-    struct seen *waiting = add(&fixture, 2, 2);
+    struct seen *outsider = add(fixture, 2, 2);
+    struct seen *waiting = add(fixture, 2, 2);
     ask(waiting);
     assert_int_equal(muster_rendezvous_set_closed(outsider->rendezvous, NULL), MUSTER_OK);
-    await(&fixture, &waiting->answers, 1);
+    await(fixture, &waiting->answers, 1);
     assert_int_equal(waiting->error, MUSTER_ERROR_CLOSED);
     assert_int_equal(
         muster_rendezvous_is_closed(outsider->rendezvous, &is_closed, NULL), MUSTER_OK);
     assert_int_equal(is_closed, 1);
-    tear_down(&fixture);
 }
 
-TEST(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again) {
-    struct fixture fixture;
+FIXTURE_TEST(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again) {
     const struct muster_rendezvous_info *info = NULL;
     struct muster_failure failure = {0};
-    set_up(&fixture);
-    struct seen *one = add(&fixture, 2, 2);
+    struct seen *one = add(fixture, 2, 2);
     assert_int_equal(
         muster_rendezvous_next(one->rendezvous, 0.05, &info, &failure), MUSTER_ERROR_TIMEOUT);
     assert_null(info);
-    struct seen *other = add(&fixture, 2, 2);
+    struct seen *other = add(fixture, 2, 2);
     ask(other);
     while (muster_rendezvous_next(one->rendezvous, 0.05, &info, &failure) != MUSTER_OK) {
         (void)muster_rendezvous_process(other->rendezvous, NULL);
     }
     assert_int_equal(info->world_size, 2);
-    await_round(&fixture, other, 1);
-    tear_down(&fixture);
+    await_round(fixture, other, 1);
 }
 
-TEST(join_that_takes_too_long_fails) {
-    struct fixture fixture;
+FIXTURE_TEST(join_that_takes_too_long_fails) {
     const struct muster_rendezvous_info *info = NULL;
-    set_up(&fixture);
-    struct muster_rendezvous_settings settings = settings_of(&fixture, 2, 2);
+    struct muster_rendezvous_settings settings = settings_of(fixture, 2, 2);
     settings.join_timeout = 0.05;
-    struct seen *one = add_node(&fixture, &settings);
+    struct seen *one = add_node(fixture, &settings);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_TIMEOUT);
     assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_TIMEOUT);
-    muster_store_server_free(fixture.server);
-    fixture.server = NULL;
-    struct muster_rendezvous_settings without = settings_of(&fixture, 2, 2);
+    muster_store_server_free(fixture->server);
+    fixture->server = NULL;
+    struct muster_rendezvous_settings without = settings_of(fixture, 2, 2);
     without.join_timeout = 0.05;
-    struct seen *alone = add_node(&fixture, &without);
+    struct seen *alone = add_node(fixture, &without);
     assert_int_equal(
         muster_rendezvous_next(alone->rendezvous, 0, &info, NULL), MUSTER_ERROR_DISCONNECTED);
-    tear_down(&fixture);
 }
 
 /* A node of another process: it says that it is in the round, and ends when that is closed. */
@@ -366,24 +324,22 @@ static int live_elsewhere(int port_fd, int told_fd) {
     return 0;
 }
 
-TEST(nodes_of_two_processes_meet_at_the_store_that_one_hosts) {
-    struct fixture fixture;
+FIXTURE_TEST(nodes_of_two_processes_meet_at_the_store_that_one_hosts) {
     struct muster_failure failure = {0};
     const struct muster_rendezvous_info *info = NULL;
     int ports[2];
     int told[2];
     int status = -1;
     char byte;
-    set_up(&fixture);
     assert_int_equal(pipe(ports), 0);
     assert_int_equal(pipe(told), 0);
     pid_t child = fork();
     if (child == 0) {
         _exit(live_elsewhere(ports[0], told[1]));
     }
-    struct seen *host = add_host(&fixture, 0);
+    struct seen *host = add_host(fixture, 0);
     assert_int_equal(dprintf(ports[1], "%d", host->info.store_port) > 0, 1);
-    await(&fixture, &host->rounds_over, 1);
+    await(fixture, &host->rounds_over, 1);
     assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, &failure), MUSTER_OK);
     assert_int_equal(info->world_size, 2);
     assert_int_equal(read(told[0], &byte, 1), 1);
@@ -396,16 +352,12 @@ TEST(nodes_of_two_processes_meet_at_the_store_that_one_hosts) {
         close(ports[i]);
         close(told[i]);
     }
-    tear_down(&fixture);
 }
 
-TEST(nodes_of_torchruns_kind_meet) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct seen *host = add_host(&fixture, 1);
-    struct seen *other = join_host(&fixture, host, 1);
+FIXTURE_TEST(nodes_of_torchruns_kind_meet) {
+    struct seen *host = add_host(fixture, 1);
+    struct seen *other = join_host(fixture, host, 1);
     assert_int_equal(host->info.rank + other->info.rank, 1);
     drop(other);
-    await(&fixture, &host->rounds_over, 1);
-    tear_down(&fixture);
+    await(fixture, &host->rounds_over, 1);
 }

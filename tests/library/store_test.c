@@ -135,88 +135,71 @@ static void play_meetings_of_two(struct muster_store *store) {
 static void (*const plays[])(struct muster_store *store) = {play_values, play_comparisons,
     play_several, play_prefixes, play_time_limits, play_meetings, play_meetings_of_two};
 
-TEST(store_of_a_server_does_what_its_functions_say) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(store_of_a_server_does_what_its_functions_say) {
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
-        plays[i](fixture.store);
+        plays[i](fixture->store);
     }
-    tear_down(&fixture);
 }
 
-TEST(store_in_a_file_does_what_its_functions_say) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct muster_store *file = open_file(&fixture);
+FIXTURE_TEST(store_in_a_file_does_what_its_functions_say) {
+    struct muster_store *file = open_file(fixture);
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
         plays[i](file);
     }
     muster_store_free(file);
-    tear_down(&fixture);
 }
 
-TEST(number_of_keys_counts_the_whole_store) {
-    struct fixture fixture;
+FIXTURE_TEST(number_of_keys_counts_the_whole_store) {
     struct muster_store *prefixed;
     int64_t before = -1;
     int64_t after = -1;
-    set_up(&fixture);
-    assert_int_equal(muster_store_new_prefix(fixture.store, "p", &prefixed, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_new_prefix(fixture->store, "p", &prefixed, NULL), MUSTER_OK);
     assert_int_equal(muster_store_num_keys(prefixed, &before, NULL), MUSTER_OK);
-    set_text(fixture.store, "outside", "1");
+    set_text(fixture->store, "outside", "1");
     set_text(prefixed, "inside", "1");
     assert_int_equal(muster_store_num_keys(prefixed, &after, NULL), MUSTER_OK);
     assert_int_equal(after, before + 2);
     muster_store_free(prefixed);
-    tear_down(&fixture);
 }
 
-TEST(queue_gives_back_in_order) {
-    struct fixture fixture;
+FIXTURE_TEST(queue_gives_back_in_order) {
     struct muster_bytes value = {0};
     int64_t length = -1;
-    set_up(&fixture);
-    assert_int_equal(muster_store_queue_push(fixture.store, "queue", "first", 5, NULL), MUSTER_OK);
-    assert_int_equal(muster_store_queue_push(fixture.store, "queue", "second", 6, NULL), MUSTER_OK);
-    assert_int_equal(muster_store_queue_len(fixture.store, "queue", &length, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_queue_push(fixture->store, "queue", "first", 5, NULL), MUSTER_OK);
+    assert_int_equal(
+        muster_store_queue_push(fixture->store, "queue", "second", 6, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_queue_len(fixture->store, "queue", &length, NULL), MUSTER_OK);
     assert_int_equal(length, 2);
-    assert_int_equal(muster_store_queue_pop(fixture.store, "queue", 1, &value, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_queue_pop(fixture->store, "queue", 1, &value, NULL), MUSTER_OK);
     assert_string_equal(value.data, "first");
     muster_bytes_clear(&value);
-    assert_int_equal(muster_store_queue_pop(fixture.store, "queue", 0, &value, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_queue_pop(fixture->store, "queue", 0, &value, NULL), MUSTER_OK);
     assert_string_equal(value.data, "second");
     muster_bytes_clear(&value);
     assert_int_equal(
-        muster_store_queue_pop(fixture.store, "queue", 0, &value, NULL), MUSTER_ERROR_MISSING);
-    assert_int_equal(muster_store_set_timeout(fixture.store, 0.02, NULL), MUSTER_OK);
+        muster_store_queue_pop(fixture->store, "queue", 0, &value, NULL), MUSTER_ERROR_MISSING);
+    assert_int_equal(muster_store_set_timeout(fixture->store, 0.02, NULL), MUSTER_OK);
     assert_int_equal(
-        muster_store_queue_pop(fixture.store, "queue", 1, &value, NULL), MUSTER_ERROR_TIMEOUT);
-    tear_down(&fixture);
+        muster_store_queue_pop(fixture->store, "queue", 1, &value, NULL), MUSTER_ERROR_TIMEOUT);
 }
 
-TEST(file_has_no_queues_and_stays_usable) {
-    struct fixture fixture;
+FIXTURE_TEST(file_has_no_queues_and_stays_usable) {
     int64_t length = -1;
-    set_up(&fixture);
-    struct muster_store *file = open_file(&fixture);
+    struct muster_store *file = open_file(fixture);
     assert_int_equal(
         muster_store_queue_len(file, "queue", &length, NULL), MUSTER_ERROR_UNSUPPORTED);
     assert_int_equal(length, -1);
     set_text(file, "key", "value");
     assert_text(file, "key", "value");
     muster_store_free(file);
-    tear_down(&fixture);
 }
 
-TEST(two_stores_in_one_process_see_each_other) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct muster_store *second = open_store(&fixture);
+FIXTURE_TEST(two_stores_in_one_process_see_each_other) {
+    struct muster_store *second = open_store(fixture);
     assert_int_equal(muster_store_connect(second, NULL), MUSTER_OK);
-    set_text(fixture.store, "key", "of the first");
+    set_text(fixture->store, "key", "of the first");
     /* A request without an answer may come after one of another connection. */
-    assert_text(fixture.store, "key", "of the first");
+    assert_text(fixture->store, "key", "of the first");
     assert_text(second, "key", "of the first");
     muster_store_free(second);
-    tear_down(&fixture);
 }

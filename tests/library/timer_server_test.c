@@ -130,56 +130,47 @@ static size_t count(const struct fixture *fixture) {
     return timers;
 }
 
-TEST(expired_timer_calls_the_programs_own_kill) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture);
-    assert_int_equal(fixture.started, 1);
-    ask(&fixture, "batch", 1, SIGTERM);
-    while (fixture.signalled == 0) {
-        turn(&fixture);
+FIXTURE_TEST(expired_timer_calls_the_programs_own_kill) {
+    start(fixture);
+    assert_int_equal(fixture->started, 1);
+    ask(fixture, "batch", 1, SIGTERM);
+    while (fixture->signalled == 0) {
+        turn(fixture);
     }
-    assert_int_equal(fixture.killed, 1);
-    assert_int_equal(fixture.expired, 1); /* and was told before the signal */
-    assert_int_equal(fixture.pid, getpid());
-    assert_string_equal(fixture.scopes, "batch ");
-    assert_int_equal(count(&fixture), 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->killed, 1);
+    assert_int_equal(fixture->expired, 1); /* and was told before the signal */
+    assert_int_equal(fixture->pid, getpid());
+    assert_string_equal(fixture->scopes, "batch ");
+    assert_int_equal(count(fixture), 0);
 }
 
-TEST(process_that_cannot_be_ended_is_tried_again) {
-    struct fixture fixture;
+FIXTURE_TEST(process_that_cannot_be_ended_is_tried_again) {
     double progress = 0;
-    set_up(&fixture);
-    fixture.refusals = 1;
-    start(&fixture);
-    ask(&fixture, "batch", 1, SIGTERM);
-    while (fixture.killed == 0) {
-        turn(&fixture);
+    fixture->refusals = 1;
+    start(fixture);
+    ask(fixture, "batch", 1, SIGTERM);
+    while (fixture->killed == 0) {
+        turn(fixture);
     }
     double now = (double)time(NULL);
     assert_int_equal(
-        muster_timer_server_last_progress_time(fixture.server, &progress, NULL), MUSTER_OK);
+        muster_timer_server_last_progress_time(fixture->server, &progress, NULL), MUSTER_OK);
     assert_true(progress <= now + 2); /* time() lags behind, by milliseconds */
-    while (fixture.signalled == 0) {
-        turn(&fixture);
+    while (fixture->signalled == 0) {
+        turn(fixture);
     }
-    assert_int_equal(fixture.killed, 2);
-    assert_true(fixture.logged > 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->killed, 2);
+    assert_true(fixture->logged > 0);
 }
 
-TEST(timer_without_a_signal_is_only_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture);
-    ask(&fixture, "batch", 1, 0);
-    while (fixture.expired == 0) {
-        turn(&fixture);
+FIXTURE_TEST(timer_without_a_signal_is_only_told) {
+    start(fixture);
+    ask(fixture, "batch", 1, 0);
+    while (fixture->expired == 0) {
+        turn(fixture);
     }
-    assert_int_equal(fixture.killed, 0);
-    assert_int_equal(fixture.signalled, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->killed, 0);
+    assert_int_equal(fixture->signalled, 0);
 }
 
 static void list_scope(void *context, const struct muster_timer_request *timer) {
@@ -190,35 +181,32 @@ static void list_scope(void *context, const struct muster_timer_request *timer) 
 }
 
 /* register_timers and get_expired_timers. */
-TEST(program_registers_timers_itself) {
-    struct fixture fixture;
+FIXTURE_TEST(program_registers_timers_itself) {
     char scopes[64] = "";
-    set_up(&fixture);
     assert_int_equal(
-        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        muster_timer_server_register(fixture->server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
         MUSTER_ERROR_STATE);
-    start(&fixture);
+    start(fixture);
     assert_int_equal(
-        muster_timer_server_register(fixture.server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
+        muster_timer_server_register(fixture->server, getpid(), "late", FAR_SECONDS - 1, 0, NULL),
         MUSTER_OK);
     assert_int_equal(
-        muster_timer_server_register(fixture.server, getpid(), "soon", FAR_SECONDS - 9, 0, NULL),
+        muster_timer_server_register(fixture->server, getpid(), "soon", FAR_SECONDS - 9, 0, NULL),
         MUSTER_OK);
-    assert_int_equal(
-        muster_timer_server_each_expired(fixture.server, FAR_SECONDS - 9, list_scope, scopes, NULL),
+    assert_int_equal(muster_timer_server_each_expired(
+                         fixture->server, FAR_SECONDS - 9, list_scope, scopes, NULL),
         MUSTER_OK);
     assert_string_equal(scopes, "soon ");
     assert_int_equal(
-        muster_timer_server_register(fixture.server, getpid(), "late", -1, 0, NULL), MUSTER_OK);
-    assert_int_equal(count(&fixture), 1);
+        muster_timer_server_register(fixture->server, getpid(), "late", -1, 0, NULL), MUSTER_OK);
+    assert_int_equal(count(fixture), 1);
     assert_int_equal(
-        muster_timer_server_register(fixture.server, getpid(), "batch", 1, SIGTERM, NULL),
+        muster_timer_server_register(fixture->server, getpid(), "batch", 1, SIGTERM, NULL),
         MUSTER_OK);
-    while (fixture.signalled == 0) {
-        turn(&fixture);
+    while (fixture->signalled == 0) {
+        turn(fixture);
     }
-    assert_string_equal(fixture.scopes, "batch ");
-    tear_down(&fixture);
+    assert_string_equal(fixture->scopes, "batch ");
 }
 
 TEST(process_that_runs_is_told_from_one_that_does_not) {
@@ -231,45 +219,39 @@ TEST(process_that_runs_is_told_from_one_that_does_not) {
     assert_int_equal(muster_timer_is_process_running(child), 0);
 }
 
-TEST(who_may_not_ask_gets_no_timer) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.may_ask = 0;
-    start(&fixture);
-    ask(&fixture, "batch", FAR_SECONDS, SIGTERM);
-    while (fixture.logged == 0) {
-        turn(&fixture);
+FIXTURE_TEST(who_may_not_ask_gets_no_timer) {
+    fixture->may_ask = 0;
+    start(fixture);
+    ask(fixture, "batch", FAR_SECONDS, SIGTERM);
+    while (fixture->logged == 0) {
+        turn(fixture);
     }
-    assert_int_equal(count(&fixture), 0);
-    tear_down(&fixture);
+    assert_int_equal(count(fixture), 0);
 }
 
-TEST(timers_are_dropped_when_the_program_says_so) {
-    struct fixture fixture;
+FIXTURE_TEST(timers_are_dropped_when_the_program_says_so) {
     double progress = 0;
-    set_up(&fixture);
-    start(&fixture);
-    ask(&fixture, "one", FAR_SECONDS, SIGTERM);
-    ask(&fixture, "two", FAR_SECONDS, SIGTERM);
-    while (count(&fixture) < 2) {
-        turn(&fixture);
+    start(fixture);
+    ask(fixture, "one", FAR_SECONDS, SIGTERM);
+    ask(fixture, "two", FAR_SECONDS, SIGTERM);
+    while (count(fixture) < 2) {
+        turn(fixture);
     }
     assert_int_equal(
-        muster_timer_server_last_progress_time(fixture.server, &progress, NULL), MUSTER_OK);
+        muster_timer_server_last_progress_time(fixture->server, &progress, NULL), MUSTER_OK);
     assert_true(progress > 1e9);
-    assert_int_equal(muster_timer_server_clear(fixture.server, getpid(), NULL), MUSTER_OK);
-    assert_int_equal(count(&fixture), 0);
-    ask(&fixture, "three", FAR_SECONDS, SIGTERM);
-    while (count(&fixture) < 1) {
-        turn(&fixture);
+    assert_int_equal(muster_timer_server_clear(fixture->server, getpid(), NULL), MUSTER_OK);
+    assert_int_equal(count(fixture), 0);
+    ask(fixture, "three", FAR_SECONDS, SIGTERM);
+    while (count(fixture) < 1) {
+        turn(fixture);
     }
-    assert_int_equal(muster_timer_server_stop(fixture.server, NULL), MUSTER_OK);
-    assert_int_equal(fixture.stopped, 1);
-    assert_int_equal(count(&fixture), 0);
-    assert_int_equal(muster_timer_server_stop(fixture.server, NULL), MUSTER_ERROR_STATE);
-    start(&fixture);
-    assert_int_equal(muster_timer_server_start(fixture.server, NULL), MUSTER_ERROR_STATE);
-    tear_down(&fixture);
+    assert_int_equal(muster_timer_server_stop(fixture->server, NULL), MUSTER_OK);
+    assert_int_equal(fixture->stopped, 1);
+    assert_int_equal(count(fixture), 0);
+    assert_int_equal(muster_timer_server_stop(fixture->server, NULL), MUSTER_ERROR_STATE);
+    start(fixture);
+    assert_int_equal(muster_timer_server_start(fixture->server, NULL), MUSTER_ERROR_STATE);
 }
 
 TEST(two_servers_have_timers_of_their_own) {
@@ -364,25 +346,22 @@ static int list_in_child(const char *path) {
     return told.count == 1 && told.is_right ? 0 : 1;
 }
 
-TEST(timers_are_shown_to_another_process) {
-    struct fixture fixture;
+FIXTURE_TEST(timers_are_shown_to_another_process) {
     int status;
-    set_up(&fixture);
-    start(&fixture);
-    ask(&fixture, "a step", FAR_SECONDS, SIGTERM);
-    while (count(&fixture) == 0) {
-        turn(&fixture);
+    start(fixture);
+    ask(fixture, "a step", FAR_SECONDS, SIGTERM);
+    while (count(fixture) == 0) {
+        turn(fixture);
     }
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(list_in_child(fixture.path));
+        _exit(list_in_child(fixture->path));
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
-        assert_int_equal(muster_timer_server_process(fixture.server, NULL), MUSTER_OK);
+        assert_int_equal(muster_timer_server_process(fixture->server, NULL), MUSTER_OK);
     }
     assert_int_equal(status, 0);
-    tear_down(&fixture);
 }
 
 TEST(where_nobody_serves_nothing_is_listed) {
@@ -399,30 +378,24 @@ TEST(where_nobody_serves_nothing_is_listed) {
     assert_int_equal(told.count, 0);
 }
 
-TEST(server_may_be_freed_from_inside_its_callback) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.frees = true;
-    start(&fixture);
-    ask(&fixture, "batch", 1, SIGTERM);
-    while (fixture.server != NULL) {
-        turn(&fixture);
+FIXTURE_TEST(server_may_be_freed_from_inside_its_callback) {
+    fixture->frees = true;
+    start(fixture);
+    ask(fixture, "batch", 1, SIGTERM);
+    while (fixture->server != NULL) {
+        turn(fixture);
     }
-    assert_int_equal(fixture.signalled, 1);
-    tear_down(&fixture);
+    assert_int_equal(fixture->signalled, 1);
 }
 
-TEST(a_place_where_it_cannot_serve_is_an_error) {
-    struct fixture fixture;
+FIXTURE_TEST(a_place_where_it_cannot_serve_is_an_error) {
     struct muster_timer_server *second = NULL;
     struct muster_timer_server_settings settings = MUSTER_TIMER_SERVER_SETTINGS;
-    set_up(&fixture);
     settings.path = "/nowhere/timers";
     assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_SYSTEM);
-    settings.path = fixture.path; /* which is served */
+    settings.path = fixture->path; /* which is served */
     assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_INVALID);
-    settings.path = fixture.directory;
+    settings.path = fixture->directory;
     assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_INVALID);
     assert_null(second);
-    tear_down(&fixture);
 }

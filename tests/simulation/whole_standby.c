@@ -57,7 +57,7 @@ static void spare_is_heard(struct whole_cluster *cluster, struct whole_happening
         spare->is_ready = true;
         post(cluster, node,
             (struct standby_event){
-                .kind = STANDBY_EVENT_SPARE_READY, .ready = {rank, SPARE_BYTES}});
+                .kind = STANDBY_EVENT_SPARE_READY, .ready = {rank, SPARE_BYTES, false}});
         break;
     case IS_DIRTY:
         post_rank(cluster, node, STANDBY_EVENT_SPARE_DIRTY, rank);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Running the real binary."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -27,6 +28,14 @@ def find_binary():
     if not path.is_file():
         raise RuntimeError(f"{path} is not built; run `make build` or set MUSTER_BINARY")
     return path
+
+
+def load_tool(name):
+    """tools/NAME.py as a module."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def clean_environment(**changes):

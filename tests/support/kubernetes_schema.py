@@ -12,9 +12,7 @@ import pathlib
 import shutil
 import subprocess
 
-import pytest
-
-from support.peers import DEFAULT_ROOT
+from support.peers import DEFAULT_ROOT, give_up
 
 PROGRAM = pathlib.Path(__file__).with_suffix("").with_name("kubernetes_validate.js")
 
@@ -85,10 +83,8 @@ class Schemas:
 
     def __init__(self):
         modules, obstacle = find_modules()
-        if obstacle is not None and os.environ.get("CI") == "true":
-            pytest.fail(f"{obstacle} (not skipped: CI=true)")
         if obstacle is not None:
-            pytest.skip(obstacle)
+            give_up(obstacle)
         self.program = subprocess.Popen(["node", PROGRAM, modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def end(self):

@@ -18,7 +18,7 @@ import subprocess
 
 import pytest
 
-from support.peers import DEFAULT_ROOT
+from support.peers import DEFAULT_ROOT, give_up
 
 PROGRAMS = ("ip", "nsenter", "unshare", "mount")
 
@@ -215,8 +215,5 @@ def require_translation(host):
 
 def require_network():
     obstacle = find_obstacle()
-    if obstacle is None:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{obstacle} (not skipped: CI=true)")
-    pytest.skip(obstacle)
+    if obstacle is not None:
+        give_up(obstacle)

@@ -27,6 +27,7 @@ import unittest
 import muster.agent
 import muster.launcher
 import muster.local_timer
+import muster.metrics
 import muster.processes
 import muster.rendezvous
 import muster.rendezvous_registry
@@ -53,6 +54,7 @@ OWN["create_tcp_store"] = lambda addr="localhost", world_size=1, **settings: mus
 # Those that tests extend are replaced in PyTorch's modules, before the tests are imported.
 EXTENDED = {name: getattr(muster.local_timer, name) for name in ("RequestQueue", "TimerClient", "TimerRequest", "TimerServer")}
 OWN.update(EXTENDED, MultiprocessingRequestQueue=muster.local_timer.MultiprocessingRequestQueue)
+OWN.update((name, getattr(muster.metrics, name)) for name in ("MetricData", "MetricHandler", "MetricStream", "prof"))
 TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server), **names_of(muster.local_timer)})
 
 
@@ -180,6 +182,13 @@ def replace_in(module):
     return set(replaced)
 
 
+def replace_metrics():
+    """As a whole, since its tests put a stream of their own into that module. What they ask it for that is private stays PyTorch's."""
+    package, name = importlib.import_module("torch.distributed.elastic.metrics"), "torch.distributed.elastic.metrics.api"
+    muster.metrics._get_metric_name = importlib.import_module(name)._get_metric_name
+    sys.modules[name] = package.api = muster.metrics
+
+
 def replace(directory):
     """Returns the names that are Muster's now, in the module of the tests and in those of their directory that it imports."""
     replaced = set()
@@ -220,6 +229,7 @@ def main(directory, file, *words):
     sys.path[:0] = [str(path.parent), directory]
     for name in ("torch.distributed.elastic.timer", "torch.distributed.elastic.timer.api"):
         vars(importlib.import_module(name)).update(EXTENDED)
+    replace_metrics()
     module = importlib.import_module(path.stem)
     replaced = replace(directory)
     suite, results = unittest.TestSuite(), Results()

@@ -240,17 +240,21 @@ void agent_event_log_rendezvous(
 }
 
 static enum failure_code open_file(struct agent_event_log *log, struct failure *failure) {
+    bool is_program = log->settings.config->event_handler == LAUNCH_EVENTS_PROGRAM;
     struct event_thread_settings settings = {
         .loop = log->loop,
         .log = log_sink_log(log->settings.sink),
         .path = log->settings.config->event_file,
+        .environment = is_program ? log->settings.environment : NULL,
         .patience = duration_from_seconds(DISK_PATIENCE_SECONDS),
     };
     enum failure_code code = event_thread_new(&settings, &log->file, failure);
     if (code != FAILURE_NONE) {
         failure_wrap(failure,
-            "--event-log-handler (file:PATH names a file that this user may write; without the "
-            "option nothing is written)");
+            is_program ? "--event-log-handler (exec:PROGRAM names a program without arguments that "
+                         "this user may execute; without the option nothing is written)"
+                       : "--event-log-handler (file:PATH names a file that this user may write; "
+                         "without the option nothing is written)");
     }
     return code;
 }
@@ -277,7 +281,8 @@ enum failure_code agent_event_log_new(struct event_loop *loop,
     *log = (struct agent_event_log){
         .settings = *settings, .loop = loop, .began = event_loop_now(loop)};
     enum failure_code code = find_host_name(log, failure);
-    if (code == FAILURE_NONE && handler == LAUNCH_EVENTS_FILE) {
+    if (code == FAILURE_NONE &&
+        (handler == LAUNCH_EVENTS_FILE || handler == LAUNCH_EVENTS_PROGRAM)) {
         code = open_file(log, failure);
     }
     if (code != FAILURE_NONE) {

@@ -18,7 +18,8 @@
 struct agent_event_log;
 
 struct agent_event_log_settings {
-    const struct launch_config *config; /* borrowed, as all of this */
+    const struct launch_config *config;  /* borrowed, as all of this */
+    const struct text_list *environment; /* of a program that gets the records */
     const struct agent_preparation *preparation;
     const struct agent_machine *machine;
     const struct node_placement *placement; /* of the round that was joined last */

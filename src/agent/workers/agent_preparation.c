@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/workers/device_question.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
@@ -25,6 +26,14 @@
 
 /* Of launchers within launchers; longer ones are left out. */
 #define OUTER_MARK_MAXIMUM 512
+
+/* Who asks for a number of workers. */
+struct counting {
+    const struct launch_config *config;
+    const struct text_list *environment;
+    const struct agent_preparation_watch *watch;
+    struct agent_preparation *preparation;
+};
 
 static enum failure_code count_cpus(int *out_count, struct failure *failure) {
     struct cpu_set_bits allowed;
@@ -45,8 +54,76 @@ static enum failure_code read_gpus(
     return gpu_inventory_read(&source, out_gpus, failure);
 }
 
-static enum failure_code count_workers(const struct launch_config *config,
+/* The question may wait for an import, not for a disk alone. */
+static void question_is_silent(void *context) {
+    (void)context;
+}
+
+static enum failure_code ask_for_devices(
+    const struct counting *counting, const char *name, int *out_count, struct failure *failure) {
+    const struct launch_config *config = counting->config;
+    const char *python = counting->preparation->python != NULL ? counting->preparation->python
+                         : config->python != NULL              ? config->python
+                                                               : "python3";
+    const struct agent_preparation_watch *watch = counting->watch;
+    const struct blocking_watch blocking_watch =
+        watch != NULL
+            ? (struct blocking_watch){watch->loop, watch->silence, question_is_silent, NULL}
+            : (struct blocking_watch){0};
+    return device_question_ask(python, name, counting->environment,
+        watch != NULL ? &blocking_watch : NULL, out_count, failure);
+}
+
+static enum failure_code count_named(
+    const struct counting *counting, int *out_count, struct failure *failure) {
+    const char *name = counting->config->device_name;
+    enum failure_code code = ask_for_devices(counting, name, out_count, failure);
+    if (code == FAILURE_CANCELLED) {
+        return code;
+    }
+    if (code == FAILURE_NONE && *out_count == 0) {
+        code = failure_set(failure, FAILURE_INVALID, "no such device is visible on this machine");
+    } else if (code == FAILURE_NONE && *out_count > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
+        code =
+            failure_set(failure, FAILURE_INVALID, "%d devices, and a node has at most %d workers",
+                *out_count, LAUNCH_MAXIMUM_WORKERS_PER_NODE);
+    }
+    return code == FAILURE_NONE
+               ? code
+               : failure_wrap(failure,
+                     "--nproc-per-node %s (give a number, 'cpu', 'gpu', 'xpu', 'auto', or a device "
+                     "that PyTorch knows)",
+                     name);
+}
+
+/* Where there is no GPU: the devices of a plug-in, else CPUs. */
+static enum failure_code count_others(
+    const struct counting *counting, int *out_count, struct failure *failure) {
+    struct failure reason = {0};
+    int devices = 0;
+    enum failure_code code = FAILURE_NONE;
+    if (counting->config->entry != LAUNCH_ENTRY_PROGRAM) {
+        code = ask_for_devices(counting, "auto", &devices, &reason);
+    }
+    if (code == FAILURE_CANCELLED) {
+        return failure_set(failure, code, "%s", reason.message);
+    }
+    if (code != FAILURE_NONE) {
+        text_list_add_taken(&counting->preparation->warnings,
+            text_format("--nproc-per-node auto counts CPUs: %s", reason.message));
+    }
+    if (devices == 0) {
+        return count_cpus(out_count, failure);
+    }
+    counting->preparation->has_other_devices = true;
+    *out_count =
+        devices < LAUNCH_MAXIMUM_WORKERS_PER_NODE ? devices : LAUNCH_MAXIMUM_WORKERS_PER_NODE;
+    return FAILURE_NONE;
+}
+
+static enum failure_code count_workers(const struct counting *counting,
     const struct gpu_inventory *gpus, int *out_count, struct failure *failure) {
+    const struct launch_config *config = counting->config;
     size_t gpu_count = gpus->pci_addresses.count;
     switch (config->worker_count_kind) {
     case LAUNCH_COUNT_NUMBER:
@@ -69,7 +146,9 @@ static enum failure_code count_workers(const struct launch_config *config,
             *out_count = (int)gpu_count;
             return FAILURE_NONE;
         }
-        return count_cpus(out_count, failure);
+        return count_others(counting, out_count, failure);
+    case LAUNCH_COUNT_NAMED:
+        return count_named(counting, out_count, failure);
     }
     return failure_set(failure, FAILURE_INVALID, "unknown kind of worker count");
 }
@@ -141,7 +220,7 @@ static void doubt_ranks(const struct launch_config *config, struct agent_prepara
 static void tell_of_cpus(const struct launch_config *config, const struct gpu_inventory *gpus,
     struct agent_preparation *preparation) {
     if (config->worker_count_kind == LAUNCH_COUNT_AUTO && config->is_signalled_by_slurm &&
-        gpus->pci_addresses.count == 0) {
+        gpus->pci_addresses.count == 0 && !preparation->has_other_devices) {
         text_list_add_taken(&preparation->warnings,
             text_format("no GPU is here: %d workers, one for each CPU that this process may use "
                         "(--nproc-per-node says another number)",
@@ -150,8 +229,9 @@ static void tell_of_cpus(const struct launch_config *config, const struct gpu_in
 }
 
 /* Devices are looked for only where they matter: NVML takes its time. */
-static enum failure_code prepare_devices(const struct launch_config *config,
-    struct agent_preparation *preparation, struct failure *failure) {
+static enum failure_code prepare_devices(const struct counting *counting, struct failure *failure) {
+    const struct launch_config *config = counting->config;
+    struct agent_preparation *preparation = counting->preparation;
     struct gpu_inventory gpus = {0};
     bool needs_gpus = config->numa_binding != LAUNCH_NUMA_NONE ||
                       config->worker_count_kind == LAUNCH_COUNT_GPU ||
@@ -159,7 +239,7 @@ static enum failure_code prepare_devices(const struct launch_config *config,
                       config->worker_count_kind == LAUNCH_COUNT_AUTO;
     enum failure_code code = needs_gpus ? read_gpus(config, &gpus, failure) : FAILURE_NONE;
     if (code == FAILURE_NONE) {
-        code = count_workers(config, &gpus, &preparation->worker_count, failure);
+        code = count_workers(counting, &gpus, &preparation->worker_count, failure);
     }
     if (code == FAILURE_NONE && config->numa_binding != LAUNCH_NUMA_NONE) {
         code = plan_cpus(config, &gpus, preparation, failure);
@@ -414,9 +494,10 @@ enum failure_code agent_prepare(const struct launch_config *config,
     const struct text_list *environment, const struct agent_preparation_watch *watch,
     struct agent_preparation *out_preparation, struct failure *failure) {
     struct agent_preparation preparation = {0};
-    enum failure_code code = prepare_devices(config, &preparation, failure);
+    const struct counting counting = {config, environment, watch, &preparation};
+    enum failure_code code = prepare_python(config, environment, watch, &preparation, failure);
     if (code == FAILURE_NONE) {
-        code = prepare_python(config, environment, watch, &preparation, failure);
+        code = prepare_devices(&counting, failure);
     }
     if (code == FAILURE_NONE) {
         preparation.worker_mark = make_worker_mark(environment);

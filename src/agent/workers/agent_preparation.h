@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the machine adds to what the user asked for, found out once before a job starts: how many
- * workers, which interpreter, which names, which CPUs. Starts and opens nothing but the log
- * directory. */
+ * workers, which interpreter, which names, which CPUs. Opens nothing but the log directory, and
+ * starts nothing that stays. */
 #ifndef MUSTER_AGENT_WORKERS_AGENT_PREPARATION_H
 #define MUSTER_AGENT_WORKERS_AGENT_PREPARATION_H
 
@@ -17,6 +17,7 @@
 
 struct agent_preparation {
     int worker_count;
+    bool has_other_devices; /* a worker for each of them, which are no GPUs */
     char *python; /* absolute path, $PYTHON_EXEC as given, or NULL when no interpreter is needed */
     char *run_id; /* never NULL; a random UUID where none was given */
     char *worker_mark; /* that of the worker that has started this agent, if there is one, and this

@@ -130,6 +130,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->told_master_host);
     clear_lists(config->rank_variables, config->worker_count);
     clear_lists(config->rank_arguments, config->worker_count);
+    free(config->device_name);
     free(config->rdzv_backend);
     free(config->run_id);
     free(config->dynamic.host);

@@ -161,7 +161,8 @@ enum launch_worker_count {
     LAUNCH_COUNT_CPU,
     LAUNCH_COUNT_GPU,
     LAUNCH_COUNT_XPU,
-    LAUNCH_COUNT_AUTO, /* GPUs if there are any, else CPUs */
+    LAUNCH_COUNT_NAMED, /* a device that a plug-in of PyTorch knows */
+    LAUNCH_COUNT_AUTO,  /* GPUs if there are any, else such devices, else CPUs */
 };
 
 enum launch_entry {
@@ -192,6 +193,7 @@ enum launch_event_handler {
     LAUNCH_EVENTS_NULL,
     LAUNCH_EVENTS_CONSOLE, /* stderr */
     LAUNCH_EVENTS_FILE,
+    LAUNCH_EVENTS_PROGRAM, /* its standard input */
 };
 
 /* Which evidence the agent collects before it kills a worker that does not end by itself. */
@@ -241,6 +243,7 @@ struct launch_config {
     /* LAUNCH_COUNT_NUMBER: 1..LAUNCH_MAXIMUM_WORKERS_PER_NODE. Else 0 until the devices were
      * counted. */
     int worker_count;
+    char *device_name; /* LAUNCH_COUNT_NAMED: "npu"; else NULL */
 
     /* rendezvous */
     enum launch_rendezvous rendezvous;
@@ -345,7 +348,8 @@ struct launch_config {
 
     /* events */
     enum launch_event_handler event_handler;
-    char *event_file; /* set with LAUNCH_EVENTS_FILE */
+    char *event_file; /* LAUNCH_EVENTS_FILE: its path; LAUNCH_EVENTS_PROGRAM: the program; else NULL
+                       */
     char *chronicle;  /* a file, "off", or NULL: beside the logs */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */

@@ -13,7 +13,7 @@ static bool is_refunded(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     return rendezvous_failure_may_be_consequence(&machine->failure, &machine->view.seen,
         step->event->now,
-        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+        rendezvous_failure_patience(&machine->settings, machine->connection.has_presence));
 }
 
 /* Nodes that are gone. */
@@ -28,8 +28,8 @@ struct loss_list {
 static bool is_lost(
     struct rendezvous_step *step, const struct rendezvous_node *node, bool with_finished) {
     const struct rendezvous_machine *machine = step->machine;
-    switch (rendezvous_losses_judge(
-        &machine->losses, &machine->view, node, &machine->settings, machine->link.has_presence)) {
+    switch (failure_detector_judge(&machine->detector, &machine->view, node, &machine->settings,
+        machine->connection.has_presence)) {
     case RENDEZVOUS_LOSS_GONE:
         return true;
     case RENDEZVOUS_LOSS_FINISHED:
@@ -98,7 +98,7 @@ static bool take_out(struct rendezvous_step *step, const struct loss_list *losse
 static bool rendezvous_take_out_losses(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     struct loss_list losses = {0};
-    rendezvous_losses_forget(&machine->losses, &machine->view.seen);
+    failure_detector_forget(&machine->detector, &machine->view.seen);
     find_losses(step, false, &losses);
     bool has_written = take_out(step, &losses);
     free(losses.identities);
@@ -553,14 +553,15 @@ static bool park_the_waiting(struct rendezvous_step *step) {
  * these. */
 static bool must_be_noted(
     const struct rendezvous_machine *machine, const struct rendezvous_node *node) {
-    if (!machine->has_succession || !machine->link.is_host || !node->is_participant ||
+    if (!machine->has_succession || !machine->connection.is_host || !node->is_participant ||
         node->is_done) {
         return false;
     }
     return node_identity_equals(&node->identity, &machine->view.me)
                ? is_done_here(machine)
-               : rendezvous_losses_judge(&machine->losses, &machine->view, node, &machine->settings,
-                     machine->link.has_presence) == RENDEZVOUS_LOSS_FINISHED;
+               : failure_detector_judge(&machine->detector, &machine->view, node,
+                     &machine->settings,
+                     machine->connection.has_presence) == RENDEZVOUS_LOSS_FINISHED;
 }
 
 /* A node that waits needs to know: where no further round follows, its patience has an end. */
@@ -586,7 +587,7 @@ static bool mark_the_done(struct rendezvous_step *step) {
  * nodes needs to know, and those who wait. */
 static bool freeze(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
-    if (!machine->has_succession || !machine->link.is_host ||
+    if (!machine->has_succession || !machine->connection.is_host ||
         machine->view.seen.is_frozen == machine->is_register_stuck) {
         return false;
     }
@@ -603,15 +604,15 @@ static bool writes_heartbeat_of(
     if (is_own && !node_identity_is_muster(identity)) {
         return true;
     }
-    if (!machine->link.has_presence) {
+    if (!machine->connection.has_presence) {
         return is_own;
     }
-    return machine->link.is_host && node_identity_is_muster(identity) &&
-           !rendezvous_losses_include(&machine->losses, identity);
+    return machine->connection.is_host && node_identity_is_muster(identity) &&
+           !failure_detector_has_noted(&machine->detector, identity);
 }
 
 struct duration rendezvous_heartbeat_interval(const struct rendezvous_machine *machine) {
-    return machine->link.has_presence && machine->link.is_host
+    return machine->connection.has_presence && machine->connection.is_host
                ? rendezvous_settings_beat(&machine->settings)
                : machine->settings.keep_alive_interval;
 }
@@ -621,7 +622,7 @@ static bool keep_alive(struct rendezvous_step *step) {
     struct duration interval = rendezvous_heartbeat_interval(machine);
     /* Those that are written less often are written ahead. */
     int64_t lead = interval.nanoseconds - machine->settings.keep_alive_interval.nanoseconds;
-    if (!rendezvous_link_is_heartbeat_due(&machine->link, step->event->now)) {
+    if (!record_connection_is_heartbeat_due(&machine->connection, step->event->now)) {
         return false;
     }
     struct rendezvous_state *draft = rendezvous_draft_begin(step);
@@ -637,7 +638,7 @@ static bool keep_alive(struct rendezvous_step *step) {
     if (has_changed) {
         return rendezvous_draft_write_heartbeats(step);
     }
-    rendezvous_link_put_off_heartbeat(&machine->link, step->event->now, interval);
+    record_connection_put_off_heartbeat(&machine->connection, step->event->now, interval);
     return false;
 }
 
@@ -694,8 +695,8 @@ static void take_note(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct instant now = step->event->now;
-    rendezvous_losses_look(&machine->losses, seen, now, machine->settings.keep_alive_interval,
-        machine->link.has_presence);
+    failure_detector_look(&machine->detector, seen, now, machine->settings.keep_alive_interval,
+        machine->connection.has_presence);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
     rendezvous_failure_look(&machine->failure, seen, now);
@@ -710,7 +711,8 @@ static bool write_again(struct rendezvous_step *step) {
         return false;
     }
     (void)rendezvous_draft_begin(step);
-    return rendezvous_link_is_pausing(&machine->link) || rendezvous_draft_write(step, false);
+    return record_connection_is_pausing(&machine->connection) ||
+           rendezvous_draft_write(step, false);
 }
 
 void rendezvous_evaluate(struct rendezvous_step *step) {
@@ -727,7 +729,7 @@ void rendezvous_evaluate(struct rendezvous_step *step) {
             check_world(step, situation);
         }
         answer_roll(step);
-        if (rendezvous_link_is_pausing(&machine->link)) {
+        if (record_connection_is_pausing(&machine->connection)) {
             return;
         }
     }

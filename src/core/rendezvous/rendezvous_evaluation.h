@@ -53,7 +53,8 @@ enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *vie
  * does not take them for old ones. Muster's nodes do not go by them where presence is served. */
 struct duration rendezvous_heartbeat_interval(const struct rendezvous_machine *machine);
 
-/* The machine calls it after every event, while the link is ready and the node has seen the record.
+/* The machine calls it after every event, while the connection is ready and the node has seen the
+ * record.
  */
 void rendezvous_evaluate(struct rendezvous_step *step);
 

@@ -28,7 +28,7 @@ static void rendezvous_wishing_begin(struct rendezvous_step *step) {
         machine->place.world.round == RENDEZVOUS_NO_ROUND);
     rendezvous_place_say_nothing(&machine->place);
     if (machine->delegating.is_on) {
-        rendezvous_link_skip_fetch(&machine->link);
+        record_connection_skip_fetch(&machine->connection);
     }
 }
 
@@ -37,7 +37,7 @@ static void write_itself(struct rendezvous_step *step) {
     rendezvous_delegating_end(&machine->delegating);
     rendezvous_view_begin(&machine->view);
     rendezvous_patience_count_again(&machine->patience);
-    rendezvous_link_note_change(&machine->link, false);
+    record_connection_note_change(&machine->connection, false);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
         rendezvous_step_present(step);
     }
@@ -47,7 +47,7 @@ static void write_itself(struct rendezvous_step *step) {
 static void rendezvous_wishing_take_standing(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
-    if (!machine->delegating.is_on || !rendezvous_link_is_open(&machine->link)) {
+    if (!machine->delegating.is_on || !record_connection_is_open(&machine->connection)) {
         return;
     }
     if (event->standing.is_withdrawn) {
@@ -73,7 +73,7 @@ static bool is_late(struct rendezvous_step *step) {
  * ever, is not waited for: its store answers, and this node does what is left to do. */
 static bool is_left_alone(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
-    return machine->delegating.is_on && rendezvous_link_is_open(&machine->link) &&
+    return machine->delegating.is_on && record_connection_is_open(&machine->connection) &&
            machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART && !machine->place.is_in_world &&
            (machine->view.has_record
                    ? rendezvous_patience_is_too_late(&machine->patience, step->event->now)
@@ -174,7 +174,7 @@ static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
 /* Says what this node wishes, if that has changed. The machine calls it after every event. */
 static void rendezvous_wishing_say(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    if (!machine->delegating.is_on || !rendezvous_link_is_open(&machine->link) ||
+    if (!machine->delegating.is_on || !record_connection_is_open(&machine->connection) ||
         machine->purpose.goal == RENDEZVOUS_GOAL_OVER) {
         return;
     }
@@ -192,10 +192,10 @@ static void rendezvous_wishing_say(struct rendezvous_step *step) {
 /* After a new connection the node has a new name. Where no host serves presence, only this node
  * knows that the node of its old name is gone. A host may be told so before it is connected. */
 static void rename_node(struct rendezvous_machine *machine) {
-    if (!machine->link.has_presence || machine->link.is_host) {
-        rendezvous_losses_note(&machine->losses, &machine->view.me, false);
+    if (!machine->connection.has_presence || machine->connection.is_host) {
+        failure_detector_note(&machine->detector, &machine->view.me, false);
     }
-    rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
+    rendezvous_view_rename(&machine->view, record_connection_draw_local_id(&machine->connection));
     rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
 }
 
@@ -209,7 +209,7 @@ static void stay_in_job(struct rendezvous_step *step) {
         machine->view.is_name_kept = true;
     }
     rendezvous_failure_forget_roll(&machine->failure, step->event->now,
-        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+        rendezvous_failure_patience(&machine->settings, machine->connection.has_presence));
     if (machine->place.is_in_world) {
         rendezvous_patience_end(&machine->patience);
     }
@@ -229,12 +229,12 @@ static void come_again(struct rendezvous_step *step) {
 static void rendezvous_connection_take(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
-    bool had_connection = machine->link.was_open;
+    bool had_connection = machine->connection.was_open;
     bool is_other_store =
         machine->has_succession && !(machine->settings.delegates &&
                                        event->connected.is_same_store && !event->connected.is_host);
     if (machine->purpose.goal == RENDEZVOUS_GOAL_OVER ||
-        !rendezvous_link_open(&machine->link, event->connected.has_presence,
+        !record_connection_open(&machine->connection, event->connected.has_presence,
             event->connected.is_host, event->now, machine->settings.keep_alive_interval)) {
         return;
     }
@@ -254,8 +254,8 @@ static void rendezvous_connection_take(struct rendezvous_step *step) {
 static bool is_host_there(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct instant now = step->event->now;
-    return step->event->lost.was_heard && machine->link.was_open &&
-           !instant_is_before(now, machine->link.given_up_at) &&
+    return step->event->lost.was_heard && machine->connection.was_open &&
+           !instant_is_before(now, machine->connection.given_up_at) &&
            instant_is_before(now, machine->patience.join_deadline.at);
 }
 
@@ -264,7 +264,7 @@ static void lose_record(struct rendezvous_step *step, bool was_open) {
     const char *reason = step->event->lost.reason;
     rendezvous_end_world(step, reason);
     rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
-    bool may_be_there = !machine->link.is_host || step->event->lost.is_own_doing;
+    bool may_be_there = !machine->connection.is_host || step->event->lost.is_own_doing;
     if ((was_open || is_host_there(step)) && may_be_there) {
         rendezvous_connect_again(step);
     } else {
@@ -286,7 +286,7 @@ static void give_up_begun_world(struct rendezvous_step *step) {
  * what the others wish: they say it again. */
 static void seek_host(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    rendezvous_losses_forget_all(&machine->losses);
+    failure_detector_forget_all(&machine->detector);
     if (!step->event->lost.keeps_hosting) {
         rendezvous_delegates_clear(&machine->delegates);
         give_up_begun_world(step);
@@ -303,15 +303,15 @@ static void seek_host(struct rendezvous_step *step) {
 /* Takes the event CONNECTION_LOST. */
 static void rendezvous_connection_lose(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    bool was_open = rendezvous_link_close(&machine->link);
+    bool was_open = record_connection_close(&machine->connection);
     if (step->event->lost.is_host_sought) {
         seek_host(step);
         return;
     }
     rendezvous_failure_end(&machine->failure);
-    if (!machine->link
+    if (!machine->connection
              .is_host) { /* a host is told of each loss once, whatever its own connection */
-        rendezvous_losses_forget_all(&machine->losses);
+        failure_detector_forget_all(&machine->detector);
     }
     switch (machine->purpose.goal) {
     case RENDEZVOUS_GOAL_TAKE_PART:
@@ -393,7 +393,7 @@ struct rendezvous_machine *rendezvous_machine_new(
     machine->has_succession = settings->has_succession;
     machine->view.me = settings->identity;
     machine->warming.patience = settings->warming_patience;
-    rendezvous_link_init(&machine->link, settings->seed);
+    record_connection_init(&machine->connection, settings->seed);
     rendezvous_place_init(&machine->place);
     rendezvous_failure_init(&machine->failure);
     rendezvous_growth_init(&machine->growth);
@@ -406,7 +406,7 @@ void rendezvous_machine_free(struct rendezvous_machine *machine) {
     }
     rendezvous_view_clear(&machine->view);
     rendezvous_place_clear(&machine->place);
-    rendezvous_losses_clear(&machine->losses);
+    failure_detector_clear(&machine->detector);
     rendezvous_delegates_clear(&machine->delegates);
     free(machine);
 }
@@ -442,15 +442,15 @@ enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machi
 }
 
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine) {
-    return !machine->link.is_host || machine->view.seen.count > 1;
+    return !machine->connection.is_host || machine->view.seen.count > 1;
 }
 
 bool rendezvous_machine_has_host(const struct rendezvous_machine *machine) {
-    return machine->link.has_presence;
+    return machine->connection.has_presence;
 }
 
 bool rendezvous_machine_is_host(const struct rendezvous_machine *machine) {
-    return machine->link.is_host;
+    return machine->connection.is_host;
 }
 
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
@@ -500,10 +500,11 @@ static void ask_failure(struct rendezvous_step *step) {
         return;
     }
     rendezvous_failure_note(&machine->failure, step->event->reason);
-    bool may_be_known = rendezvous_link_is_open(&machine->link) || rendezvous_is_host_sought(step);
+    bool may_be_known =
+        record_connection_is_open(&machine->connection) || rendezvous_is_host_sought(step);
     if (takes_part && may_be_known && is_doubtful(machine)) {
         rendezvous_failure_doubt(&machine->failure, step->event->now,
-            rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+            rendezvous_failure_patience(&machine->settings, machine->connection.has_presence));
     } else {
         rendezvous_let_failure_stand(step);
     }
@@ -551,8 +552,8 @@ static void ask_leave(struct rendezvous_step *step) {
  * announced. It is the host of a store that serves presence, or, without presence, the first node
  * of the round. */
 static bool tells_for_others(const struct rendezvous_machine *machine) {
-    return machine->link.has_presence ? machine->link.is_host
-                                      : rendezvous_view_is_first(&machine->view);
+    return machine->connection.has_presence ? machine->connection.is_host
+                                            : rendezvous_view_is_first(&machine->view);
 }
 
 /* The others are in a later round. What comes of a record that is read next is the same. */
@@ -576,7 +577,8 @@ static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
     if (machine->has_succession && may_be_gone && rendezvous_view_self(&machine->view) == NULL &&
         machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
         end_world_of_others(step);
-        rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
+        rendezvous_view_rename(
+            &machine->view, record_connection_draw_local_id(&machine->connection));
         rendezvous_step_present(step);
     }
 }
@@ -586,7 +588,7 @@ static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
 static void see(struct rendezvous_step *step, const struct rendezvous_state *state_or_null) {
     struct rendezvous_machine *machine = step->machine;
     if (tells_for_others(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
-        rendezvous_link_note_news(&machine->link);
+        record_connection_note_news(&machine->connection);
     }
     bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;
     rendezvous_delegates_note_record(&machine->delegates);
@@ -596,48 +598,48 @@ static void see(struct rendezvous_step *step, const struct rendezvous_state *sta
 
 static void take_record(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    if (!rendezvous_link_is_fetching(&machine->link)) {
+    if (!record_connection_is_fetching(&machine->connection)) {
         return;
     }
     see(step, step->event->state);
-    if (rendezvous_link_end_fetch(&machine->link)) {
+    if (record_connection_end_fetch(&machine->connection)) {
         rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_TELL_WATCHERS);
     }
 }
 
 static void take_written(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    if (!rendezvous_link_is_writing(&machine->link)) {
+    if (!record_connection_is_writing(&machine->connection)) {
         return;
     }
     if (step->event->written.has_won) {
         rendezvous_view_adopt_draft(&machine->view);
         rendezvous_delegates_note_record(&machine->delegates);
-        rendezvous_link_win_write(&machine->link, step->event->now,
+        record_connection_win_write(&machine->connection, step->event->now,
             rendezvous_heartbeat_interval(machine), machine->settings.keep_alive_interval);
     } else {
         see(step, step->event->written.state);
-        rendezvous_link_lose_write(&machine->link, step->event->now);
+        record_connection_lose_write(&machine->connection, step->event->now);
     }
 }
 
 static void take_changed(struct rendezvous_step *step) {
-    rendezvous_link_note_change(&step->machine->link, true);
+    record_connection_note_change(&step->machine->connection, true);
 }
 
 /* A node without presence does not announce its write, so the watchers still have to be told. */
 static void take_strangers_write(struct rendezvous_step *step) {
-    rendezvous_link_note_change(&step->machine->link, false);
+    record_connection_note_change(&step->machine->connection, false);
 }
 
 static void take_gone(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct node_identity *gone = &step->event->gone.identity;
     if (!node_identity_equals(gone, &machine->view.me)) {
-        rendezvous_losses_note(&machine->losses, gone, step->event->gone.has_finished);
+        failure_detector_note(&machine->detector, gone, step->event->gone.has_finished);
         rendezvous_delegates_forget(&machine->delegates, gone);
         /* This node may not have seen the last write of the lost node yet. */
-        rendezvous_link_note_change(&machine->link, false);
+        record_connection_note_change(&machine->connection, false);
     }
 }
 
@@ -690,7 +692,7 @@ static void take_timer(struct rendezvous_step *step) {
 static void let_time_pass(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     struct instant now = step->event->now;
-    rendezvous_link_end_pause(&machine->link, now);
+    record_connection_end_pause(&machine->connection, now);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
         rendezvous_patience_has_ended(&machine->patience, now)) {
         rendezvous_settle(step);
@@ -703,31 +705,31 @@ static void beat(struct rendezvous_step *step) {
     struct duration interval = machine->delegating.is_on
                                    ? rendezvous_settings_beat(&machine->settings)
                                    : machine->settings.keep_alive_interval;
-    if (rendezvous_link_beat(&machine->link, step->event->now, interval)) {
+    if (record_connection_beat(&machine->connection, step->event->now, interval)) {
         rendezvous_finish_forget_count(&machine->finish);
         rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_BEAT);
     }
 }
 
 static void fetch(struct rendezvous_step *step) {
-    rendezvous_link_fetch(&step->machine->link, step->event->now);
+    record_connection_fetch(&step->machine->connection, step->event->now);
     rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_FETCH);
 }
 
 static void use_link(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    const struct rendezvous_link *link = &machine->link;
-    if (link->phase == RENDEZVOUS_LINK_READY && link->is_refetch_wanted) {
+    const struct record_connection *connection = &machine->connection;
+    if (connection->phase == RECORD_CONNECTION_READY && connection->is_refetch_wanted) {
         fetch(step);
     }
-    if (link->phase == RENDEZVOUS_LINK_READY && machine->view.has_record) {
+    if (connection->phase == RECORD_CONNECTION_READY && machine->view.has_record) {
         rendezvous_evaluate(step);
     }
     /* Where a register decides who hosts the store, torchrun's nodes are turned away. */
     bool has_foreign =
         !machine->has_succession && rendezvous_state_has_foreign_node(&machine->view.seen);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
-        rendezvous_link_is_poll_due(link, has_foreign, step->event->now)) {
+        record_connection_is_poll_due(connection, has_foreign, step->event->now)) {
         fetch(step);
     }
 }
@@ -743,9 +745,9 @@ static void arm_timer(struct rendezvous_step *step) {
     struct moment next = {0};
     bool is_active = is_to_act(machine);
     if (is_active) {
-        rendezvous_link_wake(&machine->link, now, &next);
+        record_connection_wake(&machine->connection, now, &next);
     }
-    if (is_active && rendezvous_link_is_open(&machine->link)) {
+    if (is_active && record_connection_is_open(&machine->connection)) {
         rendezvous_patience_wake(&machine->patience, now, &next);
         rendezvous_failure_wake(&machine->failure, now, &next);
         rendezvous_warming_wake(&machine->warming, now, &next);

@@ -28,8 +28,8 @@ bool rendezvous_serving_holds(const struct rendezvous_machine *machine) {
 }
 
 bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine) {
-    return is_over(machine) && machine->has_succession && machine->link.is_host &&
-           rendezvous_link_is_open(&machine->link) && machine->view.has_record &&
+    return is_over(machine) && machine->has_succession && machine->connection.is_host &&
+           record_connection_is_open(&machine->connection) && machine->view.has_record &&
            !machine->view.seen.is_closed;
 }
 
@@ -53,7 +53,7 @@ static void push_tellings(struct rendezvous_step *step, const struct rendezvous_
 /* A node that is about to host has seen the record of another host, perhaps a part of it. */
 static bool has_word(const struct rendezvous_machine *machine) {
     const struct rendezvous_view *view = &machine->view;
-    bool is_heard = !machine->has_succession || rendezvous_link_is_open(&machine->link);
+    bool is_heard = !machine->has_succession || record_connection_is_open(&machine->connection);
     bool is_last_word = is_over(machine) && !machine->has_succession;
     return is_heard && (is_last_word || (view->has_record && !view->is_lost));
 }
@@ -156,7 +156,7 @@ bool rendezvous_serving_hear(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
     size_t count = machine->delegates.count;
-    bool is_gone = rendezvous_losses_include(&machine->losses, &event->wished.identity);
+    bool is_gone = failure_detector_has_noted(&machine->detector, &event->wished.identity);
     if (is_gone) {
         turn_away(step);
     }
@@ -390,7 +390,7 @@ bool rendezvous_serve(struct rendezvous_step *step) {
 
 bool rendezvous_serving_holds_back(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
-    return machine->has_succession && machine->link.is_host &&
+    return machine->has_succession && machine->connection.is_host &&
            rendezvous_delegates_are_leaving(&machine->delegates, step->event->now);
 }
 

@@ -55,7 +55,7 @@ static void keep_clear_of_rounds(struct rendezvous_step *step, struct rendezvous
     struct rendezvous_machine *machine = step->machine;
     if (rendezvous_view_may_miss_rounds(&machine->view) &&
         !rendezvous_state_has_foreign_node(draft)) {
-        rendezvous_state_renumber(draft, rendezvous_link_draw_base(&machine->link));
+        rendezvous_state_renumber(draft, record_connection_draw_base(&machine->connection));
     }
 }
 
@@ -78,7 +78,7 @@ static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_hea
     rendezvous_serving_rank(step);
     /* Who holds a later record than the one that is written again learns of the loss from it. */
     is_quiet = is_quiet && !rendezvous_view_may_miss_rounds(&machine->view);
-    rendezvous_link_write(&machine->link, is_heartbeats, step->event->now);
+    record_connection_write(&machine->connection, is_heartbeats, step->event->now);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE,
                                    .write = {&machine->view.draft, is_quiet}});
     return true;
@@ -94,12 +94,12 @@ bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step) {
 
 bool rendezvous_is_host_sought(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
-    return machine->has_succession && machine->link.was_open &&
-           machine->link.phase == RENDEZVOUS_LINK_CONNECTING;
+    return machine->has_succession && machine->connection.was_open &&
+           machine->connection.phase == RECORD_CONNECTION_CONNECTING;
 }
 
 void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadline) {
-    rendezvous_link_connect(&step->machine->link);
+    record_connection_connect(&step->machine->connection);
     rendezvous_step_push(
         step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
 }
@@ -109,7 +109,7 @@ void rendezvous_connect_again(struct rendezvous_step *step) {
     struct instant now = step->event->now;
     struct instant deadline = instant_earlier(
         machine->patience.join_deadline.at, instant_after(now, machine->settings.host_timeout));
-    rendezvous_link_connect_again(&machine->link, now, deadline);
+    record_connection_connect_again(&machine->connection, now, deadline);
     rendezvous_step_push(
         step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
                   .refusal_patience = duration_from_seconds(REFUSAL_PATIENCE_SECONDS),
@@ -117,13 +117,13 @@ void rendezvous_connect_again(struct rendezvous_step *step) {
 }
 
 void rendezvous_tell_waiting(struct rendezvous_step *step) {
-    struct rendezvous_link *link = &step->machine->link;
+    struct record_connection *connection = &step->machine->connection;
     struct instant now = step->event->now;
-    if (rendezvous_link_says_lost(link, now)) {
+    if (record_connection_says_lost(connection, now)) {
         rendezvous_step_push(
             step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_STORE_AWAITED,
-                      .awaited = {instant_until(link->lost_at, now),
-                          instant_until(now, link->given_up_at)}});
+                      .awaited = {instant_until(connection->lost_at, now),
+                          instant_until(now, connection->given_up_at)}});
     }
 }
 
@@ -238,7 +238,7 @@ static void forget_finish(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     if (machine->finish.is_here) {
         rendezvous_finish_leave(&machine->finish);
-        if (rendezvous_link_is_open(&machine->link)) {
+        if (record_connection_is_open(&machine->connection)) {
             rendezvous_step_present(step);
         }
     }
@@ -266,7 +266,7 @@ void rendezvous_end_part(struct rendezvous_step *step, enum rendezvous_goal goal
     struct rendezvous_machine *machine = step->machine;
     rendezvous_failure_end(&machine->failure);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_TAKE_PART ||
-        (!rendezvous_link_is_open(&machine->link) && !rendezvous_is_host_sought(step))) {
+        (!record_connection_is_open(&machine->connection) && !rendezvous_is_host_sought(step))) {
         rendezvous_settle(step);
         return;
     }

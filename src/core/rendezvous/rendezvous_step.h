@@ -11,8 +11,8 @@
 
 #include "base/failure.h"
 #include "core/rendezvous/rendezvous_delegation.h"
-#include "core/rendezvous/rendezvous_link.h"
-#include "core/rendezvous/rendezvous_losses.h"
+#include "core/rendezvous/record_connection.h"
+#include "core/rendezvous/failure_detector.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_member.h"
 #include "core/rendezvous/rendezvous_regroup.h"
@@ -47,12 +47,12 @@ struct rendezvous_machine {
     bool has_succession;
     bool is_register_stuck; /* as the host */
     struct rendezvous_purpose purpose;
-    struct rendezvous_link link;
+    struct record_connection connection;
     struct rendezvous_view view;
     struct rendezvous_place place;
     struct rendezvous_patience patience;
     struct rendezvous_finish finish;
-    struct rendezvous_losses losses;
+    struct failure_detector detector;
     struct rendezvous_failure failure;
     struct rendezvous_growth growth;
     struct rendezvous_warming warming;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/round/round_fixed.h"
+#include "core/round/static_round.h"
 #include "core/round/round_step.h"
 
 /* How long this node waits for the store to say how many nodes are in the barrier. */
@@ -544,10 +544,10 @@ static const struct {
     [ROUND_EVENT_RELEASED] = {round_told_take_release, true},
     [ROUND_EVENT_ABANDON] = {abandon, false},
     [ROUND_EVENT_BARRIER_ASKED] = {round_barrier_enter, false},
-    [ROUND_EVENT_RESTART_ASKED] = {round_fixed_restart, false},
-    [ROUND_EVENT_FAILURE_ASKED] = {round_fixed_fail, false},
+    [ROUND_EVENT_RESTART_ASKED] = {static_round_restart, false},
+    [ROUND_EVENT_FAILURE_ASKED] = {static_round_fail, false},
     [ROUND_EVENT_CONNECTED] = {take_connected, false},
-    [ROUND_EVENT_CONNECTION_LOST] = {round_fixed_lose_connection, false},
+    [ROUND_EVENT_CONNECTION_LOST] = {static_round_lose_connection, false},
     [ROUND_EVENT_STORE_OPENED] = {take_opened, true},
     [ROUND_EVENT_STORE_FAILED] = {take_store_failure, true},
     [ROUND_EVENT_WAITED] = {take_waited, true},
@@ -765,16 +765,16 @@ static void begin_with_record(struct round_step *step) {
 
 static void begin(struct round_step *step) {
     if (step->event->round == ROUND_OF_FIXED_NODES) {
-        round_fixed_begin(step);
+        static_round_begin(step);
     } else {
         begin_with_record(step);
     }
 }
 
 static void meet(struct round_step *step) {
-    round_fixed_meet(step);
+    static_round_meet(step);
     start_ranks(step);
-    round_fixed_start(step);
+    static_round_start(step);
 }
 
 /* Fixed nodes have no record, and begin with their role info. */
@@ -788,7 +788,7 @@ static void take_connected(struct round_step *step) {
 
 static void take_opened(struct round_step *step) {
     if (step->exchange->phase == ROUND_JOINING) {
-        (round_step_is_fixed(step) ? round_fixed_take_renewed : round_address_take_opened)(step);
+        (round_step_is_fixed(step) ? static_round_take_renewed : round_address_take_opened)(step);
     }
 }
 
@@ -842,7 +842,7 @@ static void take_checked(struct round_step *step) {
     } else if (step->event->key.kind == ROUND_KEY_COORDINATED) {
         step->exchange->is_coordinated = step->event->is_present;
     } else if (round_step_is_fixed(step)) {
-        round_fixed_take_checked(step);
+        static_round_take_checked(step);
     } else if (step->exchange->phase == ROUND_JOINING) {
         round_address_take_checked(step);
     }
@@ -850,7 +850,7 @@ static void take_checked(struct round_step *step) {
 
 static void take_count(struct round_step *step) {
     bool is_barrier = step->event->key.kind == ROUND_KEY_NUM_MEMBERS;
-    (is_barrier ? round_barrier_take_count : round_fixed_take_count)(step);
+    (is_barrier ? round_barrier_take_count : static_round_take_count)(step);
 }
 
 /* "node 1 (b_2_0) reported a role that makes no sense" */
@@ -939,7 +939,7 @@ static void take_claim(struct round_step *step) {
 static void take_values(struct round_step *step) {
     const struct round_key *key = &step->event->key;
     if (round_key_is_decision(key->kind)) {
-        round_fixed_take_decision(step);
+        static_round_take_decision(step);
         return;
     }
     if (key->kind == ROUND_KEY_CLAIM || key->kind == ROUND_KEY_RIVAL) {
@@ -967,14 +967,14 @@ static void time_out(struct round_step *step) {
     exchange->is_timer_armed = false;
     switch (exchange->phase) {
     case ROUND_CONNECTING:
-        round_fixed_join_late(step);
+        static_round_join_late(step);
         break;
     case ROUND_CLAIMING:
         round_claim_wait_on(step);
         break;
     case ROUND_JOINING:
         if (round_step_is_fixed(step)) {
-            round_fixed_wait_on(step);
+            static_round_wait_on(step);
         } else if (instant_is_before(now, exchange->deadline)) {
             round_step_arm_timer(step, exchange->deadline);
             round_address_take_silence(step);
@@ -987,7 +987,7 @@ static void time_out(struct round_step *step) {
         break;
     case ROUND_LEAVING:
     case ROUND_COUNTING:
-        (exchange->is_coordinated ? round_fixed_leave_late : round_barrier_time_out)(step);
+        (exchange->is_coordinated ? static_round_leave_late : round_barrier_time_out)(step);
         break;
     case ROUND_IDLE:
     case ROUND_JOINED:

@@ -240,6 +240,9 @@ static _Noreturn void fail_child(
 
 /* The agent may have died before prctl took effect. Then the child has another parent. */
 static void tie_to_agent(const struct spawn_plan *plan) {
+    if (plan->request->outlives_agent) {
+        return;
+    }
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
         fail_child(plan, SPAWN_STAGE_DEATH_SIGNAL, errno);
     }

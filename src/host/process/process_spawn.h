@@ -81,6 +81,7 @@ struct process_request {
     long descriptor_limit;           /* its soft limit of open files; -1: that of the agent */
     uint64_t ignored_signals;        /* a set, see signal_watch_ignored */
     uint64_t kin_limit;              /* see process_kin; 0: none */
+    bool outlives_agent;             /* it notices by itself that the agent is gone */
     const struct process_function *function; /* what to run instead of the program, or NULL */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */

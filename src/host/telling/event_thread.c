@@ -5,22 +5,29 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "host/loop/quiet_thread.h"
 #include "host/loop/shared_place.h"
+#include "host/process/pidfd.h"
+#include "host/process/process_spawn.h"
+
+/* How long the thread may take to notice that its program was killed. */
+#define KILL_PATIENCE_SECONDS 1
 
 struct event_file {
     int fd;
-    bool is_mid_line; /* the disk accepted only a part of the last record */
+    bool is_mid_line;       /* the disk accepted only a part of the last record */
+    struct process program; /* which reads the other end; its pid is 0 for a file */
     char *path;
     size_t turn_at; /* 0: never */
 };
@@ -42,10 +49,41 @@ static enum failure_code event_file_open(
     return FAILURE_NONE;
 }
 
-/* Accepts NULL. */
+/* The program has a session of its own, so that it gets no signal of the terminal. Writes wait for
+ * it: what it has not read yet waits in the queue. */
+static enum failure_code event_program_open(const char *program,
+    const struct text_list *environment, struct event_file **out_file, struct failure *failure) {
+    int ends[2];
+    struct text_list arguments = {0};
+    struct process_request request;
+    struct process process = {.pidfd = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return failure_set_system(failure, errno, "cannot make a pipe to '%s'", program);
+    }
+    text_list_add(&arguments, program);
+    process_request_init(&request, &arguments, environment);
+    request.stdin_fd = ends[0];
+    request.outlives_agent = true;
+    enum failure_code code = process_spawn(&request, &process, failure);
+    text_list_clear(&arguments);
+    close(ends[0]);
+    if (code != FAILURE_NONE) {
+        close(ends[1]);
+        return code;
+    }
+    struct event_file *file = memory_allocate(sizeof *file);
+    file->fd = ends[1];
+    file->program = process;
+    *out_file = file;
+    return FAILURE_NONE;
+}
+
+/* A program reads the end of its input, and is waited for. Accepts NULL. */
 static void event_file_free(struct event_file *file) {
     if (file != NULL) {
         close(file->fd);
+        while (file->program.pid > 0 && waitpid(file->program.pid, NULL, 0) < 0 && errno == EINTR) {
+        }
         free(file->path);
         free(file);
     }
@@ -113,6 +151,10 @@ struct event_queue {
     pthread_mutex_t mutex; /* protects everything that changes */
     pthread_cond_t changed;
     char *path;
+    struct text_list environment; /* of the program; empty for a file */
+    bool is_program;
+    bool was_killed;
+    struct process program; /* as the file has it; the pidfd is the queue's */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);
     size_t turn_at;
@@ -148,6 +190,11 @@ static struct event_queue *event_queue_new(const struct event_thread_settings *s
     pthread_cond_init(&queue->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     queue->path = memory_duplicate_string(settings->path);
+    queue->program.pidfd = -1;
+    queue->is_program = settings->environment != NULL;
+    if (queue->is_program) {
+        text_list_add_all(&queue->environment, settings->environment);
+    }
     queue->turn_at = settings->turn_at;
     queue->is_opened_later = settings->is_opened_later;
     queue->append = settings->append != NULL ? settings->append : event_file_append;
@@ -158,6 +205,10 @@ static void event_queue_free(struct event_queue *queue) {
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->mutex);
     text_list_clear(&queue->waiting);
+    text_list_clear(&queue->environment);
+    if (queue->program.pidfd >= 0) {
+        close(queue->program.pidfd);
+    }
     free(queue->path);
     free(queue);
 }
@@ -203,8 +254,13 @@ static bool take_batch(struct event_queue *queue, struct text_list *out_batch) {
 static struct event_file *open_file(struct event_queue *queue) {
     struct event_file *file = NULL;
     struct failure failure = {0};
-    enum failure_code code = event_file_open(queue->path, &file, &failure);
+    enum failure_code code =
+        queue->is_program ? event_program_open(queue->path, &queue->environment, &file, &failure)
+                          : event_file_open(queue->path, &file, &failure);
     pthread_mutex_lock(&queue->mutex);
+    if (file != NULL && file->program.pid > 0) {
+        queue->program = file->program;
+    }
     queue->is_opened = true;
     queue->code = code;
     queue->failure = failure;
@@ -297,13 +353,27 @@ void event_thread_append(struct event_thread *thread, const char *record) {
 static void warn_of_losses(const struct event_thread *thread) {
     const struct event_queue *queue = thread->queue;
     uint64_t lost = queue->lost + queue->count;
-    const char *reason = !queue->is_done                       ? "it does not answer"
+    const char *reason = !queue->is_done || queue->was_killed  ? "it does not answer"
                          : queue->failure.code != FAILURE_NONE ? queue->failure.message
                                                                : "it was too slow";
     if (lost > 0 && !(queue->is_opened_later && thread->has_complained)) {
         log_warning(thread->log, "%" PRIu64 " events were not written to '%s': %s", lost,
             queue->path, reason);
     }
+}
+
+/* The program is a child of this process, or was one, and leads a group. Must be called under the
+ * mutex. */
+static void kill_program(struct event_thread *thread) {
+    struct event_queue *queue = thread->queue;
+    if (queue->program.pidfd < 0 || !pidfd_signal(queue->program.pidfd, SIGKILL)) {
+        return; /* it has ended */
+    }
+    kill(-queue->program.pid, SIGKILL);
+    queue->was_killed = true;
+    log_warning(thread->log, "'%s', which gets events, is killed: it has not ended within %g s",
+        queue->path, duration_seconds(thread->patience));
+    await(queue, &queue->is_done, duration_from_seconds(KILL_PATIENCE_SECONDS));
 }
 
 /* Ends the thread, or leaves it behind when it hangs. */
@@ -316,6 +386,9 @@ void event_thread_free(struct event_thread *thread) {
     queue->is_over = true;
     pthread_cond_broadcast(&queue->changed);
     await(queue, &queue->is_done, thread->patience);
+    if (!queue->is_done) {
+        kill_program(thread);
+    }
     warn_of_losses(thread);
     bool is_done = queue->is_done;
     queue->is_abandoned = !is_done;

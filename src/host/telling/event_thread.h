@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes records into a file on a thread of its own, in the order in
- * which they were given, so that a disk that does not answer delays nothing else. The memory for
+/* Writes records into a file, or to a program, on a thread of its own, in the order in
+ * which they were given, so that what does not answer delays nothing else. The memory for
  * waiting records is limited. Records that find no room are lost, and so are records that the disk
  * refuses. The first loss is logged, and at the end their number. A thread that still hangs on a
- * dead disk at the end is left behind; it owns all its data. */
+ * dead disk at the end is left behind; it owns all its data. A program has its standard input
+ * closed at the end, or when this process dies, and is killed when it has not ended in time. */
 #ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
 #define MUSTER_HOST_TELLING_EVENT_THREAD_H
 
@@ -14,6 +15,7 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "host/loop/event_loop.h"
 
 /* A file that records are appended to, each with one write. So several agents can share it, and a
@@ -29,9 +31,10 @@ struct event_file;
 struct event_thread;
 
 struct event_thread_settings {
-    struct event_loop *loop;  /* the owner's; losses are noticed on it */
-    const struct log *log;    /* losses are logged here; outlives the thread */
-    const char *path;         /* copied */
+    struct event_loop *loop;             /* the owner's; losses are noticed on it */
+    const struct log *log;               /* losses are logged here; outlives the thread */
+    const char *path;                    /* copied */
+    const struct text_list *environment; /* of the program that `path` then names; NULL: a file */
     struct duration patience; /* how long to wait for a disk that does not answer, at the beginning
                                  and at the end */
     bool is_opened_later; /* the beginning waits for nothing, and no opening loses records, too */
@@ -49,7 +52,8 @@ __attribute__((warn_unused_result)) enum failure_code event_thread_new(
     const struct event_thread_settings *settings, struct event_thread **out_thread,
     struct failure *failure);
 
-/* Waits until everything given has been written, or until the patience is over. Accepts NULL. */
+/* Waits until everything given has been written and a program has ended, or until the patience is
+ * over. Accepts NULL. */
 void event_thread_free(struct event_thread *thread);
 
 /* Appends one line with its newline; it is copied. Never waits. */

@@ -630,6 +630,10 @@ static enum failure_code build_worker_count(struct building *building) {
     struct text reason = {0};
     enum failure_code code = option_parse_worker_count(text_of(building, "nproc_per_node"),
         &building->config->worker_count_kind, &building->config->worker_count, &reason);
+    if (code == FAILURE_NONE && building->config->worker_count_kind == LAUNCH_COUNT_NAMED) {
+        building->config->device_name =
+            memory_duplicate_string(text_of(building, "nproc_per_node"));
+    }
     building->config->sets_omp_num_threads =
         text_list_variable(building->environment, "OMP_NUM_THREADS") == NULL;
     building->config->is_virtual_local_rank = flag_of(building, "virtual_local_rank");

@@ -32,8 +32,9 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "1",
         .help =
-            "How many workers to start on this node: a number, or cpu, gpu, xpu to count what is "
-            "here, or auto for GPUs if there are any and else CPUs. Default: 1.",
+            "How many workers to start on this node: a number; or cpu, gpu, xpu, or a device that "
+            "PyTorch knows, such as npu, to count what is here; or auto for GPUs if there are any, "
+            "else other devices, else CPUs. Default: 1.",
     },
     {
         .destination = "rdzv_backend",
@@ -119,7 +120,8 @@ static const struct option_definition definitions[] = {
         .default_text = "null",
         .help =
             "Where records of what happens to the job go, one JSON object on a line each: null, "
-            "nowhere; console, stderr; or file:PATH, the end of this file. Default: null.",
+            "nowhere; console, stderr; file:PATH, the end of this file; or exec:PROGRAM, the "
+            "standard input of this program. Default: null.",
     },
     {
         .destination = "role",

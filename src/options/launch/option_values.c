@@ -112,6 +112,15 @@ static enum failure_code check_worker_number(
     return FAILURE_NONE;
 }
 
+#define DEVICE_NAME_MAXIMUM 32
+
+/* As a module of PyTorch is called: "npu", "privateuse1". */
+static bool may_name_device(const char *text) {
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return text[length] == '\0' && length > 0 && length <= DEVICE_NAME_MAXIMUM &&
+           !text_is_digit(*text);
+}
+
 enum failure_code option_parse_worker_count(
     const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason) {
     static const struct {
@@ -128,9 +137,15 @@ enum failure_code option_parse_worker_count(
     }
     int64_t number = 0;
     enum failure_code code = text_parse_integer(text, &number);
+    if (code == FAILURE_MALFORMED && may_name_device(text)) {
+        *out_kind = LAUNCH_COUNT_NAMED;
+        *out_count = 0;
+        return FAILURE_NONE;
+    }
     if (code == FAILURE_MALFORMED) {
-        return option_refuse_value(
-            out_reason, text, "give a number of workers, or one of cpu, gpu, xpu, auto");
+        return option_refuse_value(out_reason, text,
+            "give a number of workers, one of cpu, gpu, xpu, auto, or a device of PyTorch's in "
+            "small letters, such as npu");
     }
     if (code == FAILURE_LIMIT) {
         number = *text == '-' ? INT64_MIN : INT64_MAX;
@@ -290,17 +305,25 @@ enum failure_code option_parse_scratch(
 
 enum failure_code option_parse_event_handler(const char *text,
     enum launch_event_handler *out_handler, char **out_path, struct text *out_reason) {
-    static const char file[] = "file:";
-    const char *path = text_starts_with(text, file) ? text + sizeof file - 1 : NULL;
-    bool is_console = text_equals(text, "console");
-    bool is_nothing = text_equals(text, "null") || text_equals(text, "dynamic_rendezvous");
-    if (!is_console && !is_nothing && (path == NULL || *path == '\0')) {
-        return option_refuse_value(out_reason, text, "give null, console or file:PATH");
+    static const struct {
+        const char *start;
+        enum launch_event_handler handler;
+    } places[] = {{"file:", LAUNCH_EVENTS_FILE}, {"exec:", LAUNCH_EVENTS_PROGRAM}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *place = text + strlen(places[i].start);
+        if (text_starts_with(text, places[i].start) && *place != '\0') {
+            *out_handler = places[i].handler;
+            *out_path = memory_duplicate_string(place);
+            return FAILURE_NONE;
+        }
     }
-    *out_handler = is_console     ? LAUNCH_EVENTS_CONSOLE
-                   : path != NULL ? LAUNCH_EVENTS_FILE
-                                  : LAUNCH_EVENTS_NULL;
-    *out_path = memory_duplicate_string(path);
+    bool is_console = text_equals(text, "console");
+    if (!is_console && !text_equals(text, "null") && !text_equals(text, "dynamic_rendezvous")) {
+        return option_refuse_value(
+            out_reason, text, "give null, console, file:PATH or exec:PROGRAM");
+    }
+    *out_handler = is_console ? LAUNCH_EVENTS_CONSOLE : LAUNCH_EVENTS_NULL;
+    *out_path = NULL;
     return FAILURE_NONE;
 }
 

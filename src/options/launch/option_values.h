@@ -18,7 +18,8 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_node_range(
     const char *text, int *out_minimum, int *out_maximum, struct text *out_reason);
 
 /* A number of workers, or one of the words cpu, gpu, xpu, auto, as run.py
- * determine_local_world_size. With a word the count is 0. */
+ * determine_local_world_size; or a word that may be the name of a device, which the caller keeps.
+ * With a word the count is 0. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_worker_count(
     const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason);
 
@@ -46,10 +47,10 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_memory(
 __attribute__((warn_unused_result)) enum failure_code option_parse_scratch(
     const char *text, uint64_t *out_bytes, struct text *out_reason);
 
-/* "null", or "file:" and a path. The caller frees the path (else it is NULL). "console" and
- * "dynamic_rendezvous" mean "null", because PyTorch's events/handlers.py gives both a handler that
- * does nothing. Other names are refused; in PyTorch they are a KeyError when the first event is
- * recorded. */
+/* "null", "console", "file:" and a path, or "exec:" and a program. The caller frees the path or the
+ * program (else it is NULL). "dynamic_rendezvous" means "null", because PyTorch's
+ * events/handlers.py gives it a handler that does nothing. Other names are refused; in PyTorch they
+ * are a KeyError when the first event is recorded. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_event_handler(const char *text,
     enum launch_event_handler *out_handler, char **out_path, struct text *out_reason);
 

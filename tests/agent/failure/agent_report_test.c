@@ -34,26 +34,22 @@ static int report_on(struct workers_fixture *fixture, const char *parent_error_f
     return report_against(fixture, parent_error_file, NULL, out);
 }
 
-TEST(traceback_comes_from_the_error_file) {
-    struct workers_fixture fixture;
+WORKERS_TEST(traceback_comes_from_the_error_file,
+    workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "exit 1")) {
     char *report;
-    workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "exit 1");
-    assert_int_equal(report_on(&fixture, NULL, &report), 1);
+    assert_int_equal(report_on(fixture, NULL, &report), 1);
     assert_non_null(strstr(report, "traceback : Traceback: boom"));
     assert_non_null(strstr(report, "rank      : 10 (local_rank: 0)"));
-    assert_non_null(strstr(report, agent_workers_error_file(fixture.workers, 0)));
+    assert_non_null(strstr(report, agent_workers_error_file(fixture->workers, 0)));
     free(report);
-    workers_fixture_clear(&fixture);
 }
 
-TEST(earlier_error_file_is_the_root_cause) {
-    struct workers_fixture fixture;
+WORKERS_TEST(earlier_error_file_is_the_root_cause,
+    workers_fixture_init(&fixture, 2, "test $RANK = 10 && exit 5; " WRITE_ERROR_FILE "exit 6")) {
     char *report;
-    workers_fixture_init(&fixture, 2, "test $RANK = 10 && exit 5; " WRITE_ERROR_FILE "exit 6");
-    fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    assert_int_equal(report_on(&fixture, NULL, &report), 6); /* of the year 1970 */
+    fixture->agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
+    assert_int_equal(report_on(fixture, NULL, &report), 6); /* of the year 1970 */
     free(report);
-    workers_fixture_clear(&fixture);
 }
 
 static char *read_text(const char *path) {
@@ -65,19 +61,17 @@ static char *read_text(const char *path) {
     return memory_duplicate_string(content);
 }
 
-TEST(parent_gets_the_error_file_with_the_exit_code) {
-    struct workers_fixture fixture;
+WORKERS_TEST(parent_gets_the_error_file_with_the_exit_code,
+    workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "kill -9 $$$$")) {
     char *report;
-    workers_fixture_init(&fixture, 1, WRITE_ERROR_FILE "kill -9 $$$$");
-    char *parent = text_format("%s/parent.json", fixture.agent.directory);
-    assert_int_equal(report_on(&fixture, parent, &report), 1);
+    char *parent = text_format("%s/parent.json", fixture->agent.directory);
+    assert_int_equal(report_on(fixture, parent, &report), 1);
     char *content = read_text(parent);
     assert_non_null(strstr(content, "\"errorCode\": -9"));
     assert_non_null(strstr(content, "ValueError: boom"));
     free(content);
     free(parent);
     free(report);
-    workers_fixture_clear(&fixture);
 }
 
 TEST(launcher_that_fails_itself_leaves_an_error_file) {

@@ -59,39 +59,31 @@ static void tear_down(struct fixture *fixture) {
     text_clear(&fixture->log.text);
 }
 
-TEST(a_worker_stuck_for_too_long_is_told) {
-    struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
+FIXTURE_TEST_AFTER(a_worker_stuck_for_too_long_is_told, set_up(&fixture, "exec sleep 1000")) {
     stuck_looks = 1000;
-    agent_stuck_watch_begin(fixture.watch);
-    workers_fixture_run(&fixture.workers);
-    assert_int_equal(fixture.told, 1);
-    assert_true(fixture.how_long.nanoseconds >= 30000000);
-    assert_true(remembered_log_has(&fixture.log, "is in uninterruptible sleep"));
-    tear_down(&fixture);
+    agent_stuck_watch_begin(fixture->watch);
+    workers_fixture_run(&fixture->workers);
+    assert_int_equal(fixture->told, 1);
+    assert_true(fixture->how_long.nanoseconds >= 30000000);
+    assert_true(remembered_log_has(&fixture->log, "is in uninterruptible sleep"));
 }
 
-TEST(a_worker_that_waits_for_a_disk_is_let_alone) {
-    struct fixture fixture;
-    set_up(&fixture, "sleep 0.2");
+FIXTURE_TEST_AFTER(a_worker_that_waits_for_a_disk_is_let_alone, set_up(&fixture, "sleep 0.2")) {
     stuck_looks = 2;
-    agent_stuck_watch_begin(fixture.watch);
-    workers_fixture_run(&fixture.workers);
+    agent_stuck_watch_begin(fixture->watch);
+    workers_fixture_run(&fixture->workers);
     assert_int_equal(stuck_looks, 0);
-    assert_int_equal(fixture.told, 0);
-    tear_down(&fixture);
+    assert_int_equal(fixture->told, 0);
 }
 
-TEST(nobody_looks_before_the_beginning_or_after_the_end) {
-    struct fixture fixture;
-    set_up(&fixture, "sleep 0.1");
+FIXTURE_TEST_AFTER(
+    nobody_looks_before_the_beginning_or_after_the_end, set_up(&fixture, "sleep 0.1")) {
     stuck_looks = 1000;
-    workers_fixture_run(&fixture.workers);
-    agent_stuck_watch_begin(fixture.watch);
-    agent_stuck_watch_end(fixture.watch);
-    workers_fixture_run(&fixture.workers);
+    workers_fixture_run(&fixture->workers);
+    agent_stuck_watch_begin(fixture->watch);
+    agent_stuck_watch_end(fixture->watch);
+    workers_fixture_run(&fixture->workers);
     assert_int_equal(stuck_looks, 1000);
-    tear_down(&fixture);
 }
 
 TEST(without_a_timeout_there_is_no_watch) {

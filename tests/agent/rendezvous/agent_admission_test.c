@@ -81,47 +81,38 @@ static void plan(struct fixture *fixture, double seconds, bool is_paused) {
     settle(fixture, 0);
 }
 
-TEST(who_waits_is_told_why_and_for_how_long) {
-    struct fixture fixture;
+FIXTURE_TEST(who_waits_is_told_why_and_for_how_long) {
     struct text out = {0};
-    set_up(&fixture);
-    look(&fixture, &out);
+    look(fixture, &out);
     assert_string_equal(text_string(&out), "");
-    plan(&fixture, 3600.9, true);
-    look(&fixture, &out);
+    plan(fixture, 3600.9, true);
+    look(fixture, &out);
     assert_non_null(strstr(text_string(&out), "a pause that doubles"));
-    plan(&fixture, 7200.9, false);
-    look(&fixture, &out);
+    plan(fixture, 7200.9, false);
+    look(fixture, &out);
     assert_non_null(strstr(text_string(&out), "as --scale-up says"));
-    const char *said = text_string(&fixture.logs[0].text);
+    const char *said = text_string(&fixture->logs[0].text);
     assert_non_null(strstr(said, "a node waits for a place in the world: the next are let in"));
     text_clear(&out);
-    tear_down(&fixture);
 }
 
-TEST(a_moment_is_not_worth_a_word) {
-    struct fixture fixture;
+FIXTURE_TEST(a_moment_is_not_worth_a_word) {
     struct rendezvous_admission nothing = {.is_awaited = false};
     struct text out = {0};
-    set_up(&fixture);
-    plan(&fixture, 0.5, true);
-    agent_admission_note(fixture.admissions[0], &nothing);
-    look(&fixture, &out);
+    plan(fixture, 0.5, true);
+    agent_admission_note(fixture->admissions[0], &nothing);
+    look(fixture, &out);
     assert_string_equal(text_string(&out), "");
-    assert_string_equal(text_string(&fixture.logs[0].text), "");
-    tear_down(&fixture);
+    assert_string_equal(text_string(&fixture->logs[0].text), "");
 }
 
-TEST(what_a_stranger_has_written_is_not_said) {
+FIXTURE_TEST(what_a_stranger_has_written_is_not_said) {
     static const char *const texts[] = {"", "x", "12 \x1b[31m", "9223372036854775807",
         "-9223372036854775808", "99999999999999999999999999", "1"};
-    struct fixture fixture;
     struct text out = {0};
-    set_up(&fixture);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        write_text(&fixture, texts[i]);
-        look(&fixture, &out);
+        write_text(fixture, texts[i]);
+        look(fixture, &out);
         assert_string_equal(text_string(&out), "");
     }
-    tear_down(&fixture);
 }

@@ -127,16 +127,13 @@ static void set_elsewhere(struct fixture *fixture, const struct round_key *key, 
     text_list_clear(&name);
 }
 
-TEST(connected_is_told_once_for_both_connections) {
-    struct fixture fixture;
-    set_up(&fixture);
-    perform_kind(&fixture, ROUND_EFFECT_CONNECT);
-    site_await(fixture.node, "connected");
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_START);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_START);
-    site_await(fixture.node, "checked");
-    site_expect(fixture.node, "connected; checked start/0 absent");
-    tear_down(&fixture);
+FIXTURE_TEST(connected_is_told_once_for_both_connections) {
+    perform_kind(fixture, ROUND_EFFECT_CONNECT);
+    site_await(fixture->node, "connected");
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_START);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_START);
+    site_await(fixture->node, "checked");
+    site_expect(fixture->node, "connected; checked start/0 absent");
 }
 
 /* The store takes no second one. */
@@ -165,43 +162,36 @@ TEST(one_connection_alone_is_none) {
     site_clear(&site);
 }
 
-TEST(each_answer_of_the_store_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
-    perform(&fixture, (struct round_effect){
-                          .kind = ROUND_EFFECT_ADD, .key = {.kind = ROUND_KEY_READY}, .amount = 1});
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_GATHERED);
-    perform(&fixture,
+FIXTURE_TEST(each_answer_of_the_store_is_told) {
+    connect_nodes(fixture);
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
+    perform(fixture, (struct round_effect){
+                         .kind = ROUND_EFFECT_ADD, .key = {.kind = ROUND_KEY_READY}, .amount = 1});
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_GATHERED);
+    perform(fixture,
         (struct round_effect){
             .kind = ROUND_EFFECT_DECIDE, .key = {.kind = ROUND_KEY_GATHERED}, .text = "all"});
-    perform_key(&fixture, ROUND_EFFECT_GET, ROUND_KEY_GATHERED);
-    site_await(fixture.node, "values");
-    site_expect(fixture.node, "counted ready/0 1; checked gathered/0 absent; "
-                              "values gathered/0 all");
-    perform(
-        &fixture, (struct round_effect){
-                      .kind = ROUND_EFFECT_SET, .key = {.kind = ROUND_KEY_END}, .text = "done"});
-    site_await(fixture.node, "waited");
-    site_expect(fixture.node, "waited end/0");
-    tear_down(&fixture);
+    perform_key(fixture, ROUND_EFFECT_GET, ROUND_KEY_GATHERED);
+    site_await(fixture->node, "values");
+    site_expect(fixture->node, "counted ready/0 1; checked gathered/0 absent; "
+                               "values gathered/0 all");
+    perform(fixture, (struct round_effect){
+                         .kind = ROUND_EFFECT_SET, .key = {.kind = ROUND_KEY_END}, .text = "done"});
+    site_await(fixture->node, "waited");
+    site_expect(fixture->node, "waited end/0");
 }
 
-TEST(a_store_that_is_renewed_keeps_what_is_the_agents) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    perform(&fixture,
-        (struct round_effect){
-            .kind = ROUND_EFFECT_SET, .key = {.kind = ROUND_KEY_GATHERED}, .text = "all"});
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_GATHERED);
-    site_await(fixture.node, "checked");
-    perform_kind(&fixture, ROUND_EFFECT_OPEN_WORKER_STORE);
-    site_await(fixture.node, "store_opened");
-    perform_key(&fixture, ROUND_EFFECT_GET, ROUND_KEY_GATHERED);
-    site_await(fixture.node, "values gathered/0 all");
-    tear_down(&fixture);
+FIXTURE_TEST(a_store_that_is_renewed_keeps_what_is_the_agents) {
+    connect_nodes(fixture);
+    perform(
+        fixture, (struct round_effect){
+                     .kind = ROUND_EFFECT_SET, .key = {.kind = ROUND_KEY_GATHERED}, .text = "all"});
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_GATHERED);
+    site_await(fixture->node, "checked");
+    perform_kind(fixture, ROUND_EFFECT_OPEN_WORKER_STORE);
+    site_await(fixture->node, "store_opened");
+    perform_key(fixture, ROUND_EFFECT_GET, ROUND_KEY_GATHERED);
+    site_await(fixture->node, "values gathered/0 all");
 }
 
 /* Trouble. */
@@ -214,24 +204,21 @@ static void keep_record(
 }
 
 /* Both connections end, and with them what was waited for. */
-TEST(a_lost_store_is_told_once_and_named) {
-    struct fixture fixture;
+FIXTURE_TEST(a_lost_store_is_told_once_and_named) {
     struct text records = {0};
     struct log log = {LOG_LEVEL_WARNING, keep_record, &records};
-    set_up(&fixture);
-    fixture.node->settings.log = &log;
-    connect_nodes(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
-    store_thread_stop(fixture.store);
-    fixture.store = NULL;
-    site_await(fixture.node, "connection_lost");
-    site_hear(&fixture.site);
-    site_expect(fixture.node, "connection_lost");
-    char *name = text_format("the job's store at 127.0.0.1:%d cannot be used", fixture.site.port);
+    fixture->node->settings.log = &log;
+    connect_nodes(fixture);
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
+    store_thread_stop(fixture->store);
+    fixture->store = NULL;
+    site_await(fixture->node, "connection_lost");
+    site_hear(&fixture->site);
+    site_expect(fixture->node, "connection_lost");
+    char *name = text_format("the job's store at 127.0.0.1:%d cannot be used", fixture->site.port);
     assert_true(site_begins_with(text_string(&records), name));
     free(name);
     text_clear(&records);
-    tear_down(&fixture);
 }
 
 TEST(a_store_that_is_never_reached_is_a_lost_one) {
@@ -250,109 +237,85 @@ TEST(a_store_that_is_never_reached_is_a_lost_one) {
     site_clear(&site);
 }
 
-TEST(an_answer_without_sense_is_a_lost_store) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
+FIXTURE_TEST(an_answer_without_sense_is_a_lost_store) {
+    connect_nodes(fixture);
     set_elsewhere(
-        &fixture, &(struct round_key){.kind = ROUND_KEY_END}, "more than any decision has to say");
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
-    site_await(fixture.node, "waited");
-    perform_key(&fixture, ROUND_EFFECT_GET, ROUND_KEY_END);
-    site_await(fixture.node, "connection_lost");
-    tear_down(&fixture);
+        fixture, &(struct round_key){.kind = ROUND_KEY_END}, "more than any decision has to say");
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
+    site_await(fixture->node, "waited");
+    perform_key(fixture, ROUND_EFFECT_GET, ROUND_KEY_END);
+    site_await(fixture->node, "connection_lost");
 }
 
 /* The end. */
 
-TEST(nothing_is_flushed_where_all_is_answered) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END); /* on the other connection */
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_seconds(1000));
-    site_expect(fixture.node, "left");
-    tear_down(&fixture);
+FIXTURE_TEST(nothing_is_flushed_where_all_is_answered) {
+    connect_nodes(fixture);
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END); /* on the other connection */
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_seconds(1000));
+    site_expect(fixture->node, "left");
 }
 
-TEST(a_node_stays_until_its_last_request_is_answered) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    stall_store(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_START);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_seconds(1000));
-    site_hear(&fixture.site);
-    site_expect(fixture.node, "");
-    let_store_go_on(&fixture);
-    site_await(fixture.node, "left");
-    site_expect(fixture.node, "checked start/0 absent; checked end/0 absent; left");
-    tear_down(&fixture);
+FIXTURE_TEST(a_node_stays_until_its_last_request_is_answered) {
+    connect_nodes(fixture);
+    stall_store(fixture);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_START);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_seconds(1000));
+    site_hear(&fixture->site);
+    site_expect(fixture->node, "");
+    let_store_go_on(fixture);
+    site_await(fixture->node, "left");
+    site_expect(fixture->node, "checked start/0 absent; checked end/0 absent; left");
 }
 
-TEST(a_node_stays_no_longer_than_its_patience) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    stall_store(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_milliseconds(1));
-    site_await(fixture.node, "left");
-    let_store_go_on(&fixture);
-    site_await(fixture.node, "checked");
-    site_expect(fixture.node, "left; checked end/0 absent"); /* and not left twice */
-    tear_down(&fixture);
+FIXTURE_TEST(a_node_stays_no_longer_than_its_patience) {
+    connect_nodes(fixture);
+    stall_store(fixture);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_milliseconds(1));
+    site_await(fixture->node, "left");
+    let_store_go_on(fixture);
+    site_await(fixture->node, "checked");
+    site_expect(fixture->node, "left; checked end/0 absent"); /* and not left twice */
 }
 
-TEST(nothing_is_flushed_without_a_connection) {
-    struct fixture fixture;
-    set_up(&fixture);
-    perform_kind(&fixture, ROUND_EFFECT_CONNECT);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_seconds(1000));
-    site_expect(fixture.node, "left");
-    tear_down(&fixture);
+FIXTURE_TEST(nothing_is_flushed_without_a_connection) {
+    perform_kind(fixture, ROUND_EFFECT_CONNECT);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_seconds(1000));
+    site_expect(fixture->node, "left");
 }
 
 /* Its time is up, which costs the connection: no answer comes any more. */
-TEST(a_store_that_is_lost_is_waited_for_by_nobody) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    stall_store(&fixture);
-    fixture.node->config.store_timeout = duration_from_milliseconds(1);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_seconds(1000));
-    site_await(fixture.node, "left");
-    site_expect(fixture.node, "connection_lost; left");
-    let_store_go_on(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(a_store_that_is_lost_is_waited_for_by_nobody) {
+    connect_nodes(fixture);
+    stall_store(fixture);
+    fixture->node->config.store_timeout = duration_from_milliseconds(1);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_seconds(1000));
+    site_await(fixture->node, "left");
+    site_expect(fixture->node, "connection_lost; left");
+    let_store_go_on(fixture);
 }
 
-TEST(fixed_nodes_are_freed_without_a_word) {
-    struct fixture fixture;
-    set_up(&fixture);
-    connect_nodes(&fixture);
-    stall_store(&fixture);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    perform_key(&fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
-    perform(&fixture, (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER,
-                          .deadline = event_loop_now(fixture.site.loop)});
-    agent_fixed_nodes_flush(fixture.nodes, duration_from_milliseconds(1));
-    free_nodes(&fixture);
-    site_hear(&fixture.site);
-    site_expect(fixture.node, "");
-    let_store_go_on(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(fixed_nodes_are_freed_without_a_word) {
+    connect_nodes(fixture);
+    stall_store(fixture);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    perform_key(fixture, ROUND_EFFECT_WAIT, ROUND_KEY_END);
+    perform(fixture, (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER,
+                         .deadline = event_loop_now(fixture->site.loop)});
+    agent_fixed_nodes_flush(fixture->nodes, duration_from_milliseconds(1));
+    free_nodes(fixture);
+    site_hear(&fixture->site);
+    site_expect(fixture->node, "");
+    let_store_go_on(fixture);
 }
 
-TEST(nodes_that_were_never_connected_are_freed_without_a_word) {
-    struct fixture fixture;
-    set_up(&fixture);
-    perform_kind(&fixture, ROUND_EFFECT_CONNECT);
-    perform_key(&fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
-    free_nodes(&fixture);
-    site_expect(fixture.node, "");
-    tear_down(&fixture);
+FIXTURE_TEST(nodes_that_were_never_connected_are_freed_without_a_word) {
+    perform_kind(fixture, ROUND_EFFECT_CONNECT);
+    perform_key(fixture, ROUND_EFFECT_CHECK, ROUND_KEY_END);
+    free_nodes(fixture);
+    site_expect(fixture->node, "");
 }

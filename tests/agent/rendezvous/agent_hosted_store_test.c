@@ -48,7 +48,7 @@ static void done(void *context) {
     event_loop_stop(fixture->site.loop);
 }
 
-static void begin(struct fixture *fixture, bool stands_by) {
+static void set_up(struct fixture *fixture, bool stands_by) {
     *fixture = (struct fixture){0};
     site_init(&fixture->site);
     remembered_log_init(&fixture->log);
@@ -72,7 +72,7 @@ static void begin(struct fixture *fixture, bool stands_by) {
     assert_int_equal(agent_hosted_store_is_serving(fixture->store), !stands_by);
 }
 
-static void end(struct fixture *fixture) {
+static void tear_down(struct fixture *fixture) {
     agent_hosted_store_free(fixture->store);
     text_clear(&fixture->log.text);
     text_list_clear(&fixture->environment);
@@ -103,55 +103,47 @@ static bool has_warned(struct fixture *fixture) {
 
 TEST(that_it_is_open_to_all_is_said_once_and_when_it_serves) {
     struct fixture fixture;
-    begin(&fixture, false);
+    set_up(&fixture, false);
     assert_true(has_warned(&fixture));
-    end(&fixture);
-    begin(&fixture, true); /* as on every node of a job with a register */
+    tear_down(&fixture);
+    set_up(&fixture, true); /* as on every node of a job with a register */
     assert_false(has_warned(&fixture));
     serve(&fixture, "of term 1");
     assert_true(has_warned(&fixture));
     stand_by(&fixture, "another");
     serve(&fixture, "of term 3");
     assert_false(has_warned(&fixture));
-    end(&fixture);
+    tear_down(&fixture);
 }
 
-TEST(it_tells_of_nodes_that_go) {
-    struct fixture fixture;
-    begin(&fixture, false);
-    int node = client_open(fixture.port);
+FIXTURE_TEST_AFTER(it_tells_of_nodes_that_go, set_up(&fixture, false)) {
+    int node = client_open(fixture->port);
     client_set(node, NODE_KEY, "finished");
     client_expect_ping(NULL, node, 1);
     close(node);
-    event_loop_run(fixture.site.loop);
-    assert_int_equal(fixture.gone_count, 1);
-    assert_true(fixture.has_finished);
-    end(&fixture);
+    event_loop_run(fixture->site.loop);
+    assert_int_equal(fixture->gone_count, 1);
+    assert_true(fixture->has_finished);
 }
 
-TEST(it_is_served_with_what_it_is_given) {
-    struct fixture fixture;
-    begin(&fixture, true);
-    stand_by(&fixture, "somebody");
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(it_is_served_with_what_it_is_given, set_up(&fixture, true)) {
+    stand_by(fixture, "somebody");
+    int client = client_open(fixture->port);
     client_expect_ping(NULL, client, STORE_PROOF_OFFERED);
     client_expect_value(NULL, client, HOST_KEY, "somebody");
-    serve(&fixture, "of the term before");
+    serve(fixture, "of the term before");
     client_expect_value(NULL, client, RECORD_KEY, "of the term before");
     client_set(client, RECORD_KEY, "new");
-    event_loop_run(fixture.site.loop);
-    assert_int_equal(fixture.written_count, 1);
+    event_loop_run(fixture->site.loop);
+    assert_int_equal(fixture->written_count, 1);
     close(client);
-    end(&fixture);
 }
 
 /* It greets as PyTorch's clients do. */
-TEST(who_is_no_agent_is_told_why_it_cannot_join) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(who_is_no_agent_is_told_why_it_cannot_join, set_up(&fixture, true)) {
     struct text refusal = {0};
-    begin(&fixture, true);
-    serve(&fixture, "of the term before");
-    int client = client_open(fixture.port);
+    serve(fixture, "of the term before");
+    int client = client_open(fixture->port);
     client_expect_ping(NULL, client, 4711);
     torchrun_refusal_write_of_succession(&refusal);
     client_expect_value(NULL, client, RECORD_KEY, text_string(&refusal));
@@ -159,36 +151,32 @@ TEST(who_is_no_agent_is_told_why_it_cannot_join) {
     client_expect_value(NULL, client, HOST_KEY, "anything else is served");
     close(client);
     text_clear(&refusal);
-    end(&fixture);
 }
 
 /* The nodes of a store that is served no longer are not gone: they are with the next host. */
-TEST(of_a_store_that_ends_nothing_is_told) {
-    struct fixture fixture;
-    begin(&fixture, true);
-    serve(&fixture, "of term 1");
-    int node = client_open(fixture.port);
+FIXTURE_TEST_AFTER(of_a_store_that_ends_nothing_is_told, set_up(&fixture, true)) {
+    serve(fixture, "of term 1");
+    int node = client_open(fixture->port);
     client_set(node, NODE_KEY, "running");
     client_expect_ping(NULL, node, 1);
-    stand_by(&fixture, "the second");
+    stand_by(fixture, "the second");
     client_expect_close(NULL, node);
     close(node);
-    serve(&fixture, "of term 3");
-    assert_int_equal(fixture.gone_count, 0);
-    node = client_open(fixture.port);
+    serve(fixture, "of term 3");
+    assert_int_equal(fixture->gone_count, 0);
+    node = client_open(fixture->port);
     client_set(node, NODE_KEY, "running");
     client_expect_ping(NULL, node, 1);
     close(node);
-    event_loop_run(fixture.site.loop);
-    assert_int_equal(fixture.gone_count, 1);
-    assert_false(fixture.has_finished);
-    end(&fixture);
+    event_loop_run(fixture->site.loop);
+    assert_int_equal(fixture->gone_count, 1);
+    assert_false(fixture->has_finished);
 }
 
 TEST(only_the_last_change_is_answered) {
     struct fixture fixture;
     struct store_seeds seeds = {0};
-    begin(&fixture, true);
+    set_up(&fixture, true);
     agent_hosted_store_stand_by(fixture.store, "first", done, &fixture);
     agent_hosted_store_serve(fixture.store, &seeds, done, &fixture);
     agent_hosted_store_stand_by(fixture.store, "second", done, &fixture);
@@ -199,7 +187,7 @@ TEST(only_the_last_change_is_answered) {
     client_expect_value(NULL, client, HOST_KEY, "third");
     close(client);
     agent_hosted_store_serve(fixture.store, &seeds, done, &fixture); /* and is freed */
-    end(&fixture);
+    tear_down(&fixture);
     assert_int_equal(fixture.done_count, 1);
 }
 
@@ -212,7 +200,7 @@ TEST(who_has_died_on_this_machine_is_not_awaited) {
     struct text_list places = {0};
     struct job_posting postings[2] = {0};
     temporary_tree_init(&tree);
-    begin(&fixture, true);
+    set_up(&fixture, true);
     text_list_add_taken(&fixture.environment, text_format("MUSTER_RUNTIME_DIR=%s/jobs", tree.root));
     job_directory_places(&fixture.environment, &places);
     for (size_t i = 0; i < 2; i++) {
@@ -234,7 +222,7 @@ TEST(who_has_died_on_this_machine_is_not_awaited) {
     event_loop_run(fixture.site.loop);
     assert_int_equal(fixture.gone_count, 1);
     assert_true(remembered_log_has(&fixture.log, "has ended: node node7_1_"));
-    end(&fixture);
+    tear_down(&fixture);
     job_posting_remove(&postings[0]);
     rendezvous_state_clear(&record);
     text_list_clear(&places);

@@ -94,40 +94,31 @@ static void tear_down(struct fixture *fixture) {
     assert_true(event_loop_free(fixture->loop));
 }
 
-TEST(what_is_waited_for_is_said) {
-    struct fixture fixture;
-    set_up(&fixture);
-    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
-    event_loop_run(fixture.loop);
-    assert_non_null(strstr(text_string(&fixture.log.text),
+FIXTURE_TEST(what_is_waited_for_is_said) {
+    agent_joining_follow(fixture->joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture->loop);
+    assert_non_null(strstr(text_string(&fixture->log.text),
         "waiting for other nodes for 0 s: none is known yet, and 2 are needed; missing: node1"));
-    assert_true(fixture.waited >= 1);
-    assert_int_equal(fixture.ended, 0);
-    tear_down(&fixture);
+    assert_true(fixture->waited >= 1);
+    assert_int_equal(fixture->ended, 0);
 }
 
-TEST(a_store_that_is_not_reached_is_said) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.obstacle = "no store at node1 port 29400, and why";
-    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
-    event_loop_run(fixture.loop);
-    assert_non_null(strstr(text_string(&fixture.log.text),
+FIXTURE_TEST(a_store_that_is_not_reached_is_said) {
+    fixture->obstacle = "no store at node1 port 29400, and why";
+    agent_joining_follow(fixture->joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture->loop);
+    assert_non_null(strstr(text_string(&fixture->log.text),
         "waiting for the job's store for 0 s: no store at node1 port 29400, and why "
         "(join_timeout: 600 s)"));
-    tear_down(&fixture);
 }
 
-TEST(in_a_round_it_is_said_who_is_not_ready) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.answer = "node2";
-    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
-    event_loop_run(fixture.loop);
-    assert_true(fixture.asked >= 1); /* the next moment may have passed meanwhile */
-    assert_null(strstr(text_string(&fixture.log.text), "none is known"));
-    assert_non_null(strstr(text_string(&fixture.log.text), "have ended; not ready: node2"));
-    tear_down(&fixture);
+FIXTURE_TEST(in_a_round_it_is_said_who_is_not_ready) {
+    fixture->answer = "node2";
+    agent_joining_follow(fixture->joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture->loop);
+    assert_true(fixture->asked >= 1); /* the next moment may have passed meanwhile */
+    assert_null(strstr(text_string(&fixture->log.text), "none is known"));
+    assert_non_null(strstr(text_string(&fixture->log.text), "have ended; not ready: node2"));
 }
 
 static void expect_nodes(const char *step, const char *host, int nodes, size_t count) {

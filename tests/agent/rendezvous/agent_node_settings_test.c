@@ -67,95 +67,83 @@ TEST(the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part) {
     assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 2), MEMBERSHIP_CHANGING);
 }
 
-TEST(fixed_nodes_meet_at_their_masters_store) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 3);
-    fixture.agent.config.node_rank = 2;
-    const struct node_settings *node = make(&fixture);
+FIXTURE_TEST_AFTER(
+    fixed_nodes_meet_at_their_masters_store, set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 3)) {
+    fixture->agent.config.node_rank = 2;
+    const struct node_settings *node = make(fixture);
     assert_string_equal(node->membership.where, "master:29501");
-    assert_string_equal(node->membership.master_address, fixture.preparation.master_address);
+    assert_string_equal(node->membership.master_address, fixture->preparation.master_address);
     assert_int_equal(node->membership.master_port, 29501);
     assert_int_equal(node->membership.node_rank, 2);
     assert_int_equal(node->membership.node_count, 3);
     assert_string_equal(node->round.where, "master:29501");
     assert_null(node->membership.address); /* they are known by their ranks */
-    tear_down(&fixture);
 }
 
-TEST(changing_nodes_meet_at_the_endpoint_or_in_a_file) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    make(&fixture);
-    assert_string_equal(fixture.settings.node.membership.where, "host:29400");
-    fixture.agent.config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
-    fixture.agent.config.dynamic.file = memory_duplicate_string("/shared/job");
-    make_again(&fixture);
-    assert_string_equal(fixture.settings.node.membership.where, "/shared/job");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(changing_nodes_meet_at_the_endpoint_or_in_a_file,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    make(fixture);
+    assert_string_equal(fixture->settings.node.membership.where, "host:29400");
+    fixture->agent.config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
+    fixture->agent.config.dynamic.file = memory_duplicate_string("/shared/job");
+    make_again(fixture);
+    assert_string_equal(fixture->settings.node.membership.where, "/shared/job");
 }
 
-TEST(everybody_knows_the_size_of_this_node) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    fixture.agent.config.max_restarts = 7;
-    const struct node_settings *node = make(&fixture);
+FIXTURE_TEST_AFTER(
+    everybody_knows_the_size_of_this_node, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    fixture->agent.config.max_restarts = 7;
+    const struct node_settings *node = make(fixture);
     assert_int_equal(node->agent.worker_count, 2);
     assert_int_equal(node->agent.max_restarts, 7);
     assert_int_equal(node->membership.local_world_size, 2);
     assert_int_equal(node->round.local_world_size, 2);
     assert_string_equal(node->round.role, "default");
     assert_string_equal(node->membership.role, "default");
-    assert_string_equal(node->membership.run_id, fixture.preparation.run_id);
-    tear_down(&fixture);
+    assert_string_equal(node->membership.run_id, fixture->preparation.run_id);
 }
 
 static void assert_seconds(struct duration duration, double seconds) {
     assert_int_equal(duration.nanoseconds, duration_from_seconds(seconds).nanoseconds);
 }
 
-TEST(each_machine_has_the_patience_that_was_asked_for) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    struct launch_config *config = &fixture.agent.config;
+FIXTURE_TEST_AFTER(each_machine_has_the_patience_that_was_asked_for,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    struct launch_config *config = &fixture->agent.config;
     config->shutdown_timeout = duration_from_seconds(1);
     config->store_timeout = duration_from_seconds(2);
     config->exit_barrier_timeout = duration_from_seconds(3);
     config->settling_time = duration_from_seconds(4);
     config->dynamic.settings.join_timeout = duration_from_seconds(5);
     config->dynamic.settings.close_timeout = duration_from_seconds(6);
-    const struct node_settings *node = make(&fixture);
+    const struct node_settings *node = make(fixture);
     assert_seconds(node->agent.shutdown_timeout, 1);
     assert_seconds(node->round.exit_barrier_timeout, 3);
     assert_seconds(node->membership.settling_time, 4);
     assert_seconds(node->round.timeout, 5);
     assert_seconds(node->rendezvous.rendezvous.close_timeout, 6);
     config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
-    make_again(&fixture);
-    assert_seconds(fixture.settings.node.round.timeout, 2);
-    tear_down(&fixture);
+    make_again(fixture);
+    assert_seconds(fixture->settings.node.round.timeout, 2);
 }
 
-TEST(where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    assert_false(make(&fixture)->membership.is_hasty);
-    fixture.agent.config.dynamic.register_engine = memory_duplicate_string("dir");
-    make_again(&fixture);
-    assert_true(fixture.settings.node.membership.is_hasty);
-    fixture.agent.config.has_settling_time = true;
-    make_again(&fixture);
-    assert_false(fixture.settings.node.membership.is_hasty);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    assert_false(make(fixture)->membership.is_hasty);
+    fixture->agent.config.dynamic.register_engine = memory_duplicate_string("dir");
+    make_again(fixture);
+    assert_true(fixture->settings.node.membership.is_hasty);
+    fixture->agent.config.has_settling_time = true;
+    make_again(fixture);
+    assert_false(fixture->settings.node.membership.is_hasty);
 }
 
-TEST(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE, 1);
-    assert_false(make(&fixture)->agent.looks_before_killing);
-    fixture.agent.config.evidence = LAUNCH_EVIDENCE_BASIC;
-    make_again(&fixture);
-    assert_true(fixture.settings.node.agent.looks_before_killing);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE, 1)) {
+    assert_false(make(fixture)->agent.looks_before_killing);
+    fixture->agent.config.evidence = LAUNCH_EVIDENCE_BASIC;
+    make_again(fixture);
+    assert_true(fixture->settings.node.agent.looks_before_killing);
 }
 
 static bool is_uniform(const char *variable) {
@@ -176,42 +164,35 @@ TEST(nodes_are_alike_where_the_environment_says_1) {
     assert_true(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=1"));
 }
 
-TEST(every_agent_has_a_name_of_its_own) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    struct node_identity first = make(&fixture)->rendezvous.identity;
-    uint64_t seed = fixture.settings.node.rendezvous.seed;
+FIXTURE_TEST_AFTER(
+    every_agent_has_a_name_of_its_own, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    struct node_identity first = make(fixture)->rendezvous.identity;
+    uint64_t seed = fixture->settings.node.rendezvous.seed;
     assert_string_equal(first.address, "node1");
     assert_int_equal(first.pid, getpid());
     assert_true(node_identity_is_muster(&first));
-    make_again(&fixture);
-    assert_false(node_identity_equals(&fixture.settings.node.rendezvous.identity, &first));
-    assert_int_not_equal(fixture.settings.node.rendezvous.seed, seed);
-    tear_down(&fixture);
+    make_again(fixture);
+    assert_false(node_identity_equals(&fixture->settings.node.rendezvous.identity, &first));
+    assert_int_not_equal(fixture->settings.node.rendezvous.seed, seed);
 }
 
 /* After a new connection a node has a new name, which its machine draws. */
-TEST(the_next_name_is_another_one) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(the_next_name_is_another_one, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
     struct random random;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    const struct rendezvous_machine_settings *settings = &make(&fixture)->rendezvous;
+    const struct rendezvous_machine_settings *settings = &make(fixture)->rendezvous;
     random_init(&random, settings->seed);
     assert_int_not_equal(
         node_identity_muster_local_id((uint32_t)random_next(&random)), settings->identity.local_id);
-    tear_down(&fixture);
 }
 
-TEST(without_an_address_given_one_is_found) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
-    free(fixture.agent.config.local_address);
-    fixture.agent.config.local_address = NULL;
-    const struct node_settings *node = make(&fixture);
+FIXTURE_TEST_AFTER(
+    without_an_address_given_one_is_found, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
+    free(fixture->agent.config.local_address);
+    fixture->agent.config.local_address = NULL;
+    const struct node_settings *node = make(fixture);
     assert_non_null(node->membership.address);
     assert_string_not_equal(node->membership.address, "");
     assert_string_equal(node->rendezvous.identity.address, node->membership.address);
-    tear_down(&fixture);
 }
 
 TEST(the_address_and_the_stores_name_are_the_settings_own) {

@@ -35,17 +35,14 @@ TEST(a_file_that_is_not_there_is_no_matter_of_the_endpoint) {
     site_clear(&site);
 }
 
-TEST(a_node_that_is_cut_off_is_told_from_which_store) {
-    struct fixture fixture;
-    set_up(&fixture);
-    agent_record_free(fixture.records[0]);
-    fixture.records[0] = NULL;
-    const struct node_event *event = site_await(fixture.nodes[1], "connection_lost");
+FIXTURE_TEST(a_node_that_is_cut_off_is_told_from_which_store) {
+    agent_record_free(fixture->records[0]);
+    fixture->records[0] = NULL;
+    const struct node_event *event = site_await(fixture->nodes[1], "connection_lost");
     char *expected = text_format(
-        "this node is cut off from the job's store at 127.0.0.1:%d: ", fixture.site.port);
+        "this node is cut off from the job's store at 127.0.0.1:%d: ", fixture->site.port);
     assert_true(site_begins_with(event->rendezvous.lost.reason, expected));
     free(expected);
-    tear_down(&fixture);
 }
 
 TEST(a_store_that_cannot_be_hosted_says_what_to_do) {
@@ -75,40 +72,31 @@ static void publish(struct fixture *fixture, int index, const char *host) {
     free(copy);
 }
 
-TEST(the_host_stays_until_the_others_have_left) {
-    struct fixture fixture;
-    set_up(&fixture);
-    site_hear(&fixture.site);
-    agent_record_disconnect(fixture.records[0]);
-    agent_record_linger(fixture.records[0], duration_from_seconds(1000));
-    assert_int_equal(site_count(fixture.nodes[0], "left"), 0);
-    agent_record_disconnect(fixture.records[1]);
-    site_await(fixture.nodes[0], "left");
-    tear_down(&fixture);
+FIXTURE_TEST(the_host_stays_until_the_others_have_left) {
+    site_hear(&fixture->site);
+    agent_record_disconnect(fixture->records[0]);
+    agent_record_linger(fixture->records[0], duration_from_seconds(1000));
+    assert_int_equal(site_count(fixture->nodes[0], "left"), 0);
+    agent_record_disconnect(fixture->records[1]);
+    site_await(fixture->nodes[0], "left");
 }
 
-TEST(the_host_stays_no_longer_than_its_patience) {
-    struct fixture fixture;
-    set_up(&fixture);
-    site_hear(&fixture.site);
-    agent_record_disconnect(fixture.records[0]);
-    agent_record_linger(fixture.records[0], duration_from_milliseconds(1));
-    assert_int_equal(site_count(fixture.nodes[0], "left"), 0);
-    site_await(fixture.nodes[0], "left");
-    assert_int_equal(site_count(fixture.nodes[1], "connection_lost"), 0);
-    tear_down(&fixture);
+FIXTURE_TEST(the_host_stays_no_longer_than_its_patience) {
+    site_hear(&fixture->site);
+    agent_record_disconnect(fixture->records[0]);
+    agent_record_linger(fixture->records[0], duration_from_milliseconds(1));
+    assert_int_equal(site_count(fixture->nodes[0], "left"), 0);
+    site_await(fixture->nodes[0], "left");
+    assert_int_equal(site_count(fixture->nodes[1], "connection_lost"), 0);
 }
 
-TEST(a_record_that_is_disconnected_tells_nothing_more) {
-    struct fixture fixture;
-    set_up(&fixture);
-    site_forget_told(fixture.nodes[1]);
-    perform(fixture.records[1], RENDEZVOUS_EFFECT_FETCH);
-    call_roll(&fixture, 1, 3);
-    agent_record_disconnect(fixture.records[1]);
-    fetch(&fixture, 0);
-    site_expect(fixture.nodes[1], "");
-    tear_down(&fixture);
+FIXTURE_TEST(a_record_that_is_disconnected_tells_nothing_more) {
+    site_forget_told(fixture->nodes[1]);
+    perform(fixture->records[1], RENDEZVOUS_EFFECT_FETCH);
+    call_roll(fixture, 1, 3);
+    agent_record_disconnect(fixture->records[1]);
+    fetch(fixture, 0);
+    site_expect(fixture->nodes[1], "");
 }
 
 /* With everything under way that can be. */

@@ -75,23 +75,20 @@ static void await_answer(struct fixture *fixture, int index) {
     site_await(fixture->nodes[index], "checked 3/last_member");
 }
 
-TEST(what_one_node_writes_the_other_reads) {
-    struct fixture fixture;
+FIXTURE_TEST(what_one_node_writes_the_other_reads) {
     char role[] = "default";
-    set_up(&fixture);
     for (int i = 0; i < 2; i++) {
         struct round_effect effect = about(ROUND_EFFECT_SET_ROLE_INFO, ROUND_KEY_ROLE_INFO, i);
         effect.node = (struct node_role){role, i + 1};
-        perform(&fixture, i, effect);
-        await_answer(&fixture, i);
+        perform(fixture, i, effect);
+        await_answer(fixture, i);
     }
-    perform(&fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
-    const struct node_event *event = site_await(fixture.nodes[0], "role_infos");
+    perform(fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
+    const struct node_event *event = site_await(fixture->nodes[0], "role_infos");
     assert_int_equal(event->round.round, 3);
     assert_int_equal(event->round.role_infos.count, 2);
     assert_string_equal(event->round.role_infos.infos[1].role, "default");
     assert_int_equal(event->round.role_infos.infos[1].local_world_size, 2);
-    tear_down(&fixture);
 }
 
 static bool admits_documentation_address(struct store_admission *admission) {
@@ -100,102 +97,84 @@ static bool admits_documentation_address(struct store_admission *admission) {
     return store_admission_admits(admission, &peer);
 }
 
-TEST(nodes_tell_their_addresses_where_the_store_is_the_rounds) {
-    struct fixture fixture;
+FIXTURE_TEST(nodes_tell_their_addresses_where_the_store_is_the_rounds) {
     char role[] = "default";
     struct text own = {0};
-    set_up(&fixture);
     struct store_admission *admission = store_admission_new(false);
-    fixture.nodes[1]->settings.admission = admission;
+    fixture->nodes[1]->settings.admission = admission;
     for (int i = 0; i < 2; i++) {
         struct round_effect effect = about(ROUND_EFFECT_SET_ROLE_INFO, ROUND_KEY_ROLE_INFO, i);
         effect.node = (struct node_role){role, 1};
-        perform(&fixture, i, effect);
-        await_answer(&fixture, i);
+        perform(fixture, i, effect);
+        await_answer(fixture, i);
     }
-    perform(&fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
-    const struct node_event *event = site_await(fixture.nodes[0], "role_infos");
+    perform(fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
+    const struct node_event *event = site_await(fixture->nodes[0], "role_infos");
     local_address_write_interfaces(4096, &own);
     assert_null(event->round.role_infos.infos[0].addresses);
     assert_string_equal(event->round.role_infos.infos[1].addresses, text_string(&own));
     text_clear(&own);
-    fixture.nodes[1]->settings.admission = NULL;
+    fixture->nodes[1]->settings.admission = NULL;
     store_admission_free(admission);
-    tear_down(&fixture);
 }
 
-TEST(who_is_admitted_follows_the_round) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(who_is_admitted_follows_the_round) {
     struct store_admission *admission = store_admission_new(false);
-    fixture.nodes[0]->settings.admission = admission;
+    fixture->nodes[0]->settings.admission = admission;
     struct round_effect effect = {.kind = ROUND_EFFECT_ADMIT, .round = 3};
     effect.admitted.addresses = "192.0.2.1";
-    perform(&fixture, 0, effect);
+    perform(fixture, 0, effect);
     assert_true(admits_documentation_address(admission));
     effect.admitted.addresses = "192.0.2.2";
-    perform(&fixture, 0, effect);
+    perform(fixture, 0, effect);
     assert_false(admits_documentation_address(admission));
     effect.admitted.addresses = NULL;
     effect.admitted.silent = "node 1 (b_2_0)";
-    perform(&fixture, 0, effect);
+    perform(fixture, 0, effect);
     assert_true(admits_documentation_address(admission));
-    fixture.nodes[0]->settings.admission = NULL;
+    fixture->nodes[0]->settings.admission = NULL;
     store_admission_free(admission);
-    tear_down(&fixture);
 }
 
-TEST(an_address_is_told_as_a_copy) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(an_address_is_told_as_a_copy) {
     struct round_effect publish = about(ROUND_EFFECT_PUBLISH, ROUND_KEY_PUBLICATION, 0);
     publish.publication.address = "127.0.0.1";
     publish.publication.port = "29600";
     publish.publication.publisher = "a_1_1";
-    perform(&fixture, 0, publish);
-    await_answer(&fixture, 0);
-    perform(&fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_PUBLICATION, 0));
-    const struct node_event *event = site_await(fixture.nodes[1], "values");
+    perform(fixture, 0, publish);
+    await_answer(fixture, 0);
+    perform(fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_PUBLICATION, 0));
+    const struct node_event *event = site_await(fixture->nodes[1], "values");
     assert_string_equal(event->round.values.address, "127.0.0.1");
     assert_int_equal(event->round.values.port, 29600);
     assert_string_equal(event->round.values.publisher, "a_1_1");
-    tear_down(&fixture);
 }
 
-TEST(nodes_are_counted_one_by_one) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(nodes_are_counted_one_by_one) {
     for (int i = 0; i < 2; i++) {
         struct round_effect add = about(ROUND_EFFECT_ADD, ROUND_KEY_NUM_MEMBERS, 0);
         add.amount = 1;
-        perform(&fixture, i, add);
-        assert_int_equal(site_await(fixture.nodes[i], "counted")->round.count, i + 1);
+        perform(fixture, i, add);
+        assert_int_equal(site_await(fixture->nodes[i], "counted")->round.count, i + 1);
     }
-    tear_down(&fixture);
 }
 
-TEST(what_is_waited_for_is_told_when_it_is_there) {
-    struct fixture fixture;
-    set_up(&fixture);
-    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
-    await_answer(&fixture, 1); /* on the other connection: a wait holds nothing up */
-    assert_int_equal(site_count(fixture.nodes[1], "waited"), 0);
-    set(&fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
-    site_await(fixture.nodes[1], "waited 3/last_member");
-    tear_down(&fixture);
+FIXTURE_TEST(what_is_waited_for_is_told_when_it_is_there) {
+    perform(fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
+    await_answer(fixture, 1); /* on the other connection: a wait holds nothing up */
+    assert_int_equal(site_count(fixture->nodes[1], "waited"), 0);
+    set(fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
+    site_await(fixture->nodes[1], "waited 3/last_member");
 }
 
-TEST(a_wait_that_is_called_off_is_not_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
-    perform(&fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_CANCEL_WAIT, .round = 3});
-    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_PUBLISHER, 0));
-    set(&fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
-    set(&fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
-    site_await(fixture.nodes[1], "waited");
-    site_expect(fixture.nodes[1], "waited 3/publisher");
-    tear_down(&fixture);
+FIXTURE_TEST(a_wait_that_is_called_off_is_not_told) {
+    perform(fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
+    perform(fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_CANCEL_WAIT, .round = 3});
+    perform(fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_PUBLISHER, 0));
+    set(fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
+    set(fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
+    site_await(fixture->nodes[1], "waited");
+    site_expect(fixture->nodes[1], "waited 3/publisher");
 }
 
 static bool is_published(struct fixture *fixture) {
@@ -205,20 +184,17 @@ static bool is_published(struct fixture *fixture) {
 }
 
 /* One after the other: nothing else waits for all of them. */
-TEST(the_keys_of_rounds_long_past_are_deleted) {
-    struct fixture fixture;
-    set_up(&fixture);
-    set(&fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
-    assert_true(is_published(&fixture));
+FIXTURE_TEST(the_keys_of_rounds_long_past_are_deleted) {
+    set(fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
+    assert_true(is_published(fixture));
     struct round_effect clear = {.kind = ROUND_EFFECT_CLEAR, .round = 5};
     clear.clear.first = 2;
     clear.clear.last = 3;
     clear.clear.node_count = 2;
-    perform(&fixture, 0, clear);
-    for (int tries = 0; is_published(&fixture); tries++) {
+    perform(fixture, 0, clear);
+    for (int tries = 0; is_published(fixture); tries++) {
         assert_true(tries < 100);
     }
-    tear_down(&fixture);
 }
 
 /* The workers' store. */
@@ -229,50 +205,41 @@ static void open_worker_store(struct fixture *fixture, int64_t round) {
             .kind = ROUND_EFFECT_OPEN_WORKER_STORE, .round = round, .is_fresh = true});
 }
 
-TEST(the_workers_store_is_where_others_reach_this_node) {
-    struct fixture fixture;
-    set_up(&fixture);
-    open_worker_store(&fixture, 3);
-    const struct node_event *event = site_await(fixture.nodes[1], "store_opened 127.0.0.2:");
+FIXTURE_TEST(the_workers_store_is_where_others_reach_this_node) {
+    open_worker_store(fixture, 3);
+    const struct node_event *event = site_await(fixture->nodes[1], "store_opened 127.0.0.2:");
     assert_int_equal(event->round.round, 3);
     assert_true(event->round.opened.port > 0);
-    tear_down(&fixture);
 }
 
 /* No descriptor is left for it. */
-TEST(a_store_that_cannot_be_opened_is_told_with_the_reason) {
-    struct fixture fixture;
+FIXTURE_TEST(a_store_that_cannot_be_opened_is_told_with_the_reason) {
     struct rlimit before;
-    set_up(&fixture);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     struct rlimit none = {0, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    open_worker_store(&fixture, 3);
+    open_worker_store(fixture, 3);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    site_await(fixture.nodes[1], "store_failed the workers' store cannot be opened: ");
-    site_forget_told(fixture.nodes[1]);
-    open_worker_store(&fixture, 3);
-    site_await(fixture.nodes[1], "store_opened");
-    tear_down(&fixture);
+    site_await(fixture->nodes[1], "store_failed the workers' store cannot be opened: ");
+    site_forget_told(fixture->nodes[1]);
+    open_worker_store(fixture, 3);
+    site_await(fixture->nodes[1], "store_opened");
 }
 
 /* The timer. */
 
-TEST(the_timer_is_told_with_the_round_that_asked_last) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct instant now = event_loop_now(fixture.site.loop);
-    perform(&fixture, 1,
+FIXTURE_TEST(the_timer_is_told_with_the_round_that_asked_last) {
+    struct instant now = event_loop_now(fixture->site.loop);
+    perform(fixture, 1,
         (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER, .round = 3, .deadline = now});
-    perform(&fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_DISARM_TIMER, .round = 3});
-    await_answer(&fixture, 0);
-    site_hear(&fixture.site);
-    site_expect(fixture.nodes[1], "");
-    perform(&fixture, 1,
+    perform(fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_DISARM_TIMER, .round = 3});
+    await_answer(fixture, 0);
+    site_hear(&fixture->site);
+    site_expect(fixture->nodes[1], "");
+    perform(fixture, 1,
         (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER, .round = 4, .deadline = now});
-    assert_int_equal(site_await(fixture.nodes[1], "timer_fired")->round.round, 4);
-    site_expect(fixture.nodes[1], "timer_fired");
-    tear_down(&fixture);
+    assert_int_equal(site_await(fixture->nodes[1], "timer_fired")->round.round, 4);
+    site_expect(fixture->nodes[1], "timer_fired");
 }
 
 /* The end. */
@@ -283,32 +250,26 @@ static void ask_everything(struct fixture *fixture) {
     perform(fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_ADDRESS, 0));
 }
 
-TEST(a_round_that_has_lost_its_connection_tells_nothing_of_its_requests) {
-    struct fixture fixture;
-    set_up(&fixture);
-    ask_everything(&fixture);
-    agent_record_disconnect(fixture.records[1]);
-    ask_everything(&fixture); /* in vain: there is no connection */
-    await_answer(&fixture, 0);
-    site_expect(fixture.nodes[1], "");
-    tear_down(&fixture);
+FIXTURE_TEST(a_round_that_has_lost_its_connection_tells_nothing_of_its_requests) {
+    ask_everything(fixture);
+    agent_record_disconnect(fixture->records[1]);
+    ask_everything(fixture); /* in vain: there is no connection */
+    await_answer(fixture, 0);
+    site_expect(fixture->nodes[1], "");
 }
 
-TEST(a_round_is_freed_without_a_word) {
-    struct fixture fixture;
-    set_up(&fixture);
-    ask_everything(&fixture);
-    open_worker_store(&fixture, 3);
-    site_await(fixture.nodes[1], "store_opened");
-    site_forget_told(fixture.nodes[1]);
-    perform(&fixture, 1, /* wiped, which takes its time */
+FIXTURE_TEST(a_round_is_freed_without_a_word) {
+    ask_everything(fixture);
+    open_worker_store(fixture, 3);
+    site_await(fixture->nodes[1], "store_opened");
+    site_forget_told(fixture->nodes[1]);
+    perform(fixture, 1, /* wiped, which takes its time */
         (struct round_effect){.kind = ROUND_EFFECT_OPEN_WORKER_STORE, .round = 3});
-    perform(&fixture, 1,
+    perform(fixture, 1,
         (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER,
             .round = 3,
-            .deadline = event_loop_now(fixture.site.loop)});
-    free_node(&fixture, 1);
-    await_answer(&fixture, 0);
-    site_expect(fixture.nodes[1], "");
-    tear_down(&fixture);
+            .deadline = event_loop_now(fixture->site.loop)});
+    free_node(fixture, 1);
+    await_answer(fixture, 0);
+    site_expect(fixture->nodes[1], "");
 }

@@ -21,7 +21,7 @@ static struct site_node *node_begin(struct fixture *fixture, int index) {
     return node;
 }
 
-static void begin(struct fixture *fixture) {
+static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     temporary_tree_init(&fixture->tree);
     site_init(&fixture->site);
@@ -29,7 +29,7 @@ static void begin(struct fixture *fixture) {
     (void)node_begin(fixture, 1);
 }
 
-static void end(struct fixture *fixture) {
+static void tear_down(struct fixture *fixture) {
     agent_succession_free(fixture->successions[0]);
     agent_succession_free(fixture->successions[1]);
     site_clear(&fixture->site);
@@ -49,49 +49,40 @@ static struct succession_effect claim(const struct rendezvous_state *record) {
         .append = {.is_claim = true, .number = 1, .term = 1, .record = record}};
 }
 
-TEST(of_two_that_claim_one_wins_and_the_other_is_told_which) {
-    struct fixture fixture;
+FIXTURE_TEST(of_two_that_claim_one_wins_and_the_other_is_told_which) {
     struct rendezvous_state none = {0};
-    begin(&fixture);
-    perform(&fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
-    await(&fixture, 0, "entry_read nothing");
-    perform(&fixture, 0, claim(&none));
-    await(&fixture, 0, "append_won");
-    perform(&fixture, 1, claim(&none));
-    await(&fixture, 1, "append_lost 1 term 1 of 127.0.0.1_");
-    perform(&fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
-    await(&fixture, 1, "entry_read 1 term 1 of 127.0.0.1_");
-    end(&fixture);
+    perform(fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
+    await(fixture, 0, "entry_read nothing");
+    perform(fixture, 0, claim(&none));
+    await(fixture, 0, "append_won");
+    perform(fixture, 1, claim(&none));
+    await(fixture, 1, "append_lost 1 term 1 of 127.0.0.1_");
+    perform(fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
+    await(fixture, 1, "entry_read 1 term 1 of 127.0.0.1_");
 }
 
-TEST(an_entry_has_the_record_that_it_commits) {
-    struct fixture fixture;
+FIXTURE_TEST(an_entry_has_the_record_that_it_commits) {
     struct rendezvous_state closed = {.round = 3, .restarts = 2, .is_closed = true};
-    begin(&fixture);
-    perform(&fixture, 0, claim(&closed));
-    await(&fixture, 0, "append_won");
-    perform(&fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
-    await(&fixture, 1, "entry_read 1 term 1 of ");
-    const struct site_node *node = &fixture.site.nodes[1];
+    perform(fixture, 0, claim(&closed));
+    await(fixture, 0, "append_won");
+    perform(fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_READ});
+    await(fixture, 1, "entry_read 1 term 1 of ");
+    const struct site_node *node = &fixture->site.nodes[1];
     const struct succession_event *read = &node->told[node->told_count - 1]->owned.event.succession;
     assert_int_equal(read->record->round, 3);
     assert_int_equal(read->record->restarts, 2);
     assert_true(read->record->is_closed);
-    end(&fixture);
 }
 
-TEST(a_renewal_differs_from_the_one_before) {
-    struct fixture fixture;
-    begin(&fixture);
-    perform(&fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = 1});
-    await(&fixture, 0, "renewal");
-    perform(&fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_RENEW, .term = 1});
-    await(&fixture, 0, "renewed");
-    perform(&fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = 1});
-    await(&fixture, 1, "renewal ");
-    const struct site_node *node = &fixture.site.nodes[1];
+FIXTURE_TEST(a_renewal_differs_from_the_one_before) {
+    perform(fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = 1});
+    await(fixture, 0, "renewal");
+    perform(fixture, 0, (struct succession_effect){.kind = SUCCESSION_EFFECT_RENEW, .term = 1});
+    await(fixture, 0, "renewed");
+    perform(fixture, 1, (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = 1});
+    await(fixture, 1, "renewal ");
+    const struct site_node *node = &fixture->site.nodes[1];
     assert_string_not_equal(text_string(&node->told[node->told_count - 1]->line), "renewal ");
-    end(&fixture);
 }
 
 TEST(hosting_is_told_and_who_was_host_before_is_gone) {
@@ -100,14 +91,14 @@ TEST(hosting_is_told_and_who_was_host_before_is_gone) {
     struct node_identity former;
     node_identity_init(&former, "node7", 7, node_identity_muster_local_id(7));
     rendezvous_state_obtain(&record, &former)->is_participant = true;
-    begin(&fixture);
+    set_up(&fixture);
     perform(&fixture, 0,
         (struct succession_effect){
             .kind = SUCCESSION_EFFECT_HOST, .host = {2, &former, 1, &record}});
     await(&fixture, 0, "hosting");
     await(&fixture, 0, "node_gone node7_7_");
     rendezvous_state_clear(&record);
-    end(&fixture);
+    tear_down(&fixture);
 }
 
 TEST(a_directory_that_is_not_there_is_an_error) {
@@ -115,7 +106,7 @@ TEST(a_directory_that_is_not_there_is_an_error) {
     struct failure failure = {0};
     static char nowhere[] = "/nowhere/at/all";
     struct agent_succession *none = NULL;
-    begin(&fixture);
+    set_up(&fixture);
     struct site_node *node = &fixture.site.nodes[0];
     node->config.dynamic.register_endpoint = nowhere;
     enum failure_code code =
@@ -126,7 +117,7 @@ TEST(a_directory_that_is_not_there_is_an_error) {
         await(&fixture, 0, "register_failed ");
     }
     agent_succession_free(none);
-    end(&fixture);
+    tear_down(&fixture);
 }
 
 /* How a host leaves. */

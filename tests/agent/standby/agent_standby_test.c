@@ -37,22 +37,19 @@ static void end_all(struct standby_fixture *fixture) {
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_END_ALL});
 }
 
-TEST(a_standby_worker_that_is_ready_becomes_the_worker) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_int_equal(process_family_worker_count(fixture.family), 0);
-    pid_t pid = give(&fixture, "RANK=7");
+STANDBY_TEST(a_standby_worker_that_is_ready_becomes_the_worker) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_int_equal(process_family_worker_count(fixture->family), 0);
+    pid_t pid = give(fixture, "RANK=7");
     assert_true(pid > 0);
-    assert_int_equal(process_family_worker_count(fixture.family), 1);
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "spare_given rank=0");
-    assert_string_equal(text_string(&fixture.settled), "0+");
-    end_all(&fixture); /* it is none any more */
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(process_family_worker_count(fixture.family), 1);
-    standby_fixture_clear(&fixture);
+    assert_int_equal(process_family_worker_count(fixture->family), 1);
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "spare_given rank=0");
+    assert_string_equal(text_string(&fixture->settled), "0+");
+    end_all(fixture); /* it is none any more */
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(process_family_worker_count(fixture->family), 1);
 }
 
 static void write_record(int record, const char *text) {
@@ -94,17 +91,14 @@ TEST(a_hello_of_another_process_is_none) {
     standby_fixture_clear(&fixture);
 }
 
-TEST(one_that_does_not_fit_is_ended_and_not_given) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_int_equal(give(&fixture, "OMP_NUM_THREADS=2"), 0);
-    standby_fixture_expect(&fixture, "spare_refused rank=0");
-    event_loop_run(fixture.loop); /* its end, of which nothing is told */
-    standby_fixture_expect(&fixture, "");
-    assert_string_equal(text_string(&fixture.settled), "");
-    standby_fixture_clear(&fixture);
+STANDBY_TEST(one_that_does_not_fit_is_ended_and_not_given) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_int_equal(give(fixture, "OMP_NUM_THREADS=2"), 0);
+    standby_fixture_expect(fixture, "spare_refused rank=0");
+    event_loop_run(fixture->loop); /* its end, of which nothing is told */
+    standby_fixture_expect(fixture, "");
+    assert_string_equal(text_string(&fixture->settled), "");
 }
 
 static void kill_child(void) {
@@ -138,35 +132,29 @@ static void teach(struct standby_fixture *fixture) {
     perform_teach(fixture);
 }
 
-TEST(one_that_learns_is_not_given_until_it_is_ready_again) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    teach(&fixture);
-    assert_int_equal(give(&fixture, "RANK=7"), 0); /* what it says now has not been taken */
-    standby_fixture_expect(&fixture, "");
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=7") > 0);
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "spare_given rank=0");
-    standby_fixture_clear(&fixture);
+STANDBY_TEST(one_that_learns_is_not_given_until_it_is_ready_again) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    teach(fixture);
+    assert_int_equal(give(fixture, "RANK=7"), 0); /* what it says now has not been taken */
+    standby_fixture_expect(fixture, "");
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=7") > 0);
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "spare_given rank=0");
 }
 
-TEST(one_that_cannot_be_taught_has_ended) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    teach(&fixture); /* there is none */
-    standby_fixture_expect(&fixture, "");
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
+STANDBY_TEST(one_that_cannot_be_taught_has_ended) {
+    teach(fixture); /* there is none */
+    standby_fixture_expect(fixture, "");
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
     siginfo_t how;
     kill_child();
     assert_int_equal(waitid(P_ALL, 0, &how, WEXITED | WNOWAIT), 0);
-    perform_teach(&fixture);
-    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=0");
-    standby_fixture_clear(&fixture);
+    perform_teach(fixture);
+    standby_fixture_expect(fixture, "spare_ended rank=0 signal=0");
 }
 
 /* A worker of the rank was started with another environment meanwhile. */
@@ -184,118 +172,99 @@ TEST(one_must_fit_to_the_environment_it_was_started_with) {
     standby_fixture_clear(&fixture);
 }
 
-TEST(a_dirty_one_is_told_of_once) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, "spare_dirty rank=0");
-    end_all(&fixture); /* the plan's answer */
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "");
-    assert_int_equal(give(&fixture, "RANK=0"), 0);
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(
+    a_dirty_one_is_told_of_once, standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, "spare_dirty rank=0");
+    end_all(fixture); /* the plan's answer */
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "");
+    assert_int_equal(give(fixture, "RANK=0"), 0);
 }
 
-TEST(what_an_unsuited_one_names_is_left_out_from_then_on) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_UNSUITED);
-    learn(&fixture, "doors\t\nlocks\tfrozen\n");
-    warm(&fixture);
-    standby_fixture_expect(&fixture, "spare_unsuited rank=0");
+STANDBY_TEST_AFTER(what_an_unsuited_one_names_is_left_out_from_then_on,
+    standby_fixture_init(&fixture, STANDBY_PLAY_UNSUITED)) {
+    learn(fixture, "doors\t\nlocks\tfrozen\n");
+    warm(fixture);
+    standby_fixture_expect(fixture, "spare_unsuited rank=0");
     agent_standby_perform(
-        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
-    assert_string_equal(text_string(&fixture.published), "doors\t\nlocks#frozen\n");
-    event_loop_run(fixture.loop); /* its end */
-    warm(&fixture);
-    standby_fixture_expect(&fixture, "spare_unsuited rank=0 nothing new");
-    event_loop_run_ready(fixture.loop); /* their ends are nothing new */
-    standby_fixture_expect(&fixture, "");
-    standby_fixture_clear(&fixture);
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
+    assert_string_equal(text_string(&fixture->published), "doors\t\nlocks#frozen\n");
+    event_loop_run(fixture->loop); /* its end */
+    warm(fixture);
+    standby_fixture_expect(fixture, "spare_unsuited rank=0 nothing new");
+    event_loop_run_ready(fixture->loop); /* their ends are nothing new */
+    standby_fixture_expect(fixture, "");
 }
 
-TEST(one_that_ends_before_it_is_ready_is_told_of) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_END);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, "spare_ended rank=0 status=5");
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(
+    one_that_ends_before_it_is_ready_is_told_of, standby_fixture_init(&fixture, STANDBY_PLAY_END)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, "spare_ended rank=0 status=5");
 }
 
-TEST(one_that_dies_while_it_waits_is_told_of) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
+STANDBY_TEST(one_that_dies_while_it_waits_is_told_of) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
     kill_child();
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=9");
-    standby_fixture_clear(&fixture);
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "spare_ended rank=0 signal=9");
 }
 
-TEST(one_that_does_not_go_through_its_gate_is_taken_back) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=0") > 0);
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "spare_refused rank=0");
-    assert_string_equal(text_string(&fixture.settled), "0-");
-    assert_true(process_family_is_gone(fixture.family));
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(one_that_does_not_go_through_its_gate_is_taken_back,
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=0") > 0);
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "spare_refused rank=0");
+    assert_string_equal(text_string(&fixture->settled), "0-");
+    assert_true(process_family_is_gone(fixture->family));
 }
 
-TEST(one_that_ends_at_its_gate_was_no_worker) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=0") > 0);
-    while (fixture.told.length == 0) {
-        event_loop_run(fixture.loop);
+STANDBY_TEST_AFTER(one_that_ends_at_its_gate_was_no_worker,
+    standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=0") > 0);
+    while (fixture->told.length == 0) {
+        event_loop_run(fixture->loop);
     }
-    standby_fixture_expect(&fixture, "spare_refused rank=0");
-    assert_string_equal(text_string(&fixture.settled), "(9)0-");
-    standby_fixture_clear(&fixture);
+    standby_fixture_expect(fixture, "spare_refused rank=0");
+    assert_string_equal(text_string(&fixture->settled), "(9)0-");
 }
 
-TEST(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY_AT_GATE);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=0") > 0);
-    while (fixture.told.length == 0) {
-        event_loop_run(fixture.loop);
+STANDBY_TEST_AFTER(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last,
+    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY_AT_GATE)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=0") > 0);
+    while (fixture->told.length == 0) {
+        event_loop_run(fixture->loop);
     }
-    standby_fixture_expect(&fixture, "spare_dirty rank=0");
-    assert_non_null(strstr(text_string(&fixture.settled), "0-"));
-    standby_fixture_clear(&fixture);
+    standby_fixture_expect(fixture, "spare_dirty rank=0");
+    assert_non_null(strstr(text_string(&fixture->settled), "0-"));
 }
 
-TEST(one_that_goes_through_and_ends_at_once_was_a_worker) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_HASTE);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=0") > 0);
-    while (strstr(text_string(&fixture.settled), "(3)") == NULL) {
-        event_loop_run(fixture.loop);
+STANDBY_TEST_AFTER(one_that_goes_through_and_ends_at_once_was_a_worker,
+    standby_fixture_init(&fixture, STANDBY_PLAY_HASTE)) {
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=0") > 0);
+    while (strstr(text_string(&fixture->settled), "(3)") == NULL) {
+        event_loop_run(fixture->loop);
     }
-    standby_fixture_expect(&fixture, "spare_given rank=0");
-    assert_non_null(strstr(text_string(&fixture.settled), "0+"));
-    standby_fixture_clear(&fixture);
+    standby_fixture_expect(fixture, "spare_given rank=0");
+    assert_non_null(strstr(text_string(&fixture->settled), "0+"));
 }
 
-TEST(who_is_awaited_no_longer_is_ended_or_stays_a_worker) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
-    warm(&fixture);
-    assert_true(give(&fixture, "RANK=0") > 0);
-    assert_false(agent_standby_give_up(fixture.standby, 0));
-    assert_true(process_family_is_gone(fixture.family));
-    assert_string_equal(text_string(&fixture.settled), "");
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(who_is_awaited_no_longer_is_ended_or_stays_a_worker,
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT)) {
+    warm(fixture);
+    assert_true(give(fixture, "RANK=0") > 0);
+    assert_false(agent_standby_give_up(fixture->standby, 0));
+    assert_true(process_family_is_gone(fixture->family));
+    assert_string_equal(text_string(&fixture->settled), "");
 }
 
 TEST(what_workers_record_is_learned) {
@@ -329,17 +298,14 @@ TEST(a_hello_of_another_process_does_not_count) {
     standby_fixture_clear(&fixture);
 }
 
-TEST(what_cannot_be_started_has_ended) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.refuses_to_spawn = true;
+STANDBY_TEST(what_cannot_be_started_has_ended) {
+    fixture->refuses_to_spawn = true;
     struct text_list environment = environment_with("RANK=0");
-    agent_standby_dress(fixture.standby, 0, &environment);
+    agent_standby_dress(fixture->standby, 0, &environment);
     agent_standby_perform(
-        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
-    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=0");
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
+    standby_fixture_expect(fixture, "spare_ended rank=0 signal=0");
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
 TEST(without_standby_workers_nothing_is_added) {
@@ -358,35 +324,31 @@ static bool invite(struct standby_fixture *fixture, const char *list) {
     return agent_standby_invite(fixture->standby, slice_from_string(list));
 }
 
-TEST(a_new_node_warms_when_its_interpreter_runs_the_hook) {
-    struct standby_fixture fixture;
-    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
-    assert_true(invite(&fixture, LIST));
-    assert_false(invite(&fixture, LIST));
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "invited modules=1");
+STANDBY_TEST_AFTER(a_new_node_warms_when_its_interpreter_runs_the_hook,
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT)) {
+    assert_true(invite(fixture, LIST));
+    assert_false(invite(fixture, LIST));
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "invited modules=1");
     agent_standby_perform(
-        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
-    assert_string_equal(text_string(&fixture.published), ""); /* it knows it only from others */
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
+    assert_string_equal(text_string(&fixture->published), ""); /* it knows it only from others */
     agent_standby_perform(
-        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, READY);
-    assert_true(give(&fixture, "RANK=0") > 0); /* it has the environment that was foreseen */
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "spare_given rank=0");
-    standby_fixture_clear(&fixture);
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, READY);
+    assert_true(give(fixture, "RANK=0") > 0); /* it has the environment that was foreseen */
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "spare_given rank=0");
 }
 
 /* A standby worker would run the program at once. */
-TEST(a_new_node_whose_interpreter_does_not_run_the_hook_joins_without) {
-    struct standby_fixture fixture;
-    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
-    fixture.is_hook_missing = true;
-    assert_true(invite(&fixture, LIST));
-    event_loop_run(fixture.loop);
-    standby_fixture_expect(&fixture, "warmed");
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(a_new_node_whose_interpreter_does_not_run_the_hook_joins_without,
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT)) {
+    fixture->is_hook_missing = true;
+    assert_true(invite(fixture, LIST));
+    event_loop_run(fixture->loop);
+    standby_fixture_expect(fixture, "warmed");
 }
 
 TEST(where_nothing_can_be_warmed_nobody_waits) {
@@ -402,9 +364,7 @@ TEST(where_nothing_can_be_warmed_nobody_waits) {
     standby_fixture_clear(&fixture);
 }
 
-TEST(a_probe_that_does_not_end_goes_with_the_agent) {
-    struct standby_fixture fixture;
-    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
-    assert_true(invite(&fixture, LIST));
-    standby_fixture_clear(&fixture);
+STANDBY_TEST_AFTER(a_probe_that_does_not_end_goes_with_the_agent,
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT)) {
+    assert_true(invite(fixture, LIST));
 }

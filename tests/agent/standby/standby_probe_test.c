@@ -17,24 +17,18 @@ static bool run_probe(struct standby_fixture *fixture) {
     return has_hello;
 }
 
-TEST(it_tells_whether_the_hook_was_reached) {
-    struct standby_fixture fixture;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    assert_true(run_probe(&fixture));
-    fixture.is_hook_missing = true;
-    assert_false(run_probe(&fixture));
-    standby_fixture_clear(&fixture);
+STANDBY_TEST(it_tells_whether_the_hook_was_reached) {
+    assert_true(run_probe(fixture));
+    fixture->is_hook_missing = true;
+    assert_false(run_probe(fixture));
 }
 
-TEST(one_that_cannot_be_started_leaves_nothing) {
-    struct standby_fixture fixture;
+STANDBY_TEST(one_that_cannot_be_started_leaves_nothing) {
     struct text_list environment = {0};
     struct standby_probe probe = {0};
     struct failure failure;
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.refuses_to_spawn = true;
-    assert_int_equal(standby_probe_start(&probe, &fixture.starter, &environment, NULL, &failure),
+    fixture->refuses_to_spawn = true;
+    assert_int_equal(standby_probe_start(&probe, &fixture->starter, &environment, NULL, &failure),
         FAILURE_SYSTEM);
     assert_false(standby_probe_end(&probe));
-    standby_fixture_clear(&fixture);
 }

@@ -25,51 +25,43 @@ static struct standby_spare *start(
     return spare;
 }
 
-TEST(what_it_says_is_kept) {
-    struct standby_fixture fixture;
+STANDBY_TEST_AFTER(what_it_says_is_kept, standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY)) {
     struct text_list environment = {0};
-    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
-    struct standby_spare *spare = start(&fixture, &environment);
+    struct standby_spare *spare = start(fixture, &environment);
     assert_false(standby_spare_words(spare)->is_ready);
     while (standby_spare_words(spare)->reason == NULL) {
-        event_loop_run(fixture.loop);
+        event_loop_run(fixture->loop);
     }
     assert_true(standby_spare_words(spare)->has_reached_hook);
     assert_string_equal(standby_spare_words(spare)->reason, "a ?thread"); /* fit to be shown */
     standby_spare_free(spare);
-    standby_fixture_clear(&fixture);
 }
 
-TEST(it_ends_when_its_gate_is_closed) {
-    struct standby_fixture fixture;
+STANDBY_TEST(it_ends_when_its_gate_is_closed) {
     struct text_list environment = {0};
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    struct standby_spare *spare = start(&fixture, &environment);
+    struct standby_spare *spare = start(fixture, &environment);
     while (!standby_spare_words(spare)->is_ready) {
-        event_loop_run(fixture.loop);
+        event_loop_run(fixture->loop);
     }
     pid_t pid = standby_spare_pid(spare);
     standby_spare_free(spare);
-    event_loop_run(fixture.loop); /* until the family tells of its end */
+    event_loop_run(fixture->loop); /* until the family tells of its end */
     assert_int_equal(kill(pid, 0), -1);
-    standby_fixture_clear(&fixture);
 }
 
-TEST(what_it_says_after_its_gate_was_shut_is_not_heard) {
-    struct standby_fixture fixture;
+STANDBY_TEST_AFTER(what_it_says_after_its_gate_was_shut_is_not_heard,
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT)) {
     struct text_list environment = {0};
     const int streams[2] = {-1, -1};
-    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
-    struct standby_spare *spare = start(&fixture, &environment);
+    struct standby_spare *spare = start(fixture, &environment);
     while (!standby_spare_words(spare)->is_ready) {
-        event_loop_run(fixture.loop);
+        event_loop_run(fixture->loop);
     }
     assert_int_equal(standby_spare_send(spare, &environment, streams, 0, NULL), FAILURE_NONE);
     standby_spare_shut(spare);
     assert_false(standby_spare_words(spare)->has_gone_through);
     assert_int_not_equal(standby_spare_send(spare, &environment, streams, 0, NULL), FAILURE_NONE);
     standby_spare_free(spare);
-    standby_fixture_clear(&fixture);
 }
 
 /* The worker is started anew then: a process that is started anew is in it all the same. */

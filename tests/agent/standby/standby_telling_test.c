@@ -24,15 +24,15 @@ static void expect(struct standby_effect effect, const char *expected) {
 
 TEST(what_is_ready_is_said_with_its_memory) {
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
-               .told = {8, 8, 2ULL << 30, NULL}},
+               .told = {8, 8, 2ULL << 30, NULL, 0}},
         "I standby workers ready: 8 of 8, 2.0 GiB");
-    expect(
-        (struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {1, 2, 15 << 20, NULL}},
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
+               .told = {1, 2, 15 << 20, NULL, 0}},
         "I standby workers ready: 1 of 2, 15.0 MiB");
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
                .told = {2, 2, 15 << 20, .at_line = 2}},
         "I standby workers ready: 2 of 2, 15.0 MiB, 2 at the line of their program");
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {2, 2, 0, NULL}},
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {2, 2, 0, NULL, 0}},
         "I started from standby: 2 of 2 workers");
 }
 
@@ -61,12 +61,12 @@ TEST(who_is_cold_is_said_with_why) {
     const enum standby_cold cold[] = {STANDBY_COLD_IMPORTING, STANDBY_COLD_NOT, STANDBY_COLD_DUE,
         STANDBY_COLD_DUE, STANDBY_COLD_DUE, STANDBY_COLD_REFUSED, STANDBY_COLD_LEARNING,
         STANDBY_COLD_ENDED, STANDBY_COLD_NONE, STANDBY_COLD_SILENT, STANDBY_COLD_SCARCE};
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 11, 0, cold}},
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 11, 0, cold, 0}},
         "I started from standby: 1 of 11 workers; cold: local rank 0 (importing), 2-4 (none yet: "
         "they import one at a time), 5 (refused), 6 (learning), 7 (ended), 8 (none yet: workers "
         "were not quiet), 9 (none: no worker has reached the hook), 10 (none: memory is short)");
     const enum standby_cold off[] = {STANDBY_COLD_OFF, STANDBY_COLD_OFF};
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {0, 2, 0, off}},
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {0, 2, 0, off, 0}},
         "I started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)");
 }
 

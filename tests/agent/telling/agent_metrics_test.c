@@ -58,32 +58,26 @@ TEST(nobody_counts_where_nobody_can_ask) {
     agent_metrics_free(metrics);
 }
 
-TEST(the_agents_life_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_true(tells(&fixture, "\nmuster_info{run_id=\"job \\\"7\\\"\"} 1\n"));
-    assert_true(tells(&fixture, "\nmuster_phase{phase=\"joining\"} 1\n"));
-    assert_true(tells(&fixture, "\nmuster_workers_running 0\n"));
-    step(&fixture, (struct agent_event){.kind = AGENT_EVENT_START});
-    step(&fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED, .joined = {1, 0, 1}});
-    step(&fixture, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
-    assert_true(tells(&fixture, "\nmuster_phase{phase=\"running\"} 1\n"));
-    assert_true(tells(&fixture, "\nmuster_phase{phase=\"joining\"} 0\n"));
-    assert_true(tells(&fixture, "\nmuster_workers_running 2\n"));
-    assert_true(tells(&fixture, "\nmuster_activity_seconds_count{activity=\"start\"} 1\n"));
-    assert_true(tells(&fixture, "\nmuster_restarts_left 3\n"));
-    assert_false(tells(&fixture, "muster_timers_live"));
-    tear_down(&fixture);
+FIXTURE_TEST(the_agents_life_is_told) {
+    assert_true(tells(fixture, "\nmuster_info{run_id=\"job \\\"7\\\"\"} 1\n"));
+    assert_true(tells(fixture, "\nmuster_phase{phase=\"joining\"} 1\n"));
+    assert_true(tells(fixture, "\nmuster_workers_running 0\n"));
+    step(fixture, (struct agent_event){.kind = AGENT_EVENT_START});
+    step(fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED, .joined = {1, 0, 1}});
+    step(fixture, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
+    assert_true(tells(fixture, "\nmuster_phase{phase=\"running\"} 1\n"));
+    assert_true(tells(fixture, "\nmuster_phase{phase=\"joining\"} 0\n"));
+    assert_true(tells(fixture, "\nmuster_workers_running 2\n"));
+    assert_true(tells(fixture, "\nmuster_activity_seconds_count{activity=\"start\"} 1\n"));
+    assert_true(tells(fixture, "\nmuster_restarts_left 3\n"));
+    assert_false(tells(fixture, "muster_timers_live"));
 }
 
-TEST(what_other_threads_count_is_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    tally_add(agent_metrics_log_bytes(fixture.metrics), 4711);
-    tally_add(&fixture.worker_store_operations, 12);
-    tally_add(agent_metrics_record_store_operations(fixture.metrics), 34);
-    assert_true(tells(&fixture, "\nmuster_log_bytes_total 4711\n"));
-    assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"workers\"} 12\n"));
-    assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"rendezvous\"} 34\n"));
-    tear_down(&fixture);
+FIXTURE_TEST(what_other_threads_count_is_told) {
+    tally_add(agent_metrics_log_bytes(fixture->metrics), 4711);
+    tally_add(&fixture->worker_store_operations, 12);
+    tally_add(agent_metrics_record_store_operations(fixture->metrics), 34);
+    assert_true(tells(fixture, "\nmuster_log_bytes_total 4711\n"));
+    assert_true(tells(fixture, "\nmuster_store_operations_total{store=\"workers\"} 12\n"));
+    assert_true(tells(fixture, "\nmuster_store_operations_total{store=\"rendezvous\"} 34\n"));
 }

@@ -54,16 +54,13 @@ static void tear_down(struct fixture *fixture) {
     text_list_clear(&fixture->config.meeting_warnings);
 }
 
-TEST(one_node_says_all_at_once) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1);
-    agent_voice_begin(&fixture.voice);
-    agent_voice_count(&fixture.voice, 2, &(struct text_list){0});
-    assert_said(&fixture, "option\nplace\nthreads\n");
-    agent_voice_place(&fixture.voice, 0, false, 2);
-    agent_voice_end(&fixture.voice);
-    assert_said(&fixture, "");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(one_node_says_all_at_once, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1)) {
+    agent_voice_begin(&fixture->voice);
+    agent_voice_count(&fixture->voice, 2, &(struct text_list){0});
+    assert_said(fixture, "option\nplace\nthreads\n");
+    agent_voice_place(&fixture->voice, 0, false, 2);
+    agent_voice_end(&fixture->voice);
+    assert_said(fixture, "");
 }
 
 TEST(the_host_speaks_of_the_place_and_the_first_node_of_the_rest) {
@@ -138,45 +135,37 @@ TEST(another_node_says_of_its_options_what_the_first_one_does_not) {
     }
 }
 
-TEST(warnings_of_which_nobody_is_known_to_speak_are_said_after_a_while) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-    agent_voice_begin(&fixture.voice);
-    agent_voice_wait(&fixture.voice);
-    assert_said(&fixture, "option\n");
-    hear_of(&fixture, NULL);
-    agent_voice_wait(&fixture.voice);
-    assert_said(&fixture, "");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(warnings_of_which_nobody_is_known_to_speak_are_said_after_a_while,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2)) {
+    agent_voice_begin(&fixture->voice);
+    agent_voice_wait(&fixture->voice);
+    assert_said(fixture, "option\n");
+    hear_of(fixture, NULL);
+    agent_voice_wait(&fixture->voice);
+    assert_said(fixture, "");
 }
 
-TEST(a_node_without_warnings_keeps_nothing_in_the_store) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-    text_list_clear(&fixture.config.warnings);
-    agent_voice_begin(&fixture.voice);
-    assert_null(agent_voice_write_words(&fixture.voice, "node2_4711_2"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(a_node_without_warnings_keeps_nothing_in_the_store,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2)) {
+    text_list_clear(&fixture->config.warnings);
+    agent_voice_begin(&fixture->voice);
+    assert_null(agent_voice_write_words(&fixture->voice, "node2_4711_2"));
 }
 
-TEST(where_no_agent_is_the_host_the_first_node_speaks_of_the_place) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-    agent_voice_begin(&fixture.voice);
-    text_clear(&fixture.said);
-    agent_voice_place(&fixture.voice, 0, false, 1);
-    assert_said(&fixture, "place\n");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(where_no_agent_is_the_host_the_first_node_speaks_of_the_place,
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2)) {
+    agent_voice_begin(&fixture->voice);
+    text_clear(&fixture->said);
+    agent_voice_place(&fixture->voice, 0, false, 1);
+    assert_said(fixture, "place\n");
 }
 
-TEST(who_never_came_to_a_round_keeps_nothing_back) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-    agent_voice_begin(&fixture.voice);
-    text_clear(&fixture.said);
-    agent_voice_end(&fixture.voice);
-    assert_said(&fixture, "option\nplace\n");
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    who_never_came_to_a_round_keeps_nothing_back, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2)) {
+    agent_voice_begin(&fixture->voice);
+    text_clear(&fixture->said);
+    agent_voice_end(&fixture->voice);
+    assert_said(fixture, "option\nplace\n");
 }
 
 TEST(fixed_nodes_know_the_first_one_from_the_beginning) {

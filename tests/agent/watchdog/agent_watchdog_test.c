@@ -251,12 +251,10 @@ TEST(all_whose_timers_expire_together_are_looked_at_before_one_is_ended) {
     tear_down(&fixture);
 }
 
-TEST(the_agent_is_asked_to_end_once) {
-    struct fixture fixture;
-    set_up_with(&fixture, 3, ALL_EXPIRE, LAUNCH_EVIDENCE_BASIC, LAUNCH_TIMER_EXPIRY_EXIT_AGENT);
-    run(&fixture);
-    assert_int_equal(fixture.ends_of_agent, 1);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(the_agent_is_asked_to_end_once,
+    set_up_with(&fixture, 3, ALL_EXPIRE, LAUNCH_EVIDENCE_BASIC, LAUNCH_TIMER_EXPIRY_EXIT_AGENT)) {
+    run(fixture);
+    assert_int_equal(fixture->ends_of_agent, 1);
 }
 
 TEST(what_was_looked_at_in_an_earlier_attempt_is_forgotten) {

@@ -107,55 +107,46 @@ static void tear_down(struct fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
-TEST(a_release_that_is_not_read_yet_counts) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.is_released_meanwhile = true;
-    ask(&fixture, getpid(), "past", 1);
-    event_loop_run(fixture.loop);
-    assert_string_equal(text_string(&fixture.expired), "next ");
-    tear_down(&fixture);
+FIXTURE_TEST(a_release_that_is_not_read_yet_counts) {
+    fixture->is_released_meanwhile = true;
+    ask(fixture, getpid(), "past", 1);
+    event_loop_run(fixture->loop);
+    assert_string_equal(text_string(&fixture->expired), "next ");
 }
 
-TEST(who_cannot_be_ended_stops_all_progress) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(who_cannot_be_ended_stops_all_progress) {
     failures = 2;
-    struct wall_time before = event_loop_wall_time(fixture.loop);
+    struct wall_time before = event_loop_wall_time(fixture->loop);
     const struct wall_time later = {before.nanoseconds + INT64_C(3600000000000)};
-    ask(&fixture, getpid(), "past", 1);
+    ask(fixture, getpid(), "past", 1);
     while (failures == 2) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
     struct wall_time first =
-        watchdog_machine_last_progress(timer_server_machine(fixture.server), later);
+        watchdog_machine_last_progress(timer_server_machine(fixture->server), later);
     assert_true(first.nanoseconds >= before.nanoseconds);
     assert_true(first.nanoseconds < later.nanoseconds);
     while (failures == 1) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
     assert_int_equal(
-        watchdog_machine_last_progress(timer_server_machine(fixture.server), later).nanoseconds,
+        watchdog_machine_last_progress(timer_server_machine(fixture->server), later).nanoseconds,
         first.nanoseconds);
-    event_loop_run(fixture.loop); /* until it is ended */
+    event_loop_run(fixture->loop); /* until it is ended */
     assert_int_equal(
-        watchdog_machine_last_progress(timer_server_machine(fixture.server), later).nanoseconds,
+        watchdog_machine_last_progress(timer_server_machine(fixture->server), later).nanoseconds,
         later.nanoseconds);
-    tear_down(&fixture);
 }
 
-TEST(what_was_asked_before_the_beginning_is_forgotten) {
-    struct fixture fixture;
-    set_up(&fixture);
-    timer_server_end(fixture.server);
-    ask(&fixture, getpid(), "early", 1);
-    event_loop_run_ready(fixture.loop);
-    ask(&fixture, getpid(), "unread", 1);
-    timer_server_begin(fixture.server);
-    ask(&fixture, getpid(), "past", 1);
-    event_loop_run(fixture.loop);
-    assert_string_equal(text_string(&fixture.expired), "past ");
-    tear_down(&fixture);
+FIXTURE_TEST(what_was_asked_before_the_beginning_is_forgotten) {
+    timer_server_end(fixture->server);
+    ask(fixture, getpid(), "early", 1);
+    event_loop_run_ready(fixture->loop);
+    ask(fixture, getpid(), "unread", 1);
+    timer_server_begin(fixture->server);
+    ask(fixture, getpid(), "past", 1);
+    event_loop_run(fixture->loop);
+    assert_string_equal(text_string(&fixture->expired), "past ");
 }
 
 /* A child that does nothing until it is killed. */
@@ -224,19 +215,16 @@ TEST(ends_are_seen_after_another_beginning_too) {
     tear_down(&fixture);
 }
 
-TEST(who_holds_no_timers_any_more_ends_unnoticed) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(who_holds_no_timers_any_more_ends_unnoticed) {
     pid_t child = start_child();
-    ask(&fixture, child, "step", 5e9);
-    await_timers(&fixture, 1);
-    ask(&fixture, child, "step", -1);
-    await_timers(&fixture, 0);
+    ask(fixture, child, "step", 5e9);
+    await_timers(fixture, 1);
+    ask(fixture, child, "step", -1);
+    await_timers(fixture, 0);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    ask(&fixture, getpid(), "past", 1);
-    event_loop_run(fixture.loop);
-    assert_string_equal(text_string(&fixture.expired), "past ");
-    assert_false(remembered_log_has(&fixture.log, "has ended"));
-    tear_down(&fixture);
+    ask(fixture, getpid(), "past", 1);
+    event_loop_run(fixture->loop);
+    assert_string_equal(text_string(&fixture->expired), "past ");
+    assert_false(remembered_log_has(&fixture->log, "has ended"));
 }

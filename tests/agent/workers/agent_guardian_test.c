@@ -70,48 +70,39 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->agent);
 }
 
-TEST(a_replaced_guardian_is_said_with_both_processes) {
-    struct fixture fixture;
-    set_up(&fixture, false);
-    const struct guardian *process = agent_guardian_process(fixture.guardian);
+FIXTURE_TEST_AFTER(a_replaced_guardian_is_said_with_both_processes, set_up(&fixture, false)) {
+    const struct guardian *process = agent_guardian_process(fixture->guardian);
     pid_t old = guardian_pid(process);
     assert_int_equal(kill(old, SIGKILL), 0);
-    event_loop_run(fixture.loop);
+    event_loop_run(fixture->loop);
     assert_int_not_equal(guardian_pid(process), old);
     char *line = text_format("the guardian (process %d) has ended; process %d takes its place",
         (int)old, (int)guardian_pid(process));
-    assert_string_equal(fixture.line, line);
+    assert_string_equal(fixture->line, line);
     free(line);
-    tear_down(&fixture);
 }
 
-TEST(signs_of_life_come_from_the_loop) {
-    struct fixture fixture;
-    set_up(&fixture, true);
-    struct guardian *process = agent_guardian_process(fixture.guardian);
+FIXTURE_TEST_AFTER(signs_of_life_come_from_the_loop, set_up(&fixture, true)) {
+    struct guardian *process = agent_guardian_process(fixture->guardian);
     struct process worker =
         processes_start_shell("exec sleep 1000", -1, guardian_descriptor(process));
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.fence_count, 0);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->fence_count, 0);
     assert_int_equal(WTERMSIG(processes_wait(&worker)), SIGKILL); /* now the loop stands still */
-    agent_guardian_listen(fixture.guardian);
-    assert_int_equal(fixture.fence_count, 1);
-    tear_down(&fixture);
+    agent_guardian_listen(fixture->guardian);
+    assert_int_equal(fixture->fence_count, 1);
 }
 
 /* The loop stands still before it has given one. */
-TEST(a_sign_of_life_is_given_when_it_is_asked_for) {
-    struct fixture fixture;
-    set_up(&fixture, true);
-    struct guardian *process = agent_guardian_process(fixture.guardian);
+FIXTURE_TEST_AFTER(a_sign_of_life_is_given_when_it_is_asked_for, set_up(&fixture, true)) {
+    struct guardian *process = agent_guardian_process(fixture->guardian);
     struct process worker =
         processes_start_shell("exec sleep 1000", -1, guardian_descriptor(process));
-    fixture.sign_count = 3;
-    agent_guardian_speak(fixture.guardian);
+    fixture->sign_count = 3;
+    agent_guardian_speak(fixture->guardian);
     assert_int_equal(WTERMSIG(processes_wait(&worker)), SIGKILL);
-    agent_guardian_listen(fixture.guardian);
-    assert_int_equal(fixture.fence_count, 1);
-    tear_down(&fixture);
+    agent_guardian_listen(fixture->guardian);
+    assert_int_equal(fixture->fence_count, 1);
 }
 
 TEST(nobody_is_a_guardian_too) {

@@ -27,79 +27,58 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->agent);
 }
 
-TEST(run_without_a_name_gets_a_random_one) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(prepare(&fixture), FAILURE_NONE);
-    assert_int_equal(strlen(fixture.preparation.run_id), 36);
-    assert_int_equal(fixture.preparation.run_id[14], '4'); /* the UUID's version */
-    tear_down(&fixture);
+FIXTURE_TEST(run_without_a_name_gets_a_random_one) {
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    assert_int_equal(strlen(fixture->preparation.run_id), 36);
+    assert_int_equal(fixture->preparation.run_id[14], '4'); /* the UUID's version */
 }
 
-TEST(given_names_are_kept) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.agent.config.run_id = memory_duplicate_string("job 7");
-    fixture.agent.config.local_address = memory_duplicate_string("10.0.0.9");
-    assert_int_equal(prepare(&fixture), FAILURE_NONE);
-    assert_string_equal(fixture.preparation.run_id, "job 7");
-    assert_string_equal(fixture.preparation.master_address, "10.0.0.9");
-    tear_down(&fixture);
+FIXTURE_TEST(given_names_are_kept) {
+    fixture->agent.config.run_id = memory_duplicate_string("job 7");
+    fixture->agent.config.local_address = memory_duplicate_string("10.0.0.9");
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    assert_string_equal(fixture->preparation.run_id, "job 7");
+    assert_string_equal(fixture->preparation.master_address, "10.0.0.9");
 }
 
-TEST(cpu_count_is_the_affinity_mask) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.agent.config.worker_count_kind = LAUNCH_COUNT_CPU;
-    assert_int_equal(prepare(&fixture), FAILURE_NONE);
-    assert_int_equal(fixture.preparation.worker_count, sysconf(_SC_NPROCESSORS_ONLN));
-    tear_down(&fixture);
+FIXTURE_TEST(cpu_count_is_the_affinity_mask) {
+    fixture->agent.config.worker_count_kind = LAUNCH_COUNT_CPU;
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    assert_int_equal(fixture->preparation.worker_count, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-TEST(missing_script_is_named_before_anything_starts) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.agent.config.entry = LAUNCH_ENTRY_SCRIPT;
-    free(fixture.agent.config.script);
-    fixture.agent.config.script = memory_duplicate_string("/nowhere/train.py");
-    assert_int_equal(prepare(&fixture), FAILURE_SYSTEM);
-    assert_non_null(strstr(fixture.failure.message, "/nowhere/train.py"));
-    tear_down(&fixture);
+FIXTURE_TEST(missing_script_is_named_before_anything_starts) {
+    fixture->agent.config.entry = LAUNCH_ENTRY_SCRIPT;
+    free(fixture->agent.config.script);
+    fixture->agent.config.script = memory_duplicate_string("/nowhere/train.py");
+    assert_int_equal(prepare(fixture), FAILURE_SYSTEM);
+    assert_non_null(strstr(fixture->failure.message, "/nowhere/train.py"));
 }
 
-TEST(python_is_the_first_python3_on_path) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
-    char *python = text_format("%s/python3", fixture.agent.directory);
+FIXTURE_TEST(python_is_the_first_python3_on_path) {
+    fixture->agent.config.entry = LAUNCH_ENTRY_MODULE;
+    char *python = text_format("%s/python3", fixture->agent.directory);
     fclose(fopen(python, "we"));
-    char *path = text_format("/nowhere:%s:/usr/bin", fixture.agent.directory);
-    text_list_set_variable(&fixture.agent.environment, "PATH", path);
+    char *path = text_format("/nowhere:%s:/usr/bin", fixture->agent.directory);
+    text_list_set_variable(&fixture->agent.environment, "PATH", path);
     assert_int_equal(chmod(python, 0700), 0);
-    assert_int_equal(prepare(&fixture), FAILURE_NONE);
-    assert_string_equal(fixture.preparation.python, python);
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    assert_string_equal(fixture->preparation.python, python);
     free(python);
     free(path);
-    tear_down(&fixture);
 }
 
-TEST(path_without_python_says_what_to_do) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
-    text_list_set_variable(&fixture.agent.environment, "PATH", "/nowhere");
-    assert_int_equal(prepare(&fixture), FAILURE_INVALID);
-    assert_non_null(strstr(fixture.failure.message, "PYTHON_EXEC"));
-    tear_down(&fixture);
+FIXTURE_TEST(path_without_python_says_what_to_do) {
+    fixture->agent.config.entry = LAUNCH_ENTRY_MODULE;
+    text_list_set_variable(&fixture->agent.environment, "PATH", "/nowhere");
+    assert_int_equal(prepare(fixture), FAILURE_INVALID);
+    assert_non_null(strstr(fixture->failure.message, "PYTHON_EXEC"));
 }
 
-TEST(log_directory_that_is_a_file_is_named) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fclose(fopen(fixture.agent.config.log_dir, "we"));
-    assert_int_not_equal(prepare(&fixture), FAILURE_NONE);
-    assert_non_null(strstr(fixture.failure.message, fixture.agent.config.log_dir));
-    tear_down(&fixture);
+FIXTURE_TEST(log_directory_that_is_a_file_is_named) {
+    fclose(fopen(fixture->agent.config.log_dir, "we"));
+    assert_int_not_equal(prepare(fixture), FAILURE_NONE);
+    assert_non_null(strstr(fixture->failure.message, fixture->agent.config.log_dir));
 }
 
 /* The warning about a script that begins so, or NULL. */
@@ -122,7 +101,6 @@ TEST(script_that_is_no_pythons_gets_the_remedy) {
     static const char *const good[] = {"", "import os\n", "#!/usr/bin/env python3\n",
         "#!/opt/conda/bin/python -u\n", "#!/usr/bin/env -S uv run --script\n", "# !bash\n"};
     struct fixture fixture;
-    (void)state;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         const char *said = doubt(&fixture, foreign[i]);
         assert_non_null(said);
@@ -136,22 +114,18 @@ TEST(script_that_is_no_pythons_gets_the_remedy) {
 }
 
 /* Of two workers. */
-TEST(ranks_that_no_worker_has_are_said) {
-    struct fixture fixture;
+FIXTURE_TEST(ranks_that_no_worker_has_are_said) {
     int ranks[] = {-1, 1, 2, 7};
     int streams[] = {-1, 3, 0, 3};
-    (void)state;
-    set_up(&fixture);
-    fixture.agent.config.local_ranks_filter = ranks;
-    fixture.agent.config.local_ranks_filter_count = 4;
-    fixture.agent.config.tee = (struct launch_streams){.by_rank = streams, .rank_count = 4};
-    assert_int_equal(prepare(&fixture), FAILURE_NONE);
-    fixture.agent.config.local_ranks_filter = NULL;
-    fixture.agent.config.tee = (struct launch_streams){0};
-    const struct text_list *warnings = &fixture.preparation.warnings;
+    fixture->agent.config.local_ranks_filter = ranks;
+    fixture->agent.config.local_ranks_filter_count = 4;
+    fixture->agent.config.tee = (struct launch_streams){.by_rank = streams, .rank_count = 4};
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    fixture->agent.config.local_ranks_filter = NULL;
+    fixture->agent.config.tee = (struct launch_streams){0};
+    const struct text_list *warnings = &fixture->preparation.warnings;
     assert_int_equal(warnings->count, 2);
     assert_string_equal(warnings->items[0],
         "--local-ranks-filter names local rank -1,2,7, and the workers of this node are 0 to 1");
     assert_non_null(strstr(warnings->items[1], "--tee names local rank 2,3, "));
-    tear_down(&fixture);
 }

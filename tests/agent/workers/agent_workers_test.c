@@ -6,44 +6,36 @@
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 
-TEST(gone_is_told_after_the_last_exit) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 1, "exit 3");
-    workers_fixture_run(&fixture);
-    assert_string_equal(fixture.story, "s0g");
-    assert_int_equal(fixture.last_exit.value, 3);
-    workers_fixture_clear(&fixture);
+WORKERS_TEST(gone_is_told_after_the_last_exit, workers_fixture_init(&fixture, 1, "exit 3")) {
+    workers_fixture_run(fixture);
+    assert_string_equal(fixture->story, "s0g");
+    assert_int_equal(fixture->last_exit.value, 3);
 }
 
-TEST(signal_reaches_every_worker) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 2, "exec sleep 1000");
-    workers_fixture_start(&fixture);
-    agent_workers_signal(fixture.workers, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_int_equal(strlen(fixture.story), 4);
-    assert_true(fixture.last_exit.is_signal);
-    assert_int_equal(fixture.last_exit.value, SIGTERM);
-    workers_fixture_clear(&fixture);
+WORKERS_TEST(signal_reaches_every_worker, workers_fixture_init(&fixture, 2, "exec sleep 1000")) {
+    workers_fixture_start(fixture);
+    agent_workers_signal(fixture->workers, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_int_equal(strlen(fixture->story), 4);
+    assert_true(fixture->last_exit.is_signal);
+    assert_int_equal(fixture->last_exit.value, SIGTERM);
 }
 
 /* Who of ours has signalled it comes first, and what it was doing last. */
-TEST(what_is_known_of_an_end_is_said_once) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 2, "exec sleep 1000");
-    workers_fixture_start(&fixture);
-    assert_null(agent_workers_evidence(fixture.workers, 0));
-    agent_workers_note_signal(fixture.workers, 0, SIGTERM, "by nobody");
-    agent_workers_note_signal(fixture.workers, 0, SIGKILL, "by the watchdog");
-    agent_workers_note_hang(fixture.workers, 0, "sleeping");
-    agent_workers_note_hang(fixture.workers, 0, "reading");
-    agent_workers_note_signal(fixture.workers, 1, SIGTERM, "by us");
-    agent_workers_signal(fixture.workers, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_string_equal(agent_workers_evidence(fixture.workers, 0),
+WORKERS_TEST(
+    what_is_known_of_an_end_is_said_once, workers_fixture_init(&fixture, 2, "exec sleep 1000")) {
+    workers_fixture_start(fixture);
+    assert_null(agent_workers_evidence(fixture->workers, 0));
+    agent_workers_note_signal(fixture->workers, 0, SIGTERM, "by nobody");
+    agent_workers_note_signal(fixture->workers, 0, SIGKILL, "by the watchdog");
+    agent_workers_note_hang(fixture->workers, 0, "sleeping");
+    agent_workers_note_hang(fixture->workers, 0, "reading");
+    agent_workers_note_signal(fixture->workers, 1, SIGTERM, "by us");
+    agent_workers_signal(fixture->workers, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_string_equal(agent_workers_evidence(fixture->workers, 0),
         "killed by the watchdog; before that it was reading");
-    assert_string_equal(agent_workers_evidence(fixture.workers, 1), "had been signalled by us");
-    workers_fixture_clear(&fixture);
+    assert_string_equal(agent_workers_evidence(fixture->workers, 1), "had been signalled by us");
 }
 
 static void note_process(void *context, pid_t pid, int local_rank) {
@@ -52,67 +44,57 @@ static void note_process(void *context, pid_t pid, int local_rank) {
 }
 
 /* The first worker leaves a process in its session behind and one in a session of its own. */
-TEST(what_is_left_behind_is_visited_with_its_worker) {
-    struct workers_fixture fixture;
-    struct text ranks = {0};
+WORKERS_TEST(what_is_left_behind_is_visited_with_its_worker,
     workers_fixture_init(&fixture, 2,
         "if [ $RANK = 1 ]; then exec sleep 1000; fi; sleep 1000 & setsid sleep 1000 & "
-        "until [ `cut -d ' ' -f 6 /proc/$$!/stat` = $$! ]; do sleep 0.01; done");
-    agent_workers_start(fixture.workers, &fixture.placement);
-    while (strchr(fixture.story, '0') == NULL) {
-        event_loop_run_ready(fixture.loop);
+        "until [ `cut -d ' ' -f 6 /proc/$$!/stat` = $$! ]; do sleep 0.01; done")) {
+    struct text ranks = {0};
+    agent_workers_start(fixture->workers, &fixture->placement);
+    while (strchr(fixture->story, '0') == NULL) {
+        event_loop_run_ready(fixture->loop);
     }
-    agent_workers_each_process(fixture.workers, note_process, &ranks);
+    agent_workers_each_process(fixture->workers, note_process, &ranks);
     assert_true(
         text_equals(text_string(&ranks), "1 0 -1 ") || text_equals(text_string(&ranks), "1 -1 0 "));
     text_clear(&ranks);
-    agent_workers_signal(fixture.workers, SIGKILL);
-    event_loop_run(fixture.loop);
-    agent_workers_each_process(fixture.workers, note_process, &ranks);
+    agent_workers_signal(fixture->workers, SIGKILL);
+    event_loop_run(fixture->loop);
+    agent_workers_each_process(fixture->workers, note_process, &ranks);
     assert_int_equal(ranks.length, 0);
-    workers_fixture_clear(&fixture);
 }
 
-TEST(start_that_fails_is_over) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 2, "");
-    free(fixture.agent.config.script);
-    fixture.agent.config.script = memory_duplicate_string("/nowhere/program");
-    workers_fixture_run(&fixture);
-    assert_string_equal(fixture.story, "f0g");
-    assert_non_null(strstr(fixture.message, "/nowhere/program"));
-    workers_fixture_clear(&fixture);
+WORKERS_TEST(start_that_fails_is_over, workers_fixture_init(&fixture, 2, "")) {
+    free(fixture->agent.config.script);
+    fixture->agent.config.script = memory_duplicate_string("/nowhere/program");
+    workers_fixture_run(fixture);
+    assert_string_equal(fixture->story, "f0g");
+    assert_non_null(strstr(fixture->message, "/nowhere/program"));
 }
 
 /* The files of its workers are being made: nobody knows how long that takes. */
-TEST(nobody_is_started_after_a_signal) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 2, "touch $DIR/started");
-    agent_workers_start(fixture.workers, &fixture.placement);
-    assert_string_equal(fixture.story, ""); /* the answer comes from the loop */
-    agent_workers_signal(fixture.workers, SIGTERM);
-    assert_string_equal(fixture.story, "g");
-    agent_workers_signal(fixture.workers, SIGKILL);
-    assert_string_equal(fixture.story, "g");
-    event_loop_run(fixture.loop); /* all_gone has stopped it */
-    assert_false(agent_fixture_has_file(&fixture.agent, "started"));
-    workers_fixture_run(&fixture); /* the next start is none of its business */
-    assert_true(agent_fixture_has_file(&fixture.agent, "started"));
-    assert_int_equal(strlen(fixture.story), 5);
-    assert_memory_equal(fixture.story, "gs", 2);
-    workers_fixture_clear(&fixture);
+WORKERS_TEST(
+    nobody_is_started_after_a_signal, workers_fixture_init(&fixture, 2, "touch $DIR/started")) {
+    agent_workers_start(fixture->workers, &fixture->placement);
+    assert_string_equal(fixture->story, ""); /* the answer comes from the loop */
+    agent_workers_signal(fixture->workers, SIGTERM);
+    assert_string_equal(fixture->story, "g");
+    agent_workers_signal(fixture->workers, SIGKILL);
+    assert_string_equal(fixture->story, "g");
+    event_loop_run(fixture->loop); /* all_gone has stopped it */
+    assert_false(agent_fixture_has_file(&fixture->agent, "started"));
+    workers_fixture_run(fixture); /* the next start is none of its business */
+    assert_true(agent_fixture_has_file(&fixture->agent, "started"));
+    assert_int_equal(strlen(fixture->story), 5);
+    assert_memory_equal(fixture->story, "gs", 2);
 }
 
-TEST(next_attempt_has_directories_of_its_own) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 1, "exit 0");
-    workers_fixture_run(&fixture);
-    fixture.placement.attempt = 1;
-    workers_fixture_run(&fixture);
-    assert_string_equal(fixture.story, "s0gs0g");
+WORKERS_TEST(next_attempt_has_directories_of_its_own, workers_fixture_init(&fixture, 1, "exit 0")) {
+    workers_fixture_run(fixture);
+    fixture->placement.attempt = 1;
+    workers_fixture_run(fixture);
+    assert_string_equal(fixture->story, "s0gs0g");
     assert_non_null(
-        strstr(agent_workers_error_file(fixture.workers, 0), "/attempt_1/0/error.json"));
-    workers_fixture_clear(&fixture);
+        strstr(agent_workers_error_file(fixture->workers, 0), "/attempt_1/0/error.json"));
 }
 
 TEST(next_round_of_an_attempt_keeps_the_earlier_logs) {
@@ -130,13 +112,11 @@ TEST(next_round_of_an_attempt_keeps_the_earlier_logs) {
     workers_fixture_clear(&fixture);
 }
 
-TEST(error_file_is_below_the_log_directory) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 1, "test -d \"${TORCHELASTIC_ERROR_FILE%/*}\"");
-    workers_fixture_run(&fixture);
-    assert_int_equal(fixture.last_exit.value, 0);
-    const char *path = agent_workers_error_file(fixture.workers, 0);
-    assert_true(text_starts_with(path, fixture.agent.config.log_dir));
+WORKERS_TEST(error_file_is_below_the_log_directory,
+    workers_fixture_init(&fixture, 1, "test -d \"${TORCHELASTIC_ERROR_FILE%/*}\"")) {
+    workers_fixture_run(fixture);
+    assert_int_equal(fixture->last_exit.value, 0);
+    const char *path = agent_workers_error_file(fixture->workers, 0);
+    assert_true(text_starts_with(path, fixture->agent.config.log_dir));
     assert_non_null(strstr(path, "/attempt_0/0/error.json"));
-    workers_fixture_clear(&fixture);
 }

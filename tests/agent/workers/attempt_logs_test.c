@@ -69,74 +69,61 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->job);
 }
 
-TEST(redirected_stream_is_a_pipe_and_the_other_inherited) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
-    assert_int_equal(begin(&fixture, 0), FAILURE_NONE);
-    int fd = open_stream(&fixture, ATTEMPT_STDOUT);
+FIXTURE_TEST_AFTER(redirected_stream_is_a_pipe_and_the_other_inherited,
+    set_up(&fixture, LAUNCH_STREAM_STDOUT, 0)) {
+    assert_int_equal(begin(fixture, 0), FAILURE_NONE);
+    int fd = open_stream(fixture, ATTEMPT_STDOUT);
     struct stat status;
     assert_int_equal(fstat(fd, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
-    attempt_logs_close_stream(&fixture.logs, fd);
-    assert_int_equal(open_stream(&fixture, ATTEMPT_STDERR), -1);
-    tear_down(&fixture);
+    attempt_logs_close_stream(&fixture->logs, fd);
+    assert_int_equal(open_stream(fixture, ATTEMPT_STDERR), -1);
 }
 
-TEST(first_attempt_does_not_start_without_its_logs) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
-    spoil_log_directory(&fixture);
-    assert_int_not_equal(begin(&fixture, 0), FAILURE_NONE);
-    assert_non_null(strstr(fixture.failure.message, fixture.preparation.logs.run_path));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    first_attempt_does_not_start_without_its_logs, set_up(&fixture, LAUNCH_STREAM_STDOUT, 0)) {
+    spoil_log_directory(fixture);
+    assert_int_not_equal(begin(fixture, 0), FAILURE_NONE);
+    assert_non_null(strstr(fixture->failure.message, fixture->preparation.logs.run_path));
 }
 
-TEST(restart_goes_on_without_logs) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR);
-    spoil_log_directory(&fixture);
-    assert_int_equal(begin(&fixture, 1), FAILURE_NONE);
-    assert_null(attempt_logs_error_file(&fixture.logs, 0));
-    int fd = open_stream(&fixture, ATTEMPT_STDOUT);
+FIXTURE_TEST_AFTER(
+    restart_goes_on_without_logs, set_up(&fixture, LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR)) {
+    spoil_log_directory(fixture);
+    assert_int_equal(begin(fixture, 1), FAILURE_NONE);
+    assert_null(attempt_logs_error_file(&fixture->logs, 0));
+    int fd = open_stream(fixture, ATTEMPT_STDOUT);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "x", 1), 1); /* goes nowhere, and does no harm */
-    attempt_logs_close_stream(&fixture.logs, fd);
-    assert_int_equal(open_stream(&fixture, ATTEMPT_STDERR), -1); /* what was shown still is */
-    tear_down(&fixture);
+    attempt_logs_close_stream(&fixture->logs, fd);
+    assert_int_equal(open_stream(fixture, ATTEMPT_STDERR), -1); /* what was shown still is */
 }
 
-TEST(without_a_disk_that_answers_workers_go_on_without_files) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_STREAM_STDOUT, 0);
-    assert_int_equal(attempt_logs_init(&fixture.logs, &fixture.settings, NULL,
-                         "the disk does not answer", &fixture.failure),
+FIXTURE_TEST_AFTER(without_a_disk_that_answers_workers_go_on_without_files,
+    set_up(&fixture, LAUNCH_STREAM_STDOUT, 0)) {
+    assert_int_equal(attempt_logs_init(&fixture->logs, &fixture->settings, NULL,
+                         "the disk does not answer", &fixture->failure),
         FAILURE_NONE);
-    assert_null(attempt_logs_error_file(&fixture.logs, 0));
-    int fd = open_stream(&fixture, ATTEMPT_STDOUT);
+    assert_null(attempt_logs_error_file(&fixture->logs, 0));
+    int fd = open_stream(fixture, ATTEMPT_STDOUT);
     assert_int_equal(write(fd, "x", 1), 1); /* goes nowhere, and does no harm */
-    attempt_logs_close_stream(&fixture.logs, fd);
-    assert_int_equal(open_stream(&fixture, ATTEMPT_STDERR), -1);
-    tear_down(&fixture);
+    attempt_logs_close_stream(&fixture->logs, fd);
+    assert_int_equal(open_stream(fixture, ATTEMPT_STDERR), -1);
 }
 
-TEST(streams_that_nobody_took_are_closed) {
-    struct fixture fixture;
-    set_up(&fixture, LAUNCH_STREAM_STDOUT | LAUNCH_STREAM_STDERR, 0);
-    text_list_add(&fixture.job.config.duplicate_stdout_filters, "loss");
-    assert_int_equal(begin(&fixture, 0), FAILURE_NONE);
-    assert_non_null(fixture.logs.filters[ATTEMPT_STDOUT]);
-    assert_null(fixture.logs.filters[ATTEMPT_STDERR]);
-    int fd = open_stream(&fixture, ATTEMPT_STDOUT);
-    attempt_logs_close_stream(&fixture.logs, fd);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(streams_that_nobody_took_are_closed,
+    set_up(&fixture, LAUNCH_STREAM_STDOUT | LAUNCH_STREAM_STDERR, 0)) {
+    text_list_add(&fixture->job.config.duplicate_stdout_filters, "loss");
+    assert_int_equal(begin(fixture, 0), FAILURE_NONE);
+    assert_non_null(fixture->logs.filters[ATTEMPT_STDOUT]);
+    assert_null(fixture->logs.filters[ATTEMPT_STDERR]);
+    int fd = open_stream(fixture, ATTEMPT_STDOUT);
+    attempt_logs_close_stream(&fixture->logs, fd);
 }
 
-TEST(thread_is_needed_only_for_redirected_streams) {
-    struct fixture fixture;
-    set_up(&fixture, 0, 0);
-    assert_false(log_plan_redirects(&fixture.job.config, fixture.preparation.worker_count));
-    fixture.job.config.tee.for_all = LAUNCH_STREAM_STDERR;
-    assert_true(log_plan_redirects(&fixture.job.config, fixture.preparation.worker_count));
-    fixture.logs.null_fd = -1;
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(thread_is_needed_only_for_redirected_streams, set_up(&fixture, 0, 0)) {
+    assert_false(log_plan_redirects(&fixture->job.config, fixture->preparation.worker_count));
+    fixture->job.config.tee.for_all = LAUNCH_STREAM_STDERR;
+    assert_true(log_plan_redirects(&fixture->job.config, fixture->preparation.worker_count));
+    fixture->logs.null_fd = -1;
 }

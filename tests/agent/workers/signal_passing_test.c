@@ -78,39 +78,30 @@ static void signal_witness(struct fixture *fixture, int signal) {
     }
 }
 
-TEST(what_the_agent_alone_got_is_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(what_the_agent_alone_got_is_sent) {
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
-TEST(what_the_witness_got_is_not_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    signal_witness(&fixture, SIGTERM);
-    send_to_workers(&fixture, SIGTERM);
-    pass_time(&fixture);
-    send_to_workers(&fixture, SIGKILL); /* which is nobody's but ours */
-    assert_int_equal(ended_by(&fixture), SIGKILL);
-    tear_down(&fixture);
+FIXTURE_TEST(what_the_witness_got_is_not_sent) {
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    signal_witness(fixture, SIGTERM);
+    send_to_workers(fixture, SIGTERM);
+    pass_time(fixture);
+    send_to_workers(fixture, SIGKILL); /* which is nobody's but ours */
+    assert_int_equal(ended_by(fixture), SIGKILL);
 }
 
 /* As when workers were looked at first, before they were to be ended. */
-TEST(what_the_witness_got_long_ago_is_not_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_witness(&fixture, SIGTERM);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    pass_time(&fixture);
-    send_to_workers(&fixture, SIGTERM);
-    pass_time(&fixture);
-    send_to_workers(&fixture, SIGKILL);
-    assert_int_equal(ended_by(&fixture), SIGKILL);
-    tear_down(&fixture);
+FIXTURE_TEST(what_the_witness_got_long_ago_is_not_sent) {
+    signal_witness(fixture, SIGTERM);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    pass_time(fixture);
+    send_to_workers(fixture, SIGTERM);
+    pass_time(fixture);
+    send_to_workers(fixture, SIGKILL);
+    assert_int_equal(ended_by(fixture), SIGKILL);
 }
 
 static void wait_until_stopped(struct fixture *fixture) {
@@ -121,86 +112,68 @@ static void wait_until_stopped(struct fixture *fixture) {
 }
 
 /* As when the machine lets it run late. */
-TEST(what_the_witness_tells_late_is_not_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_passing_witness(fixture.passing), SIGSTOP);
-    wait_until_stopped(&fixture);
-    kill(signal_passing_witness(fixture.passing), SIGTERM);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    pass_time(&fixture);
-    signal_witness(&fixture, SIGCONT);
-    while (!signal_passing_has_seen(fixture.passing, SIGTERM)) {
-        turn(&fixture);
+FIXTURE_TEST(what_the_witness_tells_late_is_not_sent) {
+    kill(signal_passing_witness(fixture->passing), SIGSTOP);
+    wait_until_stopped(fixture);
+    kill(signal_passing_witness(fixture->passing), SIGTERM);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    pass_time(fixture);
+    signal_witness(fixture, SIGCONT);
+    while (!signal_passing_has_seen(fixture->passing, SIGTERM)) {
+        turn(fixture);
     }
-    pass_time(&fixture);
-    send_to_workers(&fixture, SIGKILL);
-    assert_int_equal(ended_by(&fixture), SIGKILL);
-    tear_down(&fixture);
+    pass_time(fixture);
+    send_to_workers(fixture, SIGKILL);
+    assert_int_equal(ended_by(fixture), SIGKILL);
 }
 
-TEST(a_witness_that_does_not_answer_is_not_waited_for) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_passing_witness(fixture.passing), SIGSTOP);
-    wait_until_stopped(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(a_witness_that_does_not_answer_is_not_waited_for) {
+    kill(signal_passing_witness(fixture->passing), SIGSTOP);
+    wait_until_stopped(fixture);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
 /* The answer to the question about the first signal is none about the second. */
-TEST(an_answer_is_about_the_signal_that_was_asked_for) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_passing_witness(fixture.passing), SIGSTOP);
-    wait_until_stopped(&fixture);
-    signal_passing_note(fixture.passing, SIGUSR1, false);
-    send_to_workers(&fixture, SIGUSR1);
-    pass_time(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM, true);
-    send_to_workers(&fixture, SIGTERM);
-    kill(signal_passing_witness(fixture.passing), SIGCONT);
-    while (!signal_passing_has_seen(fixture.passing, SIGCONT)) {
-        turn(&fixture);
+FIXTURE_TEST(an_answer_is_about_the_signal_that_was_asked_for) {
+    kill(signal_passing_witness(fixture->passing), SIGSTOP);
+    wait_until_stopped(fixture);
+    signal_passing_note(fixture->passing, SIGUSR1, false);
+    send_to_workers(fixture, SIGUSR1);
+    pass_time(fixture);
+    signal_passing_note(fixture->passing, SIGTERM, true);
+    send_to_workers(fixture, SIGTERM);
+    kill(signal_passing_witness(fixture->passing), SIGCONT);
+    while (!signal_passing_has_seen(fixture->passing, SIGCONT)) {
+        turn(fixture);
     }
-    signal_witness(&fixture, SIGTERM);
-    pass_time(&fixture);
-    send_to_workers(&fixture, SIGKILL);
-    assert_int_equal(ended_by(&fixture), SIGKILL);
-    tear_down(&fixture);
+    signal_witness(fixture, SIGTERM);
+    pass_time(fixture);
+    send_to_workers(fixture, SIGKILL);
+    assert_int_equal(ended_by(fixture), SIGKILL);
 }
 
-TEST(another_signal_than_the_witness_got_is_sent) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_witness(&fixture, SIGUSR1);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(another_signal_than_the_witness_got_is_sent) {
+    signal_witness(fixture, SIGUSR1);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
-TEST(what_came_to_nobody_from_outside_is_sent_at_once) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_witness(&fixture, SIGTERM);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(what_came_to_nobody_from_outside_is_sent_at_once) {
+    signal_witness(fixture, SIGTERM);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
-TEST(workers_that_have_just_started_may_have_missed_it) {
-    struct fixture fixture;
-    set_up(&fixture);
-    signal_passing_note_start(fixture.passing, true);
-    signal_witness(&fixture, SIGTERM);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(workers_that_have_just_started_may_have_missed_it) {
+    signal_passing_note_start(fixture->passing, true);
+    signal_witness(fixture, SIGTERM);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
 TEST(everything_is_sent_without_a_witness) {

@@ -35,16 +35,14 @@ static void forbid_to_run(struct workers_fixture *fixture, int worker_count, int
     }
 }
 
-TEST(the_first_that_cannot_be_started_is_named_and_the_others_are_workers) {
-    struct workers_fixture fixture;
-    workers_fixture_init(&fixture, 4, "exec sleep 1000");
-    forbid_to_run(&fixture, 4, 1);
-    workers_fixture_start(&fixture);
-    assert_string_equal(fixture.story, "f1");
-    agent_workers_signal(fixture.workers, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_int_equal(strlen(fixture.story), 2 + 3 + 1);
-    assert_each_has_exited(&fixture, 2, 3);
-    assert_non_null(strchr(fixture.story, '0'));
-    workers_fixture_clear(&fixture);
+WORKERS_TEST(the_first_that_cannot_be_started_is_named_and_the_others_are_workers,
+    workers_fixture_init(&fixture, 4, "exec sleep 1000")) {
+    forbid_to_run(fixture, 4, 1);
+    workers_fixture_start(fixture);
+    assert_string_equal(fixture->story, "f1");
+    agent_workers_signal(fixture->workers, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_int_equal(strlen(fixture->story), 2 + 3 + 1);
+    assert_each_has_exited(fixture, 2, 3);
+    assert_non_null(strchr(fixture->story, '0'));
 }

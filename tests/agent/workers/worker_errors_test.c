@@ -97,130 +97,106 @@ static void assert_error(const struct fixture *fixture, int local_rank, enum fai
     assert_int_equal(worker_errors_get(fixture->errors, local_rank)->code, code);
 }
 
-TEST(nobody_waits_for_files_that_are_not_read) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 1, NULL);
-    await_errors(&fixture, 1, long_patience);
-    await_errors(&fixture, WORKER_ERRORS_ALL, long_patience);
-    assert_int_equal(fixture.answer_count, 2);
-    assert_null(worker_errors_get(fixture.errors, 1));
-    tear_down(&fixture);
+FIXTURE_TEST(nobody_waits_for_files_that_are_not_read) {
+    worker_errors_read(fixture->errors, 1, NULL);
+    await_errors(fixture, 1, long_patience);
+    await_errors(fixture, WORKER_ERRORS_ALL, long_patience);
+    assert_int_equal(fixture->answer_count, 2);
+    assert_null(worker_errors_get(fixture->errors, 1));
 }
 
-TEST(wait_ends_when_all_files_have_been_read) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "words");
-    worker_errors_read(fixture.errors, 1, "missing");
-    worker_errors_read(fixture.errors, 2, "broken");
-    await_errors(&fixture, WORKER_ERRORS_ALL, long_patience);
-    assert_int_equal(fixture.answer_count, 0);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.answer_count, 1);
-    assert_error(&fixture, 0, FAILURE_NONE);
+FIXTURE_TEST(wait_ends_when_all_files_have_been_read) {
+    worker_errors_read(fixture->errors, 0, "words");
+    worker_errors_read(fixture->errors, 1, "missing");
+    worker_errors_read(fixture->errors, 2, "broken");
+    await_errors(fixture, WORKER_ERRORS_ALL, long_patience);
+    assert_int_equal(fixture->answer_count, 0);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->answer_count, 1);
+    assert_error(fixture, 0, FAILURE_NONE);
     assert_true(slice_equals(
-        bytes_slice(&worker_errors_get(fixture.errors, 0)->content), slice_from_string("words")));
-    assert_error(&fixture, 1, FAILURE_MISSING);
+        bytes_slice(&worker_errors_get(fixture->errors, 0)->content), slice_from_string("words")));
+    assert_error(fixture, 1, FAILURE_MISSING);
     assert_string_equal(
-        worker_errors_get(fixture.errors, 2)->failure.message, "the disk is broken");
-    tear_down(&fixture);
+        worker_errors_get(fixture->errors, 2)->failure.message, "the disk is broken");
 }
 
-TEST(wait_for_one_file_does_not_wait_for_another) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 2, "hangs");
+FIXTURE_TEST(wait_for_one_file_does_not_wait_for_another) {
+    worker_errors_read(fixture->errors, 2, "hangs");
     await_waiting(1);
-    worker_errors_read(fixture.errors, 1, "words");
-    await_errors(&fixture, 1, long_patience);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.answer_count, 1);
-    assert_error(&fixture, 1, FAILURE_NONE);
-    assert_error(&fixture, 2, FAILURE_TIMEOUT);
+    worker_errors_read(fixture->errors, 1, "words");
+    await_errors(fixture, 1, long_patience);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->answer_count, 1);
+    assert_error(fixture, 1, FAILURE_NONE);
+    assert_error(fixture, 2, FAILURE_TIMEOUT);
     open_gate();
-    await_errors(&fixture, 2, long_patience);
-    event_loop_run(fixture.loop);
-    assert_error(&fixture, 2, FAILURE_NONE);
-    tear_down(&fixture);
+    await_errors(fixture, 2, long_patience);
+    event_loop_run(fixture->loop);
+    assert_error(fixture, 2, FAILURE_NONE);
 }
 
-TEST(wait_ends_without_a_file_that_hangs) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "hangs");
-    await_errors(&fixture, 0, duration_from_milliseconds(1));
-    event_loop_run(fixture.loop); /* as long as the patience lasts */
-    assert_int_equal(fixture.answer_count, 1);
-    assert_error(&fixture, 0, FAILURE_TIMEOUT);
-    assert_string_equal(worker_errors_get(fixture.errors, 0)->failure.message,
+FIXTURE_TEST(wait_ends_without_a_file_that_hangs) {
+    worker_errors_read(fixture->errors, 0, "hangs");
+    await_errors(fixture, 0, duration_from_milliseconds(1));
+    event_loop_run(fixture->loop); /* as long as the patience lasts */
+    assert_int_equal(fixture->answer_count, 1);
+    assert_error(fixture, 0, FAILURE_TIMEOUT);
+    assert_string_equal(worker_errors_get(fixture->errors, 0)->failure.message,
         "cannot read hangs: the disk did not answer in time");
     open_gate();
-    while (worker_errors_get(fixture.errors, 0)->code == FAILURE_TIMEOUT) {
-        event_loop_run_ready(fixture.loop);
+    while (worker_errors_get(fixture->errors, 0)->code == FAILURE_TIMEOUT) {
+        event_loop_run_ready(fixture->loop);
     }
-    assert_true(slice_equals(bytes_slice(&worker_errors_get(fixture.errors, 0)->content),
+    assert_true(slice_equals(bytes_slice(&worker_errors_get(fixture->errors, 0)->content),
         slice_from_string("hangs"))); /* what comes late is there for the report */
-    assert_int_equal(fixture.answer_count, 1);
-    tear_down(&fixture);
+    assert_int_equal(fixture->answer_count, 1);
 }
 
-TEST(patience_counts_from_the_beginning_of_the_reading) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "hangs");
-    await_errors(&fixture, 0, no_patience);
-    assert_int_equal(fixture.answer_count, 1);
+FIXTURE_TEST(patience_counts_from_the_beginning_of_the_reading) {
+    worker_errors_read(fixture->errors, 0, "hangs");
+    await_errors(fixture, 0, no_patience);
+    assert_int_equal(fixture->answer_count, 1);
     open_gate();
-    tear_down(&fixture);
 }
 
 /* The loop does not run while the file is read, and for much longer. */
-TEST(file_that_was_read_while_the_loop_was_held_up_is_in_time) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "words");
-    worker_errors_read(fixture.errors, 1, "words");
-    await_errors(&fixture, WORKER_ERRORS_ALL, duration_from_milliseconds(10));
+FIXTURE_TEST(file_that_was_read_while_the_loop_was_held_up_is_in_time) {
+    worker_errors_read(fixture->errors, 0, "words");
+    worker_errors_read(fixture->errors, 1, "words");
+    await_errors(fixture, WORKER_ERRORS_ALL, duration_from_milliseconds(10));
     usleep(100 * 1000);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.answer_count, 1);
-    assert_error(&fixture, 0, FAILURE_NONE);
-    assert_error(&fixture, 1, FAILURE_NONE);
-    tear_down(&fixture);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->answer_count, 1);
+    assert_error(fixture, 0, FAILURE_NONE);
+    assert_error(fixture, 1, FAILURE_NONE);
 }
 
-TEST(new_attempt_knows_nothing_of_the_one_before) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "hangs");
-    worker_errors_read(fixture.errors, 1, "words");
-    await_errors(&fixture, 1, long_patience);
-    event_loop_run(fixture.loop);
-    await_errors(&fixture, 0, long_patience);
-    worker_errors_begin(fixture.errors);
-    assert_null(worker_errors_get(fixture.errors, 0));
-    assert_null(worker_errors_get(fixture.errors, 1));
+FIXTURE_TEST(new_attempt_knows_nothing_of_the_one_before) {
+    worker_errors_read(fixture->errors, 0, "hangs");
+    worker_errors_read(fixture->errors, 1, "words");
+    await_errors(fixture, 1, long_patience);
+    event_loop_run(fixture->loop);
+    await_errors(fixture, 0, long_patience);
+    worker_errors_begin(fixture->errors);
+    assert_null(worker_errors_get(fixture->errors, 0));
+    assert_null(worker_errors_get(fixture->errors, 1));
     open_gate();
-    worker_errors_read(fixture.errors, 0, "missing");
-    await_errors(&fixture, WORKER_ERRORS_ALL, long_patience);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.answer_count, 2); /* one wait was forgotten */
-    assert_error(&fixture, 0, FAILURE_MISSING);
-    tear_down(&fixture);
+    worker_errors_read(fixture->errors, 0, "missing");
+    await_errors(fixture, WORKER_ERRORS_ALL, long_patience);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->answer_count, 2); /* one wait was forgotten */
+    assert_error(fixture, 0, FAILURE_MISSING);
 }
 
-TEST(file_can_be_read_again) {
-    struct fixture fixture;
-    set_up(&fixture);
-    worker_errors_read(fixture.errors, 0, "words");
-    await_errors(&fixture, 0, long_patience);
-    event_loop_run(fixture.loop);
-    assert_error(&fixture, 0, FAILURE_NONE);
-    worker_errors_read(fixture.errors, 0, "missing"); /* the worker that was stuck has ended */
-    await_errors(&fixture, 0, long_patience);
-    event_loop_run(fixture.loop);
-    assert_error(&fixture, 0, FAILURE_MISSING);
-    assert_int_equal(worker_errors_get(fixture.errors, 0)->content.length, 0);
-    tear_down(&fixture);
+FIXTURE_TEST(file_can_be_read_again) {
+    worker_errors_read(fixture->errors, 0, "words");
+    await_errors(fixture, 0, long_patience);
+    event_loop_run(fixture->loop);
+    assert_error(fixture, 0, FAILURE_NONE);
+    worker_errors_read(fixture->errors, 0, "missing"); /* the worker that was stuck has ended */
+    await_errors(fixture, 0, long_patience);
+    event_loop_run(fixture->loop);
+    assert_error(fixture, 0, FAILURE_MISSING);
+    assert_int_equal(worker_errors_get(fixture->errors, 0)->content.length, 0);
 }

@@ -69,7 +69,7 @@ TEST(a_new_node_joins_when_its_standby_workers_are_ready) {
     tell_standby(&play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 7});
     play_expect(&play, "warm rank=0 alone");
     tell_standby(
-        &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100}});
+        &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100, false}});
     play_expect(&play,
         "tell_ready 1/1 bytes=100; write round 1 complete [" OTHER ":0] wait [" ME "] spare []");
     play_close(&play);

@@ -196,7 +196,7 @@ static void warm_up(struct play *play) {
     tell_standby(play, (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
                            .records = {duration_from_seconds(2), 10, 0}});
     tell_standby(
-        play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 100}});
+        play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 100, false}});
     play_expect(play, "start_workers attempt=0; look; warm rank=1; tell_ready 1/2 bytes=100");
 }
 

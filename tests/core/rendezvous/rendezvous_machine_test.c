@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/rendezvous/rendezvous_link.h"
+#include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_member.h"
 #include "core/rendezvous/rendezvous_waiting.h"
 #include "rendezvous_bench.h"

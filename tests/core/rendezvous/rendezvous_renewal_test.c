@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other reasons for a round have their tests elsewhere: lost nodes in rendezvous_losses_test.c,
+/* Other reasons for a round have their tests elsewhere: lost nodes in failure_detector_test.c,
  * doubted failures in rendezvous_failure_test.c, new nodes in rendezvous_growth_test.c. */
 #include "unit.h"
 

@@ -10,7 +10,8 @@
 #include "round_fixture.h"
 
 TEST(rank_0_publishes_its_store_and_assigns_the_ranks) {
-    CLEARED_BY(scene_clear) struct scene scene = joined_scene();
+    struct scene scene = joined_scene();
+    scene_clear(&scene);
 }
 
 TEST(ranks_wait_for_the_address_if_they_are_first) {

@@ -18,7 +18,8 @@ TEST(an_event_is_one_line) {
     expect_event((struct standby_event){.kind = STANDBY_EVENT_RECORDS,
                      .records = {duration_from_seconds(2.5), 7, 9}},
         "records quiet=2.500 modules=7 memory=9");
-    expect_event((struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 4096}},
+    expect_event(
+        (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 4096, false}},
         "spare_ready rank=1 bytes=4096");
     expect_event(
         (struct standby_event){.kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {1, false}},

@@ -76,51 +76,35 @@ static void tear_down(struct fixture *fixture) {
     TAKEN("LocalElasticAgent._monitor_workers", "0")                                               \
     "workers.r.remaining_restarts=" remaining " workers.r." state "=1 "
 
-TEST(start_is_told_by_the_functions_it_takes) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2);
-    run_workers(&fixture);
-    assert_told(&fixture, STARTED LOOKED("2", "healthy"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(start_is_told_by_the_functions_it_takes, set_up(&fixture, 2)) {
+    run_workers(fixture);
+    assert_told(fixture, STARTED LOOKED("2", "healthy"));
 }
 
-TEST(restart_takes_the_stop_and_the_start) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2);
-    run_workers(&fixture);
-    text_clear(&fixture.told);
-    end_worker(&fixture, 1);
-    assert_told(&fixture, LOOKED("2", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
-    join(&fixture);
-    take_kind(&fixture, AGENT_EVENT_WORKERS_STARTED);
-    assert_told(&fixture,
+FIXTURE_TEST_AFTER(restart_takes_the_stop_and_the_start, set_up(&fixture, 2)) {
+    run_workers(fixture);
+    text_clear(&fixture->told);
+    end_worker(fixture, 1);
+    assert_told(fixture, LOOKED("2", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
+    join(fixture);
+    take_kind(fixture, AGENT_EVENT_WORKERS_STARTED);
+    assert_told(fixture,
         STARTED TAKEN("SimpleElasticAgent._restart_workers", "3000") LOOKED("1", "healthy"));
-    tear_down(&fixture);
 }
 
-TEST(success_stops_no_workers) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2);
-    run_workers(&fixture);
-    text_clear(&fixture.told);
-    end_worker(&fixture, 0);
-    assert_int_equal(fixture.machine.phase, AGENT_DONE);
-    assert_told(&fixture, LOOKED("2", "succeeded"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(success_stops_no_workers, set_up(&fixture, 2)) {
+    run_workers(fixture);
+    text_clear(&fixture->told);
+    end_worker(fixture, 0);
+    assert_int_equal(fixture->machine.phase, AGENT_DONE);
+    assert_told(fixture, LOOKED("2", "succeeded"));
 }
 
-TEST(failure_without_restarts_stops_the_workers) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 0);
-    run_workers(&fixture);
-    text_clear(&fixture.told);
-    end_worker(&fixture, 1);
-    assert_told(&fixture, LOOKED("0", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(failure_without_restarts_stops_the_workers, set_up(&fixture, 0)) {
+    run_workers(fixture);
+    text_clear(&fixture->told);
+    end_worker(fixture, 1);
+    assert_told(fixture, LOOKED("0", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
 }
 
 static void end(struct fixture *fixture, enum agent_outcome_kind kind) {
@@ -137,35 +121,26 @@ static void end(struct fixture *fixture, enum agent_outcome_kind kind) {
     "workers.r.run_failed_with_retries=" failed_with " "                                           \
     "workers.r.run_failed_no_retries=" failed_without " "
 
-TEST(end_tells_whether_restarts_were_needed) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 2);
-    run_workers(&fixture);
-    end(&fixture, AGENT_OUTCOME_SUCCEEDED);
-    assert_told(&fixture, RECORD("0", "0", "1", "0", "0") TAKEN("SimpleElasticAgent.run", "3000"));
-    end_worker(&fixture, 1);
-    end(&fixture, AGENT_OUTCOME_SUCCEEDED);
-    assert_told(&fixture, RECORD("33", "1", "0", "0", "0") TAKEN("SimpleElasticAgent.run", "6000"));
-    end(&fixture, AGENT_OUTCOME_FAILED);
-    assert_told(
-        &fixture, RECORD("100", "0", "0", "1", "0") TAKEN("SimpleElasticAgent.run", "7000"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(end_tells_whether_restarts_were_needed, set_up(&fixture, 2)) {
+    run_workers(fixture);
+    end(fixture, AGENT_OUTCOME_SUCCEEDED);
+    assert_told(fixture, RECORD("0", "0", "1", "0", "0") TAKEN("SimpleElasticAgent.run", "3000"));
+    end_worker(fixture, 1);
+    end(fixture, AGENT_OUTCOME_SUCCEEDED);
+    assert_told(fixture, RECORD("33", "1", "0", "0", "0") TAKEN("SimpleElasticAgent.run", "6000"));
+    end(fixture, AGENT_OUTCOME_FAILED);
+    assert_told(fixture, RECORD("100", "0", "0", "1", "0") TAKEN("SimpleElasticAgent.run", "7000"));
 }
 
-TEST(agent_without_a_result_fails_to_run) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, 0);
-    take_kind(&fixture, AGENT_EVENT_START);
-    take(&fixture,
-        (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = fixture.machine.ticket});
-    assert_told(&fixture, "SimpleElasticAgent._rendezvous.failure=1 "
-                          "SimpleElasticAgent._rendezvous.duration.ms=1000 "
-                          "SimpleElasticAgent._initialize_workers.failure=1 "
-                          "SimpleElasticAgent._initialize_workers.duration.ms=1000 ");
-    end(&fixture, AGENT_OUTCOME_JOIN_FAILED);
+FIXTURE_TEST_AFTER(agent_without_a_result_fails_to_run, set_up(&fixture, 0)) {
+    take_kind(fixture, AGENT_EVENT_START);
+    take(fixture,
+        (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = fixture->machine.ticket});
+    assert_told(fixture, "SimpleElasticAgent._rendezvous.failure=1 "
+                         "SimpleElasticAgent._rendezvous.duration.ms=1000 "
+                         "SimpleElasticAgent._initialize_workers.failure=1 "
+                         "SimpleElasticAgent._initialize_workers.duration.ms=1000 ");
+    end(fixture, AGENT_OUTCOME_JOIN_FAILED);
     assert_told(
-        &fixture, "SimpleElasticAgent.run.failure=1 SimpleElasticAgent.run.duration.ms=2000 ");
-    tear_down(&fixture);
+        fixture, "SimpleElasticAgent.run.failure=1 SimpleElasticAgent.run.duration.ms=2000 ");
 }

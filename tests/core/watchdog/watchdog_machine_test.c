@@ -4,51 +4,38 @@
 #include "base/log.h"
 #include "core/watchdog/watchdog_machine.h"
 
-static const struct watchdog_settings plain = {.maximum_ancestors = 4};
-
 static size_t timer_count(const struct watchdog_fixture *fixture) {
     return watchdog_timer_count(watchdog_machine_timers(fixture->machine));
 }
 
-TEST(a_timer_is_held_once_its_process_is_known_and_watched) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "step", 5000, 9), "look_up 100 asking");
-    assert_int_equal(timer_count(&fixture), 0);
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, 0), "watch 100");
-    assert_string_equal(watchdog_fixture_watched(&fixture, true), "deadline 5000");
-    assert_int_equal(timer_count(&fixture), 1);
-    assert_int_equal(watchdog_machine_request_count(fixture.machine), 1);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(a_timer_is_held_once_its_process_is_known_and_watched) {
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "step", 5000, 9), "look_up 100 asking");
+    assert_int_equal(timer_count(fixture), 0);
+    assert_string_equal(watchdog_fixture_see(fixture, 100, 0), "watch 100");
+    assert_string_equal(watchdog_fixture_watched(fixture, true), "deadline 5000");
+    assert_int_equal(timer_count(fixture), 1);
+    assert_int_equal(watchdog_machine_request_count(fixture->machine), 1);
 }
 
-TEST(a_burst_of_requests_costs_one_look) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "later", 6000, 9), "");
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "sooner", 4000, 9), "deadline 4000");
-    fixture.now += KNOWN_PROCESSES_TRUST_MILLISECONDS;
-    assert_string_equal(
-        watchdog_fixture_ask(&fixture, 100, "again", 7000, 9), "look_up 100 asking");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(a_burst_of_requests_costs_one_look) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "later", 6000, 9), "");
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "sooner", 4000, 9), "deadline 4000");
+    fixture->now += KNOWN_PROCESSES_TRUST_MILLISECONDS;
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "again", 7000, 9), "look_up 100 asking");
 }
 
-TEST(two_processes_that_are_remembered_in_one_place_are_not_mixed_up) {
-    struct watchdog_fixture fixture;
+WATCHDOG_TEST(two_processes_that_are_remembered_in_one_place_are_not_mixed_up) {
     int64_t other = 100 + KNOWN_PROCESSES_PLACES;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_happens_to(&fixture, WATCHDOG_EVENT_PROCESS_ENDED, other);
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "later", 6000, 9), "");
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_happens_to(fixture, WATCHDOG_EVENT_PROCESS_ENDED, other);
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "later", 6000, 9), "");
     assert_string_equal(
-        watchdog_fixture_ask(&fixture, other, "step", 7000, 9), "look_up 356 asking");
-    watchdog_fixture_see(&fixture, 356, 1);
-    watchdog_fixture_watched(&fixture, true);
-    assert_string_equal(watchdog_fixture_ask(&fixture, other, "later", 8000, 9), "");
-    assert_string_equal(
-        watchdog_fixture_ask(&fixture, 100, "again", 9000, 9), "look_up 100 asking");
-    watchdog_fixture_clear(&fixture);
+        watchdog_fixture_ask(fixture, other, "step", 7000, 9), "look_up 356 asking");
+    watchdog_fixture_see(fixture, 356, 1);
+    watchdog_fixture_watched(fixture, true);
+    assert_string_equal(watchdog_fixture_ask(fixture, other, "later", 8000, 9), "");
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "again", 9000, 9), "look_up 100 asking");
 }
 
 static const char *see_child(
@@ -57,22 +44,19 @@ static const char *see_child(
                                               .seen = {true, start_time, parent, owner}});
 }
 
-TEST(a_descendant_of_a_worker_has_its_rank_and_its_own_start_time) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_ask(&fixture, 50, "step", 5000, 9);
-    assert_string_equal(see_child(&fixture, 5, 40, -1), "look_up 40 asking");
-    assert_string_equal(see_child(&fixture, 4, 30, -1), "look_up 30 asking");
-    assert_string_equal(see_child(&fixture, 3, 20, 2), "watch 50");
-    assert_string_equal(watchdog_fixture_watched(&fixture, true), "deadline 5000");
-    fixture.now = 5000;
+WATCHDOG_TEST(a_descendant_of_a_worker_has_its_rank_and_its_own_start_time) {
+    watchdog_fixture_ask(fixture, 50, "step", 5000, 9);
+    assert_string_equal(see_child(fixture, 5, 40, -1), "look_up 40 asking");
+    assert_string_equal(see_child(fixture, 4, 30, -1), "look_up 30 asking");
+    assert_string_equal(see_child(fixture, 3, 20, 2), "watch 50");
+    assert_string_equal(watchdog_fixture_watched(fixture, true), "deadline 5000");
+    fixture->now = 5000;
     assert_string_equal(
-        watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_DEADLINE_PASSED), "look_up 50");
-    assert_string_equal(see_child(&fixture, 5, 40, -1), "look_up 40");
-    assert_string_equal(see_child(&fixture, 4, 30, 2), "signal 50/5 9");
+        watchdog_fixture_happens(fixture, WATCHDOG_EVENT_DEADLINE_PASSED), "look_up 50");
+    assert_string_equal(see_child(fixture, 5, 40, -1), "look_up 40");
+    assert_string_equal(see_child(fixture, 4, 30, 2), "signal 50/5 9");
     assert_string_equal(
-        watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT), "signalled 50:step rank=2");
-    watchdog_fixture_clear(&fixture);
+        watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT), "signalled 50:step rank=2");
 }
 
 TEST(an_owner_is_looked_for_up_to_the_first_process_and_to_a_limit) {
@@ -91,107 +75,83 @@ TEST(an_owner_is_looked_for_up_to_the_first_process_and_to_a_limit) {
     watchdog_fixture_clear(&fixture);
 }
 
-TEST(an_ancestor_that_has_ended_leaves_a_process_without_an_owner) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_ask(&fixture, 50, "step", 5000, 9);
-    see_child(&fixture, 5, 40, -1);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_SEEN), "refused step");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(an_ancestor_that_has_ended_leaves_a_process_without_an_owner) {
+    watchdog_fixture_ask(fixture, 50, "step", 5000, 9);
+    see_child(fixture, 5, 40, -1);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_SEEN), "refused step");
 }
 
-TEST(who_is_nobodys_gets_no_timer) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, -1), "refused step");
-    assert_int_equal(timer_count(&fixture), 0);
-    assert_int_equal(watchdog_machine_request_count(fixture.machine), 1);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(who_is_nobodys_gets_no_timer) {
+    watchdog_fixture_ask(fixture, 100, "step", 5000, 9);
+    assert_string_equal(watchdog_fixture_see(fixture, 100, -1), "refused step");
+    assert_int_equal(timer_count(fixture), 0);
+    assert_int_equal(watchdog_machine_request_count(fixture->machine), 1);
 }
 
-TEST(who_has_ended_needs_no_timer) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_SEEN), "too_late 100");
-    watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_watched(&fixture, false), "too_late 100");
-    assert_int_equal(timer_count(&fixture), 0);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(who_has_ended_needs_no_timer) {
+    watchdog_fixture_ask(fixture, 100, "step", 5000, 9);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_SEEN), "too_late 100");
+    watchdog_fixture_ask(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_watched(fixture, false), "too_late 100");
+    assert_int_equal(timer_count(fixture), 0);
 }
 
-TEST(a_release_asks_nobody) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
+WATCHDOG_TEST(a_release_asks_nobody) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
     char scope[] = "step";
     const struct watchdog_request release = {WATCHDOG_RELEASE, 100, scope, {0}, 0};
     assert_string_equal(
         watchdog_fixture_step(
-            &fixture, (struct watchdog_event){.kind = WATCHDOG_EVENT_REQUEST, .request = &release}),
+            fixture, (struct watchdog_event){.kind = WATCHDOG_EVENT_REQUEST, .request = &release}),
         "");
-    assert_int_equal(timer_count(&fixture), 0);
-    watchdog_fixture_clear(&fixture);
+    assert_int_equal(timer_count(fixture), 0);
 }
 
-TEST(the_timers_of_a_process_end_with_it) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_happens_to(&fixture, WATCHDOG_EVENT_PROCESS_ENDED, 100),
+WATCHDOG_TEST(the_timers_of_a_process_end_with_it) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    assert_string_equal(watchdog_fixture_happens_to(fixture, WATCHDOG_EVENT_PROCESS_ENDED, 100),
         "ended 100, unwatch 100");
     assert_string_equal(
-        watchdog_fixture_happens_to(&fixture, WATCHDOG_EVENT_PROCESS_ENDED, 100), "unwatch 100");
-    watchdog_fixture_hold(&fixture, 101, "step", 5000, 9);
+        watchdog_fixture_happens_to(fixture, WATCHDOG_EVENT_PROCESS_ENDED, 100), "unwatch 100");
+    watchdog_fixture_hold(fixture, 101, "step", 5000, 9);
     assert_string_equal(
-        watchdog_fixture_happens_to(&fixture, WATCHDOG_EVENT_FORGET, 101), "unwatch 101");
-    assert_int_equal(timer_count(&fixture), 0);
-    assert_string_equal(watchdog_fixture_ask(&fixture, 101, "step", 5000, 9), "look_up 101 asking");
-    watchdog_fixture_clear(&fixture);
+        watchdog_fixture_happens_to(fixture, WATCHDOG_EVENT_FORGET, 101), "unwatch 101");
+    assert_int_equal(timer_count(fixture), 0);
+    assert_string_equal(watchdog_fixture_ask(fixture, 101, "step", 5000, 9), "look_up 101 asking");
 }
 
-TEST(nobody_is_served_before_the_beginning_or_after_the_end) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END),
-        "stopped, no_deadline, unwatch_all");
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END), "");
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "step", 5000, 9), "");
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_BAD_LINE), "");
-    assert_int_equal(timer_count(&fixture), 0);
-    assert_int_equal(watchdog_machine_request_count(fixture.machine), 1);
+WATCHDOG_TEST(nobody_is_served_before_the_beginning_or_after_the_end) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
     assert_string_equal(
-        watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_BEGIN), "no_timer, drop_input, started");
-    assert_string_equal(watchdog_fixture_ask(&fixture, 100, "step", 5000, 9), "look_up 100 asking");
-    watchdog_fixture_clear(&fixture);
+        watchdog_fixture_happens(fixture, WATCHDOG_EVENT_END), "stopped, no_deadline, unwatch_all");
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_END), "");
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "step", 5000, 9), "");
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_BAD_LINE), "");
+    assert_int_equal(timer_count(fixture), 0);
+    assert_int_equal(watchdog_machine_request_count(fixture->machine), 1);
+    assert_string_equal(
+        watchdog_fixture_happens(fixture, WATCHDOG_EVENT_BEGIN), "no_timer, drop_input, started");
+    assert_string_equal(watchdog_fixture_ask(fixture, 100, "step", 5000, 9), "look_up 100 asking");
 }
 
-TEST(whose_look_comes_after_the_end_gets_no_timer) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_see(&fixture, 100, 0);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END);
-    assert_string_equal(watchdog_fixture_watched(&fixture, true), "");
-    assert_int_equal(timer_count(&fixture), 0);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(whose_look_comes_after_the_end_gets_no_timer) {
+    watchdog_fixture_ask(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_see(fixture, 100, 0);
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_END);
+    assert_string_equal(watchdog_fixture_watched(fixture, true), "");
+    assert_int_equal(timer_count(fixture), 0);
 }
 
-TEST(a_mistake_in_a_loop_is_told_a_few_times) {
-    struct watchdog_fixture fixture;
+WATCHDOG_TEST(a_mistake_in_a_loop_is_told_a_few_times) {
     const struct watchdog_event bad = {.kind = WATCHDOG_EVENT_BAD_LINE, .reason = "odd"};
-    watchdog_fixture_init(&fixture, plain);
-    fixture.now = 1000000;
+    fixture->now = 1000000;
     for (int i = 0; i < LOG_THROTTLE_BURST; i++) {
-        assert_string_equal(watchdog_fixture_step(&fixture, bad), "bad_line odd held_back=0");
+        assert_string_equal(watchdog_fixture_step(fixture, bad), "bad_line odd held_back=0");
     }
-    assert_string_equal(watchdog_fixture_step(&fixture, bad), "");
-    watchdog_fixture_ask(&fixture, 100, "step", 5000, 9);
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, -1), "");
-    fixture.now += 1000;
-    assert_string_equal(watchdog_fixture_step(&fixture, bad), "bad_line odd held_back=2");
-    watchdog_fixture_clear(&fixture);
+    assert_string_equal(watchdog_fixture_step(fixture, bad), "");
+    watchdog_fixture_ask(fixture, 100, "step", 5000, 9);
+    assert_string_equal(watchdog_fixture_see(fixture, 100, -1), "");
+    fixture->now += 1000;
+    assert_string_equal(watchdog_fixture_step(fixture, bad), "bad_line odd held_back=2");
 }

@@ -267,7 +267,6 @@ TEST(every_timer_is_shown) {
 
 /* Watchdog endings. */
 
-static const struct watchdog_settings plain = {.maximum_ancestors = 4};
 static const struct watchdog_settings looking = {
     .maximum_ancestors = 4, .looks_first = true, .look_bound = {INT64_C(2000000000)}};
 
@@ -286,54 +285,43 @@ static int64_t last_progress(const struct watchdog_fixture *fixture) {
     return watchdog_machine_last_progress(fixture->machine, now).nanoseconds / 1000000;
 }
 
-TEST(who_runs_out_of_time_is_signalled) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "epoch", 8000, 9);
-    assert_string_equal(expire(&fixture, 5000), "look_up 100");
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, 0), "signal 100/100 9");
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+WATCHDOG_TEST(who_runs_out_of_time_is_signalled) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(fixture, 101, "epoch", 8000, 9);
+    assert_string_equal(expire(fixture, 5000), "look_up 100");
+    assert_string_equal(watchdog_fixture_see(fixture, 100, 0), "signal 100/100 9");
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 100:step rank=0, deadline 8000");
-    watchdog_fixture_clear(&fixture);
 }
 
-TEST(all_that_have_expired_are_seen_to_one_after_the_other) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "epoch", 5001, 9);
-    assert_string_equal(expire(&fixture, 5001), "look_up 100");
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+WATCHDOG_TEST(all_that_have_expired_are_seen_to_one_after_the_other) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(fixture, 101, "epoch", 5001, 9);
+    assert_string_equal(expire(fixture, 5001), "look_up 100");
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 100:step rank=0, look_up 101");
-    watchdog_fixture_see(&fixture, 101, 1);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_NOBODY), "");
-    watchdog_fixture_clear(&fixture);
+    watchdog_fixture_see(fixture, 101, 1);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_NOBODY), "");
 }
 
-TEST(another_process_with_the_same_pid_is_left_alone) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    expire(&fixture, 5000);
-    assert_string_equal(watchdog_fixture_see(&fixture, 77, 0), "gone 100");
-    watchdog_fixture_hold(&fixture, 100, "step", 6000, 9);
-    expire(&fixture, 6000);
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, -1), "gone 100");
-    watchdog_fixture_hold(&fixture, 100, "step", 7000, 9);
-    expire(&fixture, 7000);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_SEEN), "gone 100");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(another_process_with_the_same_pid_is_left_alone) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    expire(fixture, 5000);
+    assert_string_equal(watchdog_fixture_see(fixture, 77, 0), "gone 100");
+    watchdog_fixture_hold(fixture, 100, "step", 6000, 9);
+    expire(fixture, 6000);
+    assert_string_equal(watchdog_fixture_see(fixture, 100, -1), "gone 100");
+    watchdog_fixture_hold(fixture, 100, "step", 7000, 9);
+    expire(fixture, 7000);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_SEEN), "gone 100");
 }
 
-TEST(a_timer_without_a_signal_is_only_told) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, looking);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 0);
-    expire(&fixture, 5000);
-    assert_string_equal(watchdog_fixture_see(&fixture, 100, 0), "lives_on 100, expired 100:step");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST_AFTER(
+    a_timer_without_a_signal_is_only_told, watchdog_fixture_init(&fixture, looking)) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 0);
+    expire(fixture, 5000);
+    assert_string_equal(watchdog_fixture_see(fixture, 100, 0), "lives_on 100, expired 100:step");
 }
 
 TEST(the_agent_ends_with_the_process_where_that_is_wanted) {
@@ -353,48 +341,39 @@ TEST(the_agent_ends_with_the_process_where_that_is_wanted) {
     watchdog_fixture_clear(&fixture);
 }
 
-TEST(who_must_not_be_signalled_is_tried_again_in_a_second) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_REFUSED),
+WATCHDOG_TEST(who_must_not_be_signalled_is_tried_again_in_a_second) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    expire(fixture, 5000);
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_REFUSED),
         "untouched 100, deadline 6000");
-    fixture.now = 5500;
-    assert_int_equal(last_progress(&fixture), 5000);
-    assert_string_equal(expire(&fixture, 6000), "look_up 100");
-    watchdog_fixture_see(&fixture, 100, 0);
-    watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_REFUSED);
-    assert_int_equal(last_progress(&fixture), 5000);
-    expire(&fixture, 7000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT);
-    assert_int_equal(last_progress(&fixture), 7000);
-    watchdog_fixture_clear(&fixture);
+    fixture->now = 5500;
+    assert_int_equal(last_progress(fixture), 5000);
+    assert_string_equal(expire(fixture, 6000), "look_up 100");
+    watchdog_fixture_see(fixture, 100, 0);
+    watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_REFUSED);
+    assert_int_equal(last_progress(fixture), 5000);
+    expire(fixture, 7000);
+    watchdog_fixture_see(fixture, 100, 0);
+    watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT);
+    assert_int_equal(last_progress(fixture), 7000);
 }
 
-TEST(who_goes_on_is_overdue_no_more) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_REFUSED);
-    watchdog_fixture_hold(&fixture, 100, "next", 9000, 9);
-    fixture.now = 5500;
-    assert_int_equal(last_progress(&fixture), 5500);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(who_goes_on_is_overdue_no_more) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    expire(fixture, 5000);
+    watchdog_fixture_see(fixture, 100, 0);
+    watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_REFUSED);
+    watchdog_fixture_hold(fixture, 100, "next", 9000, 9);
+    fixture->now = 5500;
+    assert_int_equal(last_progress(fixture), 5500);
 }
 
-TEST(a_timer_that_nobody_has_seen_to_is_no_progress) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, plain);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    assert_int_equal(last_progress(&fixture), 1000);
-    fixture.now = 5400;
-    assert_int_equal(last_progress(&fixture), 5000);
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST(a_timer_that_nobody_has_seen_to_is_no_progress) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    assert_int_equal(last_progress(fixture), 1000);
+    fixture->now = 5400;
+    assert_int_equal(last_progress(fixture), 5000);
 }
 
 /* Two processes with expired timers are being looked at. */
@@ -410,21 +389,18 @@ static void look_at_two(struct watchdog_fixture *fixture, struct watchdog_settin
         watchdog_fixture_see(fixture, 101, 1), "no_timer, look 101:step rank=1 bound=1900");
 }
 
-TEST(all_are_looked_at_before_one_is_ended) {
-    struct watchdog_fixture fixture;
-    look_at_two(&fixture, looking);
-    assert_int_equal(last_progress(&fixture), 5000);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "no_timer");
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
-    assert_string_equal(fire(&fixture, 5101), "look_up 101");
-    assert_string_equal(watchdog_fixture_see(&fixture, 101, 1), "signal 101/101 9");
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+WATCHDOG_TEST_AFTER(all_are_looked_at_before_one_is_ended, look_at_two(&fixture, looking)) {
+    assert_int_equal(last_progress(fixture), 5000);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "no_timer");
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
+    assert_string_equal(fire(fixture, 5101), "look_up 101");
+    assert_string_equal(watchdog_fixture_see(fixture, 101, 1), "signal 101/101 9");
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 101:step rank=1, look_up 100");
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 100:step rank=0, looks_over, no_timer");
-    assert_int_equal(last_progress(&fixture), 5101);
-    watchdog_fixture_clear(&fixture);
+    assert_int_equal(last_progress(fixture), 5101);
 }
 
 TEST(the_agent_is_told_once_of_all_who_are_ended_together) {
@@ -444,19 +420,17 @@ TEST(the_agent_is_told_once_of_all_who_are_ended_together) {
     watchdog_fixture_clear(&fixture);
 }
 
-TEST(whoever_expires_a_moment_later_is_waited_for) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, looking);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "step", 5200, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5250");
-    expire(&fixture, 5200);
+WATCHDOG_TEST_AFTER(
+    whoever_expires_a_moment_later_is_waited_for, watchdog_fixture_init(&fixture, looking)) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(fixture, 101, "step", 5200, 9);
+    expire(fixture, 5000);
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5250");
+    expire(fixture, 5200);
     assert_string_equal(
-        watchdog_fixture_see(&fixture, 101, 1), "no_timer, look 101:step rank=1 bound=1800");
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
-    watchdog_fixture_clear(&fixture);
+        watchdog_fixture_see(fixture, 101, 1), "no_timer, look 101:step rank=1 bound=1800");
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
 }
 
 /* The window begins with the first look, and a timer at its end is not in it. */
@@ -495,45 +469,38 @@ TEST(a_short_bound_leaves_no_time_for_others) {
     watchdog_fixture_clear(&fixture);
 }
 
-TEST(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone) {
-    struct watchdog_fixture fixture;
-    look_at_two(&fixture, looking);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
-    fire(&fixture, 5101);
-    watchdog_fixture_see(&fixture, 101, 1);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_REFUSED),
-        "untouched 101, look_up 100");
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+WATCHDOG_TEST_AFTER(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone,
+    look_at_two(&fixture, looking)) {
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT);
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT);
+    fire(fixture, 5101);
+    watchdog_fixture_see(fixture, 101, 1);
+    assert_string_equal(
+        watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_REFUSED), "untouched 101, look_up 100");
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 100:step rank=0, looks_over, timer 6101");
-    assert_int_equal(last_progress(&fixture), 5100);
-    assert_string_equal(fire(&fixture, 6100), "timer 6101");
-    assert_string_equal(fire(&fixture, 6101), "look_up 101");
-    watchdog_fixture_see(&fixture, 101, 1);
-    assert_string_equal(watchdog_fixture_signalled(&fixture, WATCHDOG_SIGNAL_SENT),
+    assert_int_equal(last_progress(fixture), 5100);
+    assert_string_equal(fire(fixture, 6100), "timer 6101");
+    assert_string_equal(fire(fixture, 6101), "look_up 101");
+    watchdog_fixture_see(fixture, 101, 1);
+    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
         "signalled 101:step rank=1, no_timer");
-    watchdog_fixture_clear(&fixture);
 }
 
-TEST(nobody_is_ended_once_the_group_is_stopped) {
-    struct watchdog_fixture fixture;
-    look_at_two(&fixture, looking);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END);
-    assert_int_equal(last_progress(&fixture), 5100);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
-    assert_string_equal(fire(&fixture, 5101), "looks_over, no_timer");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST_AFTER(nobody_is_ended_once_the_group_is_stopped, look_at_two(&fixture, looking)) {
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_END);
+    assert_int_equal(last_progress(fixture), 5100);
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
+    assert_string_equal(fire(fixture, 5101), "looks_over, no_timer");
 }
 
-TEST(who_was_looked_at_before_another_beginning_is_forgotten) {
-    struct watchdog_fixture fixture;
-    look_at_two(&fixture, looking);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_END);
-    watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_BEGIN);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "");
-    assert_string_equal(fire(&fixture, 5101), "no_timer");
-    watchdog_fixture_clear(&fixture);
+WATCHDOG_TEST_AFTER(
+    who_was_looked_at_before_another_beginning_is_forgotten, look_at_two(&fixture, looking)) {
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT);
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_END);
+    watchdog_fixture_happens(fixture, WATCHDOG_EVENT_BEGIN);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "");
+    assert_string_equal(fire(fixture, 5101), "no_timer");
 }

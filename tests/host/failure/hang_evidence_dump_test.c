@@ -178,15 +178,13 @@ TEST(a_handler_of_another_kind_does_not_answer) {
     asked_clear(&asked);
 }
 
-TEST(nobody_is_asked_without_an_agreement) {
-    struct hang_fixture fixture;
+HANG_TEST(
+    nobody_is_asked_without_an_agreement, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     const struct hang_evidence_dump none = {0};
     char *place;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    assert_false(hang_evidence_write_dump(&fixture.report, fixture.process.pid, &none, &place));
+    assert_false(hang_evidence_write_dump(&fixture->report, fixture->process.pid, &none, &place));
     assert_null(place);
-    assert_string_equal(hang_fixture_read(&fixture), "");
-    hang_fixture_clear(&fixture);
+    assert_string_equal(hang_fixture_read(fixture), "");
 }
 
 TEST(who_is_no_child_of_ours_is_not_asked) {

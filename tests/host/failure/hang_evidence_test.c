@@ -67,39 +67,35 @@ TEST(the_report_has_all_sections) {
     hang_fixture_clear(&fixture);
 }
 
-TEST(the_last_lines_of_the_output_are_kept) {
-    struct hang_fixture fixture;
+HANG_TEST(
+    the_last_lines_of_the_output_are_kept, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    char *output = temporary_tree_path(&fixture.tree, "stdout.log");
+    char *output = temporary_tree_path(&fixture->tree, "stdout.log");
     FILE *file = fopen(output, "w");
     for (int i = 1; i <= 5000; i++) {
         fprintf(file, "line %d\n", i);
     }
     fclose(file);
-    collect(&fixture, output, &summary);
-    hang_fixture_expect(&fixture, "stdout.log:\nline 4981\n");
-    hang_fixture_expect(&fixture, "\nline 5000\n");
+    collect(fixture, output, &summary);
+    hang_fixture_expect(fixture, "stdout.log:\nline 4981\n");
+    hang_fixture_expect(fixture, "\nline 5000\n");
     free(output);
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
-TEST(a_dead_process_leaves_a_report_that_says_so) {
-    struct hang_fixture fixture;
+HANG_TEST(a_dead_process_leaves_a_report_that_says_so,
+    hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    struct process process = fixture.process;
-    fixture.process = processes_start_shell("exit 0", -1, -1);
+    struct process process = fixture->process;
+    fixture->process = processes_start_shell("exit 0", -1, -1);
     kill(process.pid, SIGKILL);
     processes_wait(&process);
-    struct process replacement = fixture.process;
-    fixture.process.pid = process.pid;
-    collect(&fixture, NULL, &summary);
-    hang_fixture_expect(&fixture, "the process is gone");
-    fixture.process = replacement;
+    struct process replacement = fixture->process;
+    fixture->process.pid = process.pid;
+    collect(fixture, NULL, &summary);
+    hang_fixture_expect(fixture, "the process is gone");
+    fixture->process = replacement;
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
 /* Whatever Python is on the PATH: when its memory cannot be read, it is asked. */
@@ -196,26 +192,22 @@ static void collect_until(
              (call != NULL && (summary->call == NULL || !text_equals(summary->call, call))));
 }
 
-TEST(a_reader_of_a_pipe_is_seen_in_its_call) {
-    struct hang_fixture fixture;
+HANG_TEST(a_reader_of_a_pipe_is_seen_in_its_call,
+    hang_fixture_init(
+        &fixture, "mkfifo $$.fifo; exec 3<>$$.fifo; rm $$.fifo; echo; read line <&3")) {
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "mkfifo $$.fifo; exec 3<>$$.fifo; rm $$.fifo; echo; read line <&3");
-    collect_until(&fixture, &summary, 'S', "read");
+    collect_until(fixture, &summary, 'S', "read");
     assert_int_equal(summary.thread_count, 1);
-    hang_fixture_expect(&fixture, "sleeping in read");
-    hang_fixture_expect(&fixture, "State:\tS (sleeping)");
+    hang_fixture_expect(fixture, "sleeping in read");
+    hang_fixture_expect(fixture, "State:\tS (sleeping)");
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
-TEST(a_stopped_process_is_seen_as_that) {
-    struct hang_fixture fixture;
+HANG_TEST(a_stopped_process_is_seen_as_that, hang_fixture_init(&fixture, "echo; kill -STOP $$")) {
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "echo; kill -STOP $$");
-    collect_until(&fixture, &summary, 'T', NULL);
-    hang_fixture_expect(&fixture, "stopped");
+    collect_until(fixture, &summary, 'T', NULL);
+    hang_fixture_expect(fixture, "stopped");
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
 static void *wait_for_ever(void *context) {
@@ -224,21 +216,19 @@ static void *wait_for_ever(void *context) {
 }
 
 /* Threads are found by their names, because a sanitizer may have threads of its own. */
-TEST(every_thread_is_told) {
+HANG_TEST(every_thread_is_told, hang_fixture_init(&fixture, "echo; kill -STOP $$")) {
     enum { COUNT = 20 };
     pthread_t threads[COUNT];
     sem_t never;
-    struct hang_fixture fixture;
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "echo; kill -STOP $$");
     sem_init(&never, 0, 0);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_ever, &never), 0);
         assert_int_equal(pthread_setname_np(threads[i], "one_of_twenty"), 0);
     }
-    collect_of_this_process(&fixture, &summary);
+    collect_of_this_process(fixture, &summary);
     int told = 0;
-    for (const char *at = hang_fixture_read(&fixture); (at = strstr(at, "(one_of_twenty)")) != NULL;
+    for (const char *at = hang_fixture_read(fixture); (at = strstr(at, "(one_of_twenty)")) != NULL;
          at++) {
         told++;
     }
@@ -252,7 +242,6 @@ TEST(every_thread_is_told) {
     }
     sem_destroy(&never);
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
 /* Debuggers: shell scripts of the test, in the only directory of the PATH that has any. */
@@ -284,20 +273,18 @@ static int collect_full(
     return status;
 }
 
-TEST(what_debuggers_say_is_in_the_report) {
-    struct hang_fixture fixture;
+HANG_TEST(
+    what_debuggers_say_is_in_the_report, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     struct hang_summary summary;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    install(&fixture, "py-spy",
+    install(fixture, "py-spy",
         "echo asked with $*; echo 'Thread 1 (idle): \"MainThread\"'; echo '    step (a.py:3)'");
-    (void)collect_full(&fixture, NULL, &summary);
-    char *words = text_format("asked with dump --pid %d\n", (int)fixture.process.pid);
-    hang_fixture_expect(&fixture, words);
+    (void)collect_full(fixture, NULL, &summary);
+    char *words = text_format("asked with dump --pid %d\n", (int)fixture->process.pid);
+    hang_fixture_expect(fixture, words);
     free(words);
     assert_string_equal(summary.place, "a.py:3 in step");
-    hang_fixture_expect(&fixture, ": it is not installed\n"); /* gdb */
+    hang_fixture_expect(fixture, ": it is not installed\n"); /* gdb */
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }
 
 struct abandoning {
@@ -317,21 +304,19 @@ static void *abandon_when_asked(void *context) {
     return NULL;
 }
 
-TEST(a_debugger_that_takes_too_long_is_killed) {
-    struct hang_fixture fixture;
+HANG_TEST(a_debugger_that_takes_too_long_is_killed,
+    hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     struct hang_summary summary;
     pthread_t thread;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    struct abandoning abandoning = {.fifo = temporary_tree_path(&fixture.tree, "fifo")};
+    struct abandoning abandoning = {.fifo = temporary_tree_path(&fixture->tree, "fifo")};
     assert_int_equal(mkfifo(abandoning.fifo, 0600), 0);
-    install(&fixture, "py-spy", "echo asked >${0%/*}/fifo; exec /bin/sleep 1000");
+    install(fixture, "py-spy", "echo asked >${0%/*}/fifo; exec /bin/sleep 1000");
     assert_int_equal(pthread_create(&thread, NULL, abandon_when_asked, &abandoning), 0);
-    int status = collect_full(&fixture, &abandoning.is_abandoned, &summary);
+    int status = collect_full(fixture, &abandoning.is_abandoned, &summary);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
     assert_null(summary.place);
     assert_int_equal(pthread_join(thread, NULL), 0);
     free(abandoning.fifo);
     hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
 }

@@ -63,4 +63,7 @@ static inline void hang_fixture_clear(struct hang_fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
+/* A test that is given a fixture (unit.h). */
+#define HANG_TEST(name, beginning) TEST_OF(hang_fixture, name, beginning, hang_fixture_clear)
+
 #endif

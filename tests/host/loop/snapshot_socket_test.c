@@ -63,22 +63,19 @@ static void expect_reader(struct fixture *fixture) {
     assert_int_equal(status, 0);
 }
 
-TEST(whoever_connects_gets_the_state) {
-    struct fixture fixture;
+FIXTURE_TEST(whoever_connects_gets_the_state) {
     struct stat status;
-    set_up(&fixture);
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
-    assert_int_equal(stat(fixture.path, &status), 0);
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_NONE);
+    assert_int_equal(stat(fixture->path, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0600);
-    expect_reader(&fixture);
-    fixture.repetitions = 200000;
-    expect_reader(&fixture);
-    fixture.repetitions = 0;
-    expect_reader(&fixture);
+    expect_reader(fixture);
+    fixture->repetitions = 200000;
+    expect_reader(fixture);
+    fixture->repetitions = 0;
+    expect_reader(fixture);
     for (int i = 0; i < 10; i++) {
-        expect_reader(&fixture);
+        expect_reader(fixture);
     }
-    tear_down(&fixture);
 }
 
 static void append_long_line(void *context, struct text *out) {
@@ -89,72 +86,60 @@ static void append_long_line(void *context, struct text *out) {
     }
 }
 
-TEST(a_line_that_is_too_long_is_not_kept) {
-    struct fixture fixture;
+FIXTURE_TEST(a_line_that_is_too_long_is_not_kept) {
     int status;
-    set_up(&fixture);
-    assert_int_equal(snapshot_socket_new(fixture.loop, fixture.path, append_long_line, &fixture,
-                         &fixture.socket, NULL),
+    assert_int_equal(snapshot_socket_new(fixture->loop, fixture->path, append_long_line, fixture,
+                         &fixture->socket, NULL),
         FAILURE_NONE);
     pid_t child = fork();
     if (child == 0) {
         size_t lines = 0;
         struct failure failure;
         enum failure_code code =
-            snapshot_socket_read(fixture.path, NULL, count_line, &lines, &failure);
+            snapshot_socket_read(fixture->path, NULL, count_line, &lines, &failure);
         _exit(code == FAILURE_LIMIT && lines == 1 ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
     assert_int_equal(status, 0);
-    tear_down(&fixture);
 }
 
-TEST(the_socket_is_gone_afterwards) {
-    struct fixture fixture;
+FIXTURE_TEST(the_socket_is_gone_afterwards) {
     struct failure failure;
     size_t lines = 0;
-    set_up(&fixture);
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
-    snapshot_socket_free(fixture.socket);
-    fixture.socket = NULL;
-    assert_false(temporary_tree_has(&fixture.tree, "socket"));
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_NONE);
+    snapshot_socket_free(fixture->socket);
+    fixture->socket = NULL;
+    assert_false(temporary_tree_has(&fixture->tree, "socket"));
     assert_int_equal(
-        snapshot_socket_read(fixture.path, NULL, count_line, &lines, &failure), FAILURE_SYSTEM);
+        snapshot_socket_read(fixture->path, NULL, count_line, &lines, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "nobody answers"));
     assert_int_equal(lines, 0);
-    tear_down(&fixture);
 }
 
-TEST(an_old_socket_is_replaced_and_no_other_file) {
-    struct fixture fixture;
+FIXTURE_TEST(an_old_socket_is_replaced_and_no_other_file) {
     struct snapshot_socket *old;
-    set_up(&fixture);
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
-    old = fixture.socket;
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_NONE);
+    old = fixture->socket;
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_NONE);
     snapshot_socket_free(old);
-    assert_true(temporary_tree_has(&fixture.tree, "socket"));
-    snapshot_socket_free(fixture.socket);
-    fixture.socket = NULL;
-    temporary_tree_write(&fixture.tree, "socket", "precious");
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_INVALID);
-    assert_true(temporary_tree_has(&fixture.tree, "socket"));
-    tear_down(&fixture);
+    assert_true(temporary_tree_has(&fixture->tree, "socket"));
+    snapshot_socket_free(fixture->socket);
+    fixture->socket = NULL;
+    temporary_tree_write(&fixture->tree, "socket", "precious");
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_INVALID);
+    assert_true(temporary_tree_has(&fixture->tree, "socket"));
 }
 
-TEST(its_path_may_be_long) {
-    struct fixture fixture;
+FIXTURE_TEST(its_path_may_be_long) {
     char name[101] = {0};
-    set_up(&fixture);
     memset(name, 'd', sizeof name - 1);
-    char *directory = temporary_tree_path(&fixture.tree, name);
+    char *directory = temporary_tree_path(&fixture->tree, name);
     assert_int_equal(mkdir(directory, 0700), 0);
-    free(fixture.path);
-    fixture.path = text_format("%s/socket", directory);
-    assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
-    expect_reader(&fixture);
+    free(fixture->path);
+    fixture->path = text_format("%s/socket", directory);
+    assert_int_equal(open_socket(fixture, NULL), FAILURE_NONE);
+    expect_reader(fixture);
     free(directory);
-    tear_down(&fixture);
 }

@@ -57,7 +57,6 @@ static void look_at_names(void) {
 
 TEST(names_are_found_by_libc_and_by_getent) {
     struct name_addresses found = {0};
-    (void)state;
     assert_int_equal(name_lookup_addresses("localhost", 0, &found), 0);
     assert_true(has(&found, "127.0.0.1") || has(&found, "::1"));
     name_addresses_clear(&found);
@@ -107,7 +106,6 @@ static void look_at_an_answer(void) {
 /* A getent of this test says what a name server would say. */
 TEST(what_getent_says_is_read) {
     char directory[] = "/tmp/muster_lookup_XXXXXX";
-    (void)state;
     assert_non_null(mkdtemp(directory));
     char *program = text_format("%s/getent", directory);
     FILE *file = fopen(program, "w");
@@ -139,7 +137,6 @@ TEST(the_names_of_an_address_are_those_of_libc) {
     struct text_list names = {0};
     static const unsigned char unknown[] = {192, 0, 2, 99};
     static const unsigned char loopback[] = {127, 0, 0, 1};
-    (void)state;
     name_lookup_names(loopback, false, &names);
     /* A bare system has no /etc/hosts, and no name for it. */
     assert_true(names.count > 0 || access("/etc/hosts", R_OK) != 0);

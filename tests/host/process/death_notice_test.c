@@ -218,20 +218,18 @@ static void set_up_for_word(struct fixture *fixture, void (*play)(int say)) {
 
 /* Cases. */
 
-TEST(a_killed_worker_is_told_before_anybody_waits_for_it) {
-    struct fixture fixture;
-    set_up(&fixture, sleep_on);
-    look(&fixture);
-    look(&fixture); /* more than once is no mistake */
+FIXTURE_TEST_AFTER(
+    a_killed_worker_is_told_before_anybody_waits_for_it, set_up(&fixture, sleep_on)) {
+    look(fixture);
+    look(fixture); /* more than once is no mistake */
     assert_int_equal(thread_count(), 1);
-    kill(fixture.worker, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_true(fixture.exit.is_signal);
-    assert_int_equal(fixture.exit.value, SIGKILL);
+    kill(fixture->worker, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_true(fixture->exit.is_signal);
+    assert_int_equal(fixture->exit.value, SIGKILL);
     await_no_thread();
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.told, 1);
-    tear_down(&fixture);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->told, 1);
 }
 
 TEST(an_end_is_told_as_waitpid_will_tell_it) {
@@ -270,39 +268,31 @@ TEST(neither_a_success_nor_an_exec_nor_the_end_of_one_thread_is_told) {
     }
 }
 
-TEST(the_end_of_a_workers_child_says_nothing) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(
+    the_end_of_a_workers_child_says_nothing, set_up(&fixture, have_a_child_that_fails)) {
     char byte;
-    set_up(&fixture, have_a_child_that_fails);
-    look(&fixture);
-    assert_int_equal(read(fixture.said, &byte, 1), 1);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.told, 0);
+    look(fixture);
+    assert_int_equal(read(fixture->said, &byte, 1), 1);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->told, 0);
     assert_int_equal(thread_count(), 1); /* it waits on */
-    kill(fixture.worker, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.told, 1);
-    tear_down(&fixture);
+    kill(fixture->worker, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->told, 1);
 }
 
-TEST(a_worker_without_the_mutex_costs_no_thread) {
-    struct fixture fixture;
-    set_up(&fixture, sleep_on);
-    death_notice_look(fixture.notice, fixture.worker + 1); /* whose number is not in the page */
-    death_notice_look(fixture.notice, 0);
-    death_notice_look(NULL, fixture.worker);
+FIXTURE_TEST_AFTER(a_worker_without_the_mutex_costs_no_thread, set_up(&fixture, sleep_on)) {
+    death_notice_look(fixture->notice, fixture->worker + 1); /* whose number is not in the page */
+    death_notice_look(fixture->notice, 0);
+    death_notice_look(NULL, fixture->worker);
     assert_int_equal(thread_count(), 0);
-    tear_down(&fixture);
 }
 
-TEST(nobody_waits_any_more_when_the_notice_is_freed) {
-    struct fixture fixture;
-    set_up(&fixture, sleep_on);
-    look(&fixture);
-    death_notice_free(fixture.notice);
-    fixture.notice = NULL;
-    expect_nothing(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(nobody_waits_any_more_when_the_notice_is_freed, set_up(&fixture, sleep_on)) {
+    look(fixture);
+    death_notice_free(fixture->notice);
+    fixture->notice = NULL;
+    expect_nothing(fixture);
 }
 
 /* /proc decides. */
@@ -323,25 +313,19 @@ TEST(a_page_that_lies_does_no_harm) {
     }
 }
 
-TEST(a_page_that_wakes_all_the_time_is_left_alone) {
-    struct fixture fixture;
-    set_up(&fixture, sleep_on);
-    look(&fixture);
-    uint32_t *page = map_page(fixture.file);
+FIXTURE_TEST_AFTER(a_page_that_wakes_all_the_time_is_left_alone, set_up(&fixture, sleep_on)) {
+    look(fixture);
+    uint32_t *page = map_page(fixture->file);
     while (thread_count() > 0) {
         syscall(SYS_futex, page, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
         syscall(SYS_futex, page + 1, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     }
-    expect_nothing(&fixture);
+    expect_nothing(fixture);
     munmap(page, DEATH_NOTICE_PAGE);
-    tear_down(&fixture);
 }
 
-TEST(nobody_takes_the_page_away) {
-    struct fixture fixture;
-    set_up(&fixture, sleep_on);
-    assert_int_equal(ftruncate(fixture.file, 0), -1);
-    assert_int_equal(fcntl(fixture.file, F_ADD_SEALS, F_SEAL_WRITE), -1);
-    assert_int_equal(ftruncate(fixture.file, 2 * DEATH_NOTICE_PAGE), 0);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(nobody_takes_the_page_away, set_up(&fixture, sleep_on)) {
+    assert_int_equal(ftruncate(fixture->file, 0), -1);
+    assert_int_equal(fcntl(fixture->file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    assert_int_equal(ftruncate(fixture->file, 2 * DEATH_NOTICE_PAGE), 0);
 }

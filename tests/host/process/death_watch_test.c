@@ -65,68 +65,56 @@ static void end_child(const struct fixture *fixture, int index) {
     assert_int_equal(waitid(P_PID, (id_t)fixture->children[index], &info, WEXITED | WNOWAIT), 0);
 }
 
-TEST(the_end_of_each_is_told_once) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_true(death_watch_add(fixture.watch, fixture.children[0]));
-    assert_true(death_watch_add(fixture.watch, fixture.children[0]));
-    assert_true(death_watch_add(fixture.watch, fixture.children[1]));
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.count, 0);
-    end_child(&fixture, 1);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.count, 1);
-    assert_int_equal(fixture.ended[0], fixture.children[1]);
-    end_child(&fixture, 0);
-    assert_false(event_loop_run_ready(fixture.loop)); /* no process is watched any more */
-    assert_int_equal(fixture.count, 2);
-    assert_int_equal(fixture.ended[1], fixture.children[0]);
-    tear_down(&fixture);
+FIXTURE_TEST(the_end_of_each_is_told_once) {
+    assert_true(death_watch_add(fixture->watch, fixture->children[0]));
+    assert_true(death_watch_add(fixture->watch, fixture->children[0]));
+    assert_true(death_watch_add(fixture->watch, fixture->children[1]));
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->count, 0);
+    end_child(fixture, 1);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->count, 1);
+    assert_int_equal(fixture->ended[0], fixture->children[1]);
+    end_child(fixture, 0);
+    assert_false(event_loop_run_ready(fixture->loop)); /* no process is watched any more */
+    assert_int_equal(fixture->count, 2);
+    assert_int_equal(fixture->ended[1], fixture->children[0]);
 }
 
-TEST(one_that_ended_before_is_told_unless_nothing_is_left_of_it) {
-    struct fixture fixture;
-    set_up(&fixture);
-    end_child(&fixture, 0);
-    assert_true(death_watch_add(fixture.watch, fixture.children[0]));
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.count, 1);
-    waitpid(fixture.children[0], NULL, 0);
-    assert_false(death_watch_add(fixture.watch, fixture.children[0]));
-    assert_false(event_loop_run_ready(fixture.loop));
-    tear_down(&fixture);
+FIXTURE_TEST(one_that_ended_before_is_told_unless_nothing_is_left_of_it) {
+    end_child(fixture, 0);
+    assert_true(death_watch_add(fixture->watch, fixture->children[0]));
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->count, 1);
+    waitpid(fixture->children[0], NULL, 0);
+    assert_false(death_watch_add(fixture->watch, fixture->children[0]));
+    assert_false(event_loop_run_ready(fixture->loop));
 }
 
-TEST(there_is_room_again_when_one_has_ended) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(there_is_room_again_when_one_has_ended) {
     for (int i = 0; i < 3; i++) {
-        assert_true(death_watch_add(fixture.watch, fixture.children[i]));
+        assert_true(death_watch_add(fixture->watch, fixture->children[i]));
     }
-    end_child(&fixture, 2);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.count, 0);
-    end_child(&fixture, 0);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.count, 1);
-    assert_true(death_watch_add(fixture.watch, fixture.children[2]));
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.ended[1], fixture.children[2]);
-    tear_down(&fixture);
+    end_child(fixture, 2);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->count, 0);
+    end_child(fixture, 0);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->count, 1);
+    assert_true(death_watch_add(fixture->watch, fixture->children[2]));
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->ended[1], fixture->children[2]);
 }
 
-TEST(the_end_of_one_that_was_removed_is_not_told) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_true(death_watch_add(fixture.watch, fixture.children[0]));
-    assert_true(death_watch_add(fixture.watch, fixture.children[1]));
-    death_watch_remove(fixture.watch, fixture.children[0]);
-    death_watch_remove(fixture.watch, fixture.children[0]);
-    end_child(&fixture, 0);
-    event_loop_run_ready(fixture.loop);
-    death_watch_remove_all(fixture.watch);
-    end_child(&fixture, 1);
-    assert_false(event_loop_run_ready(fixture.loop));
-    assert_int_equal(fixture.count, 0);
-    tear_down(&fixture);
+FIXTURE_TEST(the_end_of_one_that_was_removed_is_not_told) {
+    assert_true(death_watch_add(fixture->watch, fixture->children[0]));
+    assert_true(death_watch_add(fixture->watch, fixture->children[1]));
+    death_watch_remove(fixture->watch, fixture->children[0]);
+    death_watch_remove(fixture->watch, fixture->children[0]);
+    end_child(fixture, 0);
+    event_loop_run_ready(fixture->loop);
+    death_watch_remove_all(fixture->watch);
+    end_child(fixture, 1);
+    assert_false(event_loop_run_ready(fixture->loop));
+    assert_int_equal(fixture->count, 0);
 }

@@ -82,7 +82,6 @@ static void ignore(int signal) {
 TEST(copy_has_nothing_of_the_program_but_what_it_ignores) {
     char said[128];
     int kept[8];
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         kept[i] = dup(STDERR_FILENO);
     }
@@ -115,7 +114,6 @@ static int make_a_loop(int fd, int program) {
 TEST(copy_may_use_event_loops_as_the_program_does) {
     char said[8];
     struct event_loop *loop;
-    (void)state;
     assert_int_equal(event_loop_new(&loop, NULL), FAILURE_NONE);
     struct process_apart process = start(make_a_loop);
     read_all(&process, said, sizeof said);
@@ -132,7 +130,6 @@ static int wait_for_a_byte(int fd, int program) {
 
 TEST(copy_is_no_child_and_can_be_signalled) {
     char said[8];
-    (void)state;
     struct process_apart process = start(wait_for_a_byte);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(kill(process.pid, 0), 0);
@@ -158,7 +155,6 @@ static int look_at_kept(int fd, int program) {
 
 TEST(copy_keeps_the_descriptor_that_it_is_to_keep_under_its_number) {
     char said[8];
-    (void)state;
     struct story story = {look_at_kept};
     dropped = fcntl(STDERR_FILENO, F_DUPFD, 20);
     int kept = fcntl(STDERR_FILENO, F_DUPFD, dropped + 1);
@@ -183,7 +179,6 @@ static int leave_one_behind(int fd, int program) {
 TEST(copy_sees_the_end_of_its_program) {
     char said[8];
     int ends[2];
-    (void)state;
     /* Both copies have the writing end as their standard error: the pipe ends with the last. */
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     struct story story = {leave_one_behind};

@@ -132,16 +132,13 @@ static void assert_all_gone(struct fixture *fixture) {
     processes_wait_for_silence(fixture->output[0]);
 }
 
-TEST(gone_comes_after_the_last_exit) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture, "exit 1");
-    start(&fixture, "exit 2");
-    assert_int_equal(process_family_worker_count(fixture.family), 2);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 2);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(gone_comes_after_the_last_exit) {
+    start(fixture, "exit 1");
+    start(fixture, "exit 2");
+    assert_int_equal(process_family_worker_count(fixture->family), 2);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 2);
+    assert_all_gone(fixture);
 }
 
 static void wait_for_end(pid_t pid) {
@@ -201,17 +198,14 @@ TEST(exits_come_in_the_order_of_the_deaths) {
     tear_down(&fixture);
 }
 
-TEST(children_of_both_kinds_are_all_told) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(children_of_both_kinds_are_all_told) {
     for (int i = 0; i < 32; i++) {
-        fixture.lacks_pidfds = i % 2 == 1;
-        start(&fixture, "exit 1");
+        fixture->lacks_pidfds = i % 2 == 1;
+        start(fixture, "exit 1");
     }
-    assert_int_equal(process_family_worker_count(fixture.family), 32);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 32);
-    tear_down(&fixture);
+    assert_int_equal(process_family_worker_count(fixture->family), 32);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 32);
 }
 
 /* Whether a core is written depends on limits of the machine. The same death is first waited for
@@ -229,148 +223,118 @@ TEST(core_dump_is_told) {
     tear_down(&fixture);
 }
 
-TEST(gone_waits_for_orphans) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.stops_at_exit = true;
-    start(&fixture, "sleep 1000 & echo $!; exit 3");
-    pid_t orphan = read_number(&fixture);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 1);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.gone_count, 0);
-    assert_false(process_family_is_gone(fixture.family));
+FIXTURE_TEST(gone_waits_for_orphans) {
+    fixture->stops_at_exit = true;
+    start(fixture, "sleep 1000 & echo $!; exit 3");
+    pid_t orphan = read_number(fixture);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 1);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->gone_count, 0);
+    assert_false(process_family_is_gone(fixture->family));
     assert_int_equal(kill(orphan, SIGTERM), 0);
-    event_loop_run(fixture.loop);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+    event_loop_run(fixture->loop);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_reaches_workers_and_their_children) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture, "sleep 1000 & sleep 1000 & echo $!; wait");
-    read_number(&fixture);
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.last_value, SIGTERM);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(signal_reaches_workers_and_their_children) {
+    start(fixture, "sleep 1000 & sleep 1000 & echo $!; wait");
+    read_number(fixture);
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->last_value, SIGTERM);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_reaches_the_children_of_a_worker_that_is_gone) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.stops_at_exit = true;
-    start(&fixture, "sleep 1000 & exit 3");
-    event_loop_run(fixture.loop);
-    assert_int_equal(process_family_worker_count(fixture.family), 0);
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(signal_reaches_the_children_of_a_worker_that_is_gone) {
+    fixture->stops_at_exit = true;
+    start(fixture, "sleep 1000 & exit 3");
+    event_loop_run(fixture->loop);
+    assert_int_equal(process_family_worker_count(fixture->family), 0);
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_reaches_other_sessions_and_groups) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(signal_reaches_other_sessions_and_groups) {
     /* setsid(1) forks when it leads a group, so that its parent is gone; set -m makes groups. */
-    start(&fixture,
-        "set -m 2>/dev/null; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000 & wait");
-    pid_t elsewhere = read_number(&fixture);
+    start(
+        fixture, "set -m 2>/dev/null; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000 & wait");
+    pid_t elsewhere = read_number(fixture);
     struct kernel_process_stat stat;
     assert_true(process_table_read(elsewhere, &stat));
     assert_int_equal(stat.session, elsewhere);
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_comes_once) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture, "n=0; (trap '' USR1; echo 0; exec sleep 1000) & p=$!;"
-                    "trap 'n=$((n+1)); echo $n' USR1; trap 'echo $n; exit 0' TERM; echo 0;"
-                    "while :; do wait $p; done");
-    read_number(&fixture); /* both are ready */
-    read_number(&fixture);
-    process_family_signal(fixture.family, SIGUSR1);
-    assert_int_equal(read_number(&fixture), 1);
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_int_equal(read_number(&fixture), 1);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(signal_comes_once) {
+    start(fixture, "n=0; (trap '' USR1; echo 0; exec sleep 1000) & p=$!;"
+                   "trap 'n=$((n+1)); echo $n' USR1; trap 'echo $n; exit 0' TERM; echo 0;"
+                   "while :; do wait $p; done");
+    read_number(fixture); /* both are ready */
+    read_number(fixture);
+    process_family_signal(fixture->family, SIGUSR1);
+    assert_int_equal(read_number(fixture), 1);
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_int_equal(read_number(fixture), 1);
+    assert_all_gone(fixture);
 }
 
-TEST(kill_stays_in_force_for_processes_that_slip_through) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.stops_at_exit = true;
+FIXTURE_TEST(kill_stays_in_force_for_processes_that_slip_through) {
+    fixture->stops_at_exit = true;
     /* The killed worker's child is in a session of its own. After it has been adopted, only the
      * family itself can send the second signal. */
-    start(&fixture, "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & wait");
-    read_number(&fixture);
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.gone_count, 0); /* it ignores SIGTERM */
-    process_family_signal(fixture.family, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+    start(fixture, "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & wait");
+    read_number(fixture);
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->gone_count, 0); /* it ignores SIGTERM */
+    process_family_signal(fixture->family, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_all_gone(fixture);
 }
 
-TEST(stopped_worker_is_killed) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture, "echo $$; kill -STOP $$; exit 0");
-    read_number(&fixture);
-    process_family_signal(fixture.family, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.last_value, SIGKILL);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(stopped_worker_is_killed) {
+    start(fixture, "echo $$; kill -STOP $$; exit 0");
+    read_number(fixture);
+    process_family_signal(fixture->family, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->last_value, SIGKILL);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_may_be_sent_from_the_exit_callback) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.signal_when_exited = SIGKILL;
-    start(&fixture, "exec sleep 1000");
-    start(&fixture, "exec sleep 1000");
-    start(&fixture, "sleep 1000 & exit 1");
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 3);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(signal_may_be_sent_from_the_exit_callback) {
+    fixture->signal_when_exited = SIGKILL;
+    start(fixture, "exec sleep 1000");
+    start(fixture, "exec sleep 1000");
+    start(fixture, "sleep 1000 & exit 1");
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 3);
+    assert_all_gone(fixture);
 }
 
-TEST(worker_started_in_the_exit_callback_keeps_the_family_alive) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.next = "exit 6";
-    start(&fixture, "exit 5");
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 2);
-    assert_int_equal(fixture.last_value, 6);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(worker_started_in_the_exit_callback_keeps_the_family_alive) {
+    fixture->next = "exit 6";
+    start(fixture, "exit 5");
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 2);
+    assert_int_equal(fixture->last_value, 6);
+    assert_all_gone(fixture);
 }
 
-TEST(signal_to_nobody_does_nothing) {
-    struct fixture fixture;
-    set_up(&fixture);
-    process_family_signal(fixture.family, SIGKILL);
-    event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.gone_count, 0);
-    assert_true(process_family_is_gone(fixture.family));
-    start(&fixture, "exit 0");
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.last_value, 0); /* the earlier signal does not affect this worker */
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(signal_to_nobody_does_nothing) {
+    process_family_signal(fixture->family, SIGKILL);
+    event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->gone_count, 0);
+    assert_true(process_family_is_gone(fixture->family));
+    start(fixture, "exit 0");
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->last_value, 0); /* the earlier signal does not affect this worker */
+    assert_all_gone(fixture);
 }
 
 TEST(children_from_before_are_left_alone) {
@@ -416,40 +380,34 @@ TEST(orphans_are_neither_workers_nor_children_from_before) {
     tear_down(&fixture);
 }
 
-TEST(thousand_restarts_leave_nothing_behind) {
-    struct fixture fixture;
-    set_up(&fixture);
-    start(&fixture, "exit 0");
-    event_loop_run(fixture.loop);
+FIXTURE_TEST(thousand_restarts_leave_nothing_behind) {
+    start(fixture, "exit 0");
+    event_loop_run(fixture->loop);
     int descriptors = processes_open_descriptors();
     for (int i = 0; i < 1000; i++) {
-        fixture.gone_count = 0;
-        start(&fixture, "exit 0");
-        event_loop_run(fixture.loop);
+        fixture->gone_count = 0;
+        start(fixture, "exit 0");
+        event_loop_run(fixture->loop);
     }
-    assert_int_equal(fixture.exit_count, 1001);
+    assert_int_equal(fixture->exit_count, 1001);
     assert_int_equal(processes_open_descriptors(), descriptors);
-    tear_down(&fixture);
 }
 
 /* Orphans and strangers. */
 
-TEST(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker) {
-    struct fixture fixture;
-    set_up(&fixture);
-    fixture.stops_at_exit = true;
-    start(&fixture,
+FIXTURE_TEST(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker) {
+    fixture->stops_at_exit = true;
+    start(fixture,
         "setsid sh -c 'trap \"echo 1; exit\" TERM; echo 0; while :; do sleep 0.02; done'&"
         "trap 'echo 2; exit 0' TERM; while :; do sleep 0.02; done");
-    assert_int_equal(read_number(&fixture), 0);
-    process_family_signal(fixture.family, SIGTERM);
-    assert_int_equal(read_number(&fixture), 2);
-    event_loop_run(fixture.loop);
-    fixture.stops_at_exit = false;
-    event_loop_run(fixture.loop);
-    assert_int_equal(read_number(&fixture), 1);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+    assert_int_equal(read_number(fixture), 0);
+    process_family_signal(fixture->family, SIGTERM);
+    assert_int_equal(read_number(fixture), 2);
+    event_loop_run(fixture->loop);
+    fixture->stops_at_exit = false;
+    event_loop_run(fixture->loop);
+    assert_int_equal(read_number(fixture), 1);
+    assert_all_gone(fixture);
 }
 
 TEST(an_orphan_that_was_ended_is_told_of_with_its_worker) {
@@ -495,8 +453,8 @@ TEST(what_a_stranger_leaves_is_a_stranger) {
     event_loop_run(fixture.loop);
     assert_all_gone(&fixture);
     assert_int_equal(kill(left, SIGKILL), 0); /* it was alive */
-    while (kill(left, 0) == 0) {
-        event_loop_run_ready(fixture.loop); /* it is reaped even so */
+    while (kill(left, 0) == 0 || kill(stranger.pid, 0) == 0) {
+        event_loop_run_ready(fixture.loop); /* both are reaped even so, in whichever order */
     }
     tear_down(&fixture);
     close(stranger.pidfd);
@@ -526,117 +484,99 @@ TEST(the_family_is_gone_without_its_spares) {
     tear_down(&fixture); /* nothing of the spare is left then */
 }
 
-TEST(a_child_of_a_spare_may_become_a_spare) {
-    struct fixture fixture;
+FIXTURE_TEST(a_child_of_a_spare_may_become_a_spare) {
     char line[32];
-    set_up(&fixture);
-    pid_t parent = start_spare(&fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
-    processes_read_line(fixture.output[0], line, sizeof line);
+    pid_t parent = start_spare(fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
+    processes_read_line(fixture->output[0], line, sizeof line);
     pid_t child = atoi(line);
-    assert_false(process_family_adopt_spare(fixture.family, 1)); /* nobody's child here */
-    assert_false(process_family_adopt_spare(fixture.family, 0));
-    assert_false(process_family_adopt_spare(fixture.family, parent)); /* it is known */
-    while (getsid(child) != child || !process_family_adopt_spare(fixture.family, child)) {
+    assert_false(process_family_adopt_spare(fixture->family, 1)); /* nobody's child here */
+    assert_false(process_family_adopt_spare(fixture->family, 0));
+    assert_false(process_family_adopt_spare(fixture->family, parent)); /* it is known */
+    while (getsid(child) != child || !process_family_adopt_spare(fixture->family, child)) {
         sched_yield(); /* until it has a session, and the process between them has ended */
     }
-    assert_true(process_family_is_gone(fixture.family));
-    assert_int_equal(process_family_worker_count(fixture.family), 0);
-    process_family_end_spare(fixture.family, child);
-    while (fixture.spare_exit_count == 0) {
-        event_loop_run_ready(fixture.loop);
+    assert_true(process_family_is_gone(fixture->family));
+    assert_int_equal(process_family_worker_count(fixture->family), 0);
+    process_family_end_spare(fixture->family, child);
+    while (fixture->spare_exit_count == 0) {
+        event_loop_run_ready(fixture->loop);
     }
     assert_int_equal(kill(parent, 0), 0);
-    tear_down(&fixture);
 }
 
-TEST(a_family_that_waited_for_a_child_of_a_spare_is_gone_when_that_is_known) {
-    struct fixture fixture;
+FIXTURE_TEST(a_family_that_waited_for_a_child_of_a_spare_is_gone_when_that_is_known) {
     siginfo_t info;
     char line[32];
-    set_up(&fixture);
-    start_spare(&fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
-    processes_read_line(fixture.output[0], line, sizeof line);
+    start_spare(fixture, "(setsid sleep 1000 & echo $!); exec sleep 1000");
+    processes_read_line(fixture->output[0], line, sizeof line);
     pid_t child = atoi(line);
     while (getsid(child) != child ||
            waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
         sched_yield(); /* until it is a child of this process */
     }
-    start(&fixture, "exit 4");
-    while (fixture.exit_count == 0) {
-        event_loop_run_ready(fixture.loop);
+    start(fixture, "exit 4");
+    while (fixture->exit_count == 0) {
+        event_loop_run_ready(fixture->loop);
     }
-    assert_int_equal(fixture.gone_count, 0); /* it may be the worker's */
-    assert_true(process_family_adopt_spare(fixture.family, child));
-    while (fixture.gone_count == 0) {
-        event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture->gone_count, 0); /* it may be the worker's */
+    assert_true(process_family_adopt_spare(fixture->family, child));
+    while (fixture->gone_count == 0) {
+        event_loop_run_ready(fixture->loop);
     }
-    tear_down(&fixture);
 }
 
-TEST(spares_get_no_signal_and_are_no_orphans) {
-    struct fixture fixture;
+FIXTURE_TEST(spares_get_no_signal_and_are_no_orphans) {
     struct process_ids orphans = {0};
-    set_up(&fixture);
-    pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    start(&fixture, "sleep 1000");
-    process_family_orphans(fixture.family, &orphans);
+    pid_t spare = start_spare(fixture, "exec sleep 1000");
+    start(fixture, "sleep 1000");
+    process_family_orphans(fixture->family, &orphans);
     assert_int_equal(orphans.count, 0);
-    process_family_signal(fixture.family, SIGKILL);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.gone_count, 1);
-    assert_int_equal(fixture.spare_exit_count, 0);
+    process_family_signal(fixture->family, SIGKILL);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->gone_count, 1);
+    assert_int_equal(fixture->spare_exit_count, 0);
     assert_int_equal(kill(spare, 0), 0);
     process_ids_clear(&orphans);
-    tear_down(&fixture);
 }
 
-TEST(the_end_of_a_spare_is_no_workers) {
-    struct fixture fixture;
-    set_up(&fixture);
-    pid_t spare = start_spare(&fixture, "exit 7");
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.spare_exit_count, 1);
-    assert_int_equal(fixture.last_spare, spare);
-    assert_int_equal(fixture.last_value, 7);
-    assert_int_equal(fixture.exit_count, 0);
-    assert_int_equal(fixture.gone_count, 0);
-    spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_end_spare(fixture.family, spare);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.last_spare, spare);
-    assert_int_equal(fixture.last_value, SIGKILL);
-    tear_down(&fixture);
+FIXTURE_TEST(the_end_of_a_spare_is_no_workers) {
+    pid_t spare = start_spare(fixture, "exit 7");
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->spare_exit_count, 1);
+    assert_int_equal(fixture->last_spare, spare);
+    assert_int_equal(fixture->last_value, 7);
+    assert_int_equal(fixture->exit_count, 0);
+    assert_int_equal(fixture->gone_count, 0);
+    spare = start_spare(fixture, "exec sleep 1000");
+    process_family_end_spare(fixture->family, spare);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->last_spare, spare);
+    assert_int_equal(fixture->last_value, SIGKILL);
 }
 
-TEST(a_spare_that_was_given_is_a_worker) {
-    struct fixture fixture;
-    set_up(&fixture);
-    pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare, 0);
-    assert_false(process_family_is_gone(fixture.family));
-    assert_int_equal(process_family_worker_count(fixture.family), 1);
-    process_family_end_spare(fixture.family, spare); /* it is none any more */
-    process_family_signal(fixture.family, SIGTERM);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.exit_count, 1);
-    assert_int_equal(fixture.last_value, SIGTERM);
-    assert_all_gone(&fixture);
-    tear_down(&fixture);
+FIXTURE_TEST(a_spare_that_was_given_is_a_worker) {
+    pid_t spare = start_spare(fixture, "exec sleep 1000");
+    process_family_give(fixture->family, spare, 0);
+    assert_false(process_family_is_gone(fixture->family));
+    assert_int_equal(process_family_worker_count(fixture->family), 1);
+    process_family_end_spare(fixture->family, spare); /* it is none any more */
+    process_family_signal(fixture->family, SIGTERM);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->exit_count, 1);
+    assert_int_equal(fixture->last_value, SIGTERM);
+    assert_all_gone(fixture);
 }
 
-TEST(a_spare_that_is_taken_back_was_never_a_worker) {
-    struct fixture fixture;
-    set_up(&fixture);
-    pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare, 0);
-    process_family_take_back(fixture.family, spare);
-    assert_true(process_family_is_gone(fixture.family));
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.spare_exit_count, 1);
-    assert_int_equal(fixture.exit_count, 0);
-    assert_int_equal(fixture.gone_count, 0);
-    process_family_give(fixture.family, spare, 0); /* one that has ended is no worker either */
-    process_family_take_back(fixture.family, spare);
-    assert_int_equal(process_family_worker_count(fixture.family), 0);
-    tear_down(&fixture);
+FIXTURE_TEST(a_spare_that_is_taken_back_was_never_a_worker) {
+    pid_t spare = start_spare(fixture, "exec sleep 1000");
+    process_family_give(fixture->family, spare, 0);
+    process_family_take_back(fixture->family, spare);
+    assert_true(process_family_is_gone(fixture->family));
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->spare_exit_count, 1);
+    assert_int_equal(fixture->exit_count, 0);
+    assert_int_equal(fixture->gone_count, 0);
+    process_family_give(fixture->family, spare, 0); /* one that has ended is no worker either */
+    process_family_take_back(fixture->family, spare);
+    assert_int_equal(process_family_worker_count(fixture->family), 0);
 }

@@ -38,84 +38,66 @@ static void wait_until_seen(struct fixture *fixture, size_t count) {
     }
 }
 
-TEST(signals_are_told_and_do_not_end_it) {
+FIXTURE_TEST(signals_are_told_and_do_not_end_it) {
     static const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGTERM};
-    struct fixture fixture;
-    set_up(&fixture);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        assert_int_equal(kill(signal_witness_pid(fixture.witness), signals[i]), 0);
-        wait_until_seen(&fixture, i + 1);
-        assert_int_equal(fixture.seen[i], signals[i]);
+        assert_int_equal(kill(signal_witness_pid(fixture->witness), signals[i]), 0);
+        wait_until_seen(fixture, i + 1);
+        assert_int_equal(fixture->seen[i], signals[i]);
     }
-    assert_true(signal_witness_listen(fixture.witness));
-    tear_down(&fixture);
+    assert_true(signal_witness_listen(fixture->witness));
 }
 
 /* What a terminal sends to the agent's group is told by nobody. The second signal comes after it.
  */
-TEST(signals_to_the_group_do_not_reach_it) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_witness_pid(fixture.witness), SIGHUP);
-    wait_until_seen(&fixture, 1); /* it has its session by now */
+FIXTURE_TEST(signals_to_the_group_do_not_reach_it) {
+    kill(signal_witness_pid(fixture->witness), SIGHUP);
+    wait_until_seen(fixture, 1); /* it has its session by now */
     signal(SIGUSR2, SIG_IGN);
     assert_int_equal(kill(0, SIGUSR2), 0);
-    kill(signal_witness_pid(fixture.witness), SIGTERM);
-    wait_until_seen(&fixture, 2);
-    assert_int_equal(fixture.seen[1], SIGTERM);
+    kill(signal_witness_pid(fixture->witness), SIGTERM);
+    wait_until_seen(fixture, 2);
+    assert_int_equal(fixture->seen[1], SIGTERM);
     assert_int_equal(
-        getsid(signal_witness_pid(fixture.witness)), signal_witness_pid(fixture.witness));
-    tear_down(&fixture);
+        getsid(signal_witness_pid(fixture->witness)), signal_witness_pid(fixture->witness));
 }
 
-TEST(nothing_of_the_agent_stays_open_in_it) {
-    struct fixture fixture;
+FIXTURE_TEST(nothing_of_the_agent_stays_open_in_it) {
     int count = 0;
-    set_up(&fixture);
-    kill(signal_witness_pid(fixture.witness), SIGTERM);
-    wait_until_seen(&fixture, 1);
-    char *path = text_format("/proc/%lld/fd", (long long)signal_witness_pid(fixture.witness));
+    kill(signal_witness_pid(fixture->witness), SIGTERM);
+    wait_until_seen(fixture, 1);
+    char *path = text_format("/proc/%lld/fd", (long long)signal_witness_pid(fixture->witness));
     assert_true(number_directory_each(path, processes_count_one, &count));
     assert_int_equal(count, 2);
     free(path);
-    tear_down(&fixture);
 }
 
 /* Also those that it had got and could not tell of. */
-TEST(an_answer_comes_after_what_it_had_got) {
-    struct fixture fixture;
+FIXTURE_TEST(an_answer_comes_after_what_it_had_got) {
     int status;
-    set_up(&fixture);
-    pid_t pid = signal_witness_pid(fixture.witness);
+    pid_t pid = signal_witness_pid(fixture->witness);
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-    assert_true(signal_witness_ask(fixture.witness));
+    assert_true(signal_witness_ask(fixture->witness));
     kill(pid, SIGUSR1);
     kill(pid, SIGCONT);
-    wait_until_seen(&fixture, 3);
-    assert_int_equal(fixture.seen[2], SIGNAL_WITNESS_ANSWER);
-    assert_int_equal(fixture.seen[0] + fixture.seen[1], SIGUSR1 + SIGCONT);
-    tear_down(&fixture);
+    wait_until_seen(fixture, 3);
+    assert_int_equal(fixture->seen[2], SIGNAL_WITNESS_ANSWER);
+    assert_int_equal(fixture->seen[0] + fixture->seen[1], SIGUSR1 + SIGCONT);
 }
 
-TEST(one_that_has_ended_tells_so) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_witness_pid(fixture.witness), SIGKILL);
-    while (signal_witness_listen(fixture.witness)) {
+FIXTURE_TEST(one_that_has_ended_tells_so) {
+    kill(signal_witness_pid(fixture->witness), SIGKILL);
+    while (signal_witness_listen(fixture->witness)) {
     }
-    assert_false(signal_witness_ask(fixture.witness));
-    tear_down(&fixture);
+    assert_false(signal_witness_ask(fixture->witness));
 }
 
-TEST(one_that_is_stopped_holds_up_no_end) {
-    struct fixture fixture;
+FIXTURE_TEST(one_that_is_stopped_holds_up_no_end) {
     int status;
-    set_up(&fixture);
-    pid_t pid = signal_witness_pid(fixture.witness);
+    pid_t pid = signal_witness_pid(fixture->witness);
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-    tear_down(&fixture);
 }
 
 TEST(nobody_can_be_freed) {

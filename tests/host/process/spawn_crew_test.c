@@ -114,22 +114,19 @@ TEST(one_that_cannot_be_started_keeps_no_other_back) {
 }
 
 /* What a thread has started ends with the thread. So the threads must not end before. */
-TEST(programs_end_with_the_crew_and_not_before) {
-    struct fixture fixture;
+FIXTURE_TEST(programs_end_with_the_crew_and_not_before) {
     int killed = 0;
-    set_up(&fixture);
     struct spawn_crew *crew = spawn_crew_new(4);
-    spawn_crew_start(crew, fixture.tasks, TASKS);
-    leave_to_programs(&fixture);
+    spawn_crew_start(crew, fixture->tasks, TASKS);
+    leave_to_programs(fixture);
     spawn_crew_free(crew);
-    close(fixture.into[1]);
+    close(fixture->into[1]);
     for (int i = 0; i < TASKS; i++) {
-        int status = reap(&fixture.tasks[i]);
+        int status = reap(&fixture->tasks[i]);
         assert_true(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
         killed += status == 0 ? 0 : 1;
     }
     assert_true(killed < TASKS); /* the calling thread has started one at least */
-    tear_down(&fixture);
 }
 
 TEST(a_crew_without_work_is_freed) {

@@ -184,14 +184,14 @@ struct fixture {
     struct server server;
 };
 
-static void begin(struct fixture *fixture, const struct reply *replies, int count) {
+static void set_up(struct fixture *fixture, const struct reply *replies, int count) {
     one_register_set_up(&fixture->one);
     start_server(&fixture->server, replies, count);
     assert_int_equal(
         one_register_open(&fixture->one, "etcd-v3", fixture->server.endpoint), FAILURE_NONE);
 }
 
-static void end(struct fixture *fixture) {
+static void tear_down(struct fixture *fixture) {
     one_register_tear_down(&fixture->one);
     end_server(&fixture->server);
 }
@@ -224,7 +224,7 @@ TEST(refusals_are_final_or_asked_again) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fixture fixture;
         const struct reply replies[] = {rows[i].reply, {.message = {0}}};
-        begin(&fixture, replies, rows[i].words == NULL ? 2 : 1);
+        set_up(&fixture, replies, rows[i].words == NULL ? 2 : 1);
         one_register_read(&fixture.one, FAR);
         if (rows[i].words == NULL) {
             one_register_expect(&fixture.one, REGISTER_READ, false, "");
@@ -232,7 +232,7 @@ TEST(refusals_are_final_or_asked_again) {
             one_register_expect(&fixture.one, REGISTER_FAILED, true, rows[i].words);
             one_register_expect(&fixture.one, REGISTER_FAILED, true, fixture.server.endpoint);
         }
-        end(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -242,10 +242,10 @@ TEST(append_whose_reply_cannot_be_read_is_tried_again) {
     const struct reply replies[] = {
         {.message = slice_from_string("\x1a\x05k")}, {.message = slice_from_string("\x10\x01")}};
     NEED_CURL();
-    begin(&fixture, replies, 2);
+    set_up(&fixture, replies, 2);
     one_register_append(&fixture.one, 1, FAR);
     one_register_expect(&fixture.one, REGISTER_WON, false, "");
-    end(&fixture);
+    tear_down(&fixture);
 }
 
 /* A field of bytes, of two bytes for its length. */
@@ -283,12 +283,12 @@ TEST(watch_begins_anew_when_the_entries_before_it_cannot_be_read) {
     const struct reply watch = {.message = slice_from_string("\x18\x01"), .goes_on = true};
     const struct reply found = {.message = {(const uint8_t *)text_string(&last), last.length}};
     const struct reply replies[] = {watch, {.status = "14"}, watch, found};
-    begin(&fixture, replies, 4);
+    set_up(&fixture, replies, 4);
     one_register_await(&fixture.one,
         register_watch(fixture.one.job_register, 1, one_register_deadline(&fixture.one, FAR)));
     one_register_expect(&fixture.one, REGISTER_NEWS, false, "");
     assert_int_equal(fixture.one.number, 2);
-    end(&fixture);
+    tear_down(&fixture);
     text_clear(&last);
     register_entry_clear(&entry);
 }
@@ -297,11 +297,11 @@ TEST(a_watch_that_etcd_ends_is_told) {
     struct fixture fixture;
     const struct reply canceled = {.message = slice_from_string("\x20\x01")};
     NEED_CURL();
-    begin(&fixture, &canceled, 1);
+    set_up(&fixture, &canceled, 1);
     one_register_await(&fixture.one,
         register_watch(fixture.one.job_register, 1, one_register_deadline(&fixture.one, FAR)));
     one_register_expect(&fixture.one, REGISTER_FAILED, true, "does not tell of new entries");
-    end(&fixture);
+    tear_down(&fixture);
 }
 
 /* {a user's password from a file, what the server answers to its login} */
@@ -320,6 +320,6 @@ TEST(a_login_without_a_token_is_told) {
         one_register_open(&fixture.one, "etcd", fixture.server.endpoint), FAILURE_NONE);
     one_register_read(&fixture.one, FAR);
     one_register_expect(&fixture.one, REGISTER_FAILED, true, "has sent no token for its user");
-    end(&fixture);
+    tear_down(&fixture);
     temporary_place_free(place);
 }

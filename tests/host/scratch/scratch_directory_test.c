@@ -64,73 +64,62 @@ TEST(it_is_private_and_goes_with_its_files) {
     tear_down(&fixture); /* nothing is left in the place */
 }
 
-TEST(more_than_there_is_room_for_is_refused) {
-    struct fixture fixture;
+FIXTURE_TEST(more_than_there_is_room_for_is_refused) {
     struct failure failure = {0};
-    set_up(&fixture);
     assert_int_equal(
-        scratch_directory_make(&fixture.places, UINT64_C(1) << 60, &fixture.directory, &failure),
+        scratch_directory_make(&fixture->places, UINT64_C(1) << 60, &fixture->directory, &failure),
         FAILURE_LIMIT);
     assert_non_null(strstr(failure.message, "1099511627776.0 MiB are more than the"));
-    assert_non_null(strstr(failure.message, fixture.place));
-    assert_null(fixture.directory.path);
-    tear_down(&fixture);
+    assert_non_null(strstr(failure.message, fixture->place));
+    assert_null(fixture->directory.path);
 }
 
-TEST(places_that_cannot_be_used_are_told_in_words) {
-    struct fixture fixture;
+FIXTURE_TEST(places_that_cannot_be_used_are_told_in_words) {
     struct failure failure = {0};
     struct text_list places = {0};
-    set_up(&fixture);
     text_list_add(&places, "/no such place");
     text_list_add(&places, "/proc");
     assert_int_equal(
-        scratch_directory_make(&places, MIB, &fixture.directory, &failure), FAILURE_SYSTEM);
+        scratch_directory_make(&places, MIB, &fixture->directory, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message,
         "/no such place cannot be used: No such file or directory, /proc is no tmpfs"));
-    text_list_add(&places, fixture.place);
+    text_list_add(&places, fixture->place);
     assert_int_equal(
-        scratch_directory_make(&places, MIB, &fixture.directory, &failure), FAILURE_NONE);
-    assert_int_equal(strncmp(fixture.directory.path, fixture.place, strlen(fixture.place)), 0);
+        scratch_directory_make(&places, MIB, &fixture->directory, &failure), FAILURE_NONE);
+    assert_int_equal(strncmp(fixture->directory.path, fixture->place, strlen(fixture->place)), 0);
     uint64_t bytes;
-    assert_true(scratch_directory_remove(&fixture.directory, &bytes));
+    assert_true(scratch_directory_remove(&fixture->directory, &bytes));
     text_list_clear(&places);
-    tear_down(&fixture);
 }
 
-TEST(sweeping_takes_what_nobody_holds) {
-    struct fixture fixture;
+FIXTURE_TEST(sweeping_takes_what_nobody_holds) {
     struct text_list removed = {0};
     uint64_t bytes;
-    set_up(&fixture);
-    make(&fixture);
-    write_below(fixture.directory.path);
-    scratch_directory_sweep(fixture.place, &removed);
+    make(fixture);
+    write_below(fixture->directory.path);
+    scratch_directory_sweep(fixture->place, &removed);
     assert_int_equal(removed.count, 0);
-    char *path = text_format("%s", fixture.directory.path);
-    scratch_directory_clear(&fixture.directory); /* as a death does it */
-    make(&fixture);
-    scratch_directory_sweep(fixture.place, &removed);
+    char *path = text_format("%s", fixture->directory.path);
+    scratch_directory_clear(&fixture->directory); /* as a death does it */
+    make(fixture);
+    scratch_directory_sweep(fixture->place, &removed);
     assert_int_equal(removed.count, 1);
     assert_string_equal(removed.items[0], path);
     assert_int_equal(access(path, F_OK), -1);
-    assert_true(scratch_directory_remove(&fixture.directory, &bytes));
+    assert_true(scratch_directory_remove(&fixture->directory, &bytes));
     text_list_clear(&removed);
     free(path);
-    tear_down(&fixture);
 }
 
-TEST(sweeping_leaves_what_is_of_another_kind) {
-    struct fixture fixture;
+FIXTURE_TEST(sweeping_leaves_what_is_of_another_kind) {
     struct text_list removed = {0};
-    set_up(&fixture);
-    char *file = text_format("%s/" SCRATCH_DIRECTORY_PREFIX "file", fixture.place);
-    char *other = text_format("%s/other", fixture.place);
-    char *link = text_format("%s/" SCRATCH_DIRECTORY_PREFIX "link", fixture.place);
+    char *file = text_format("%s/" SCRATCH_DIRECTORY_PREFIX "file", fixture->place);
+    char *other = text_format("%s/other", fixture->place);
+    char *link = text_format("%s/" SCRATCH_DIRECTORY_PREFIX "link", fixture->place);
     close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     assert_int_equal(mkdir(other, 0700), 0);
     assert_int_equal(symlink(other, link), 0);
-    scratch_directory_sweep(fixture.place, &removed);
+    scratch_directory_sweep(fixture->place, &removed);
     scratch_directory_sweep("/no such place", &removed);
     assert_int_equal(removed.count, 0);
     assert_int_equal(unlink(file), 0);
@@ -139,5 +128,4 @@ TEST(sweeping_leaves_what_is_of_another_kind) {
     free(link);
     free(other);
     free(file);
-    tear_down(&fixture);
 }

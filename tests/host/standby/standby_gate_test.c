@@ -83,99 +83,78 @@ static void close_all(const int descriptors[8]) {
     }
 }
 
-TEST(what_a_standby_worker_says_is_heard_in_order) {
-    struct fixture fixture;
-    set_up(&fixture);
-    say(&fixture, "H\1\0\0\0\1\0\0\0", 9);
-    say(&fixture, "P\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
-    event_loop_run_ready(fixture.loop);
-    assert_string_equal(fixture.heard, "HP");
-    assert_int_equal(fixture.taken_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(what_a_standby_worker_says_is_heard_in_order) {
+    say(fixture, "H\1\0\0\0\1\0\0\0", 9);
+    say(fixture, "P\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
+    event_loop_run_ready(fixture->loop);
+    assert_string_equal(fixture->heard, "HP");
+    assert_int_equal(fixture->taken_count, 1);
 }
 
-TEST(what_makes_no_sense_is_left_out) {
-    struct fixture fixture;
+FIXTURE_TEST(what_makes_no_sense_is_left_out) {
     char long_one[GATE_MESSAGE_MAXIMUM + 100] = "D";
-    set_up(&fixture);
-    say(&fixture, "X", 1);
-    say(&fixture, "H", 1);
-    say(&fixture, long_one, sizeof long_one); /* its end is cut off */
-    say(&fixture, "R", 1);
-    event_loop_run_ready(fixture.loop);
-    assert_string_equal(fixture.heard, "DR");
-    tear_down(&fixture);
+    say(fixture, "X", 1);
+    say(fixture, "H", 1);
+    say(fixture, long_one, sizeof long_one); /* its end is cut off */
+    say(fixture, "R", 1);
+    event_loop_run_ready(fixture->loop);
+    assert_string_equal(fixture->heard, "DR");
 }
 
-TEST(the_list_comes_as_a_file) {
-    struct fixture fixture;
+FIXTURE_TEST(the_list_comes_as_a_file) {
     char packet[64];
     int descriptors[8];
-    set_up(&fixture);
     assert_int_equal(
-        standby_gate_send_list(fixture.gate, slice_from_string("json\t\n"), NULL), FAILURE_NONE);
-    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+        standby_gate_send_list(fixture->gate, slice_from_string("json\t\n"), NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(fixture, packet, sizeof packet, descriptors), 1);
     assert_int_equal(packet[0], 'L');
     assert_int_equal(pread(descriptors[0], packet, sizeof packet, 0), 6);
     assert_memory_equal(packet, "json\t\n", 6);
     assert_int_equal(descriptors[1], -1);
     close_all(descriptors);
-    tear_down(&fixture);
 }
 
-TEST(what_was_imported_later_comes_as_a_list_of_its_own) {
-    struct fixture fixture;
+FIXTURE_TEST(what_was_imported_later_comes_as_a_list_of_its_own) {
     char packet[64];
     int descriptors[8];
-    set_up(&fixture);
     assert_int_equal(
-        standby_gate_send_more(fixture.gate, slice_from_string("wave\t\n"), NULL), FAILURE_NONE);
-    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+        standby_gate_send_more(fixture->gate, slice_from_string("wave\t\n"), NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(fixture, packet, sizeof packet, descriptors), 1);
     assert_int_equal(packet[0], 'T');
     assert_int_equal(pread(descriptors[0], packet, sizeof packet, 0), 6);
     assert_memory_equal(packet, "wave\t\n", 6);
     close_all(descriptors);
-    tear_down(&fixture);
 }
 
-TEST(the_order_to_fork_passes_the_end_of_another_gate) {
-    struct fixture fixture;
+FIXTURE_TEST(the_order_to_fork_passes_the_end_of_another_gate) {
     char packet[16];
     int descriptors[8];
     int ends[2];
-    set_up(&fixture);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    assert_int_equal(standby_gate_send_fork(fixture.gate, ends[1], NULL), FAILURE_NONE);
-    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+    assert_int_equal(standby_gate_send_fork(fixture->gate, ends[1], NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(fixture, packet, sizeof packet, descriptors), 1);
     assert_int_equal(packet[0], 'F');
     assert_int_equal(send(descriptors[0], "x", 1, MSG_NOSIGNAL), 1);
     assert_int_equal(recv(ends[0], packet, sizeof packet, 0), 1);
     close_all(descriptors);
     close(ends[0]);
     close(ends[1]);
-    tear_down(&fixture);
 }
 
-TEST(the_order_to_look_at_pages_passes_nothing_but_a_number) {
-    struct fixture fixture;
+FIXTURE_TEST(the_order_to_look_at_pages_passes_nothing_but_a_number) {
     char packet[16];
-    set_up(&fixture);
-    assert_int_equal(standby_gate_send_pages(fixture.gate, 7, NULL), FAILURE_NONE);
-    assert_int_equal(recv(fixture.worker, packet, sizeof packet, 0), 5);
+    assert_int_equal(standby_gate_send_pages(fixture->gate, 7, NULL), FAILURE_NONE);
+    assert_int_equal(recv(fixture->worker, packet, sizeof packet, 0), 5);
     assert_memory_equal(packet, "W\7\0\0\0", 5);
-    tear_down(&fixture);
 }
 
-TEST(a_gate_is_closed_when_nobody_is_at_the_other_end) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_false(standby_gate_is_closed(fixture.gate));
-    close(fixture.worker);
-    fixture.worker = -1;
-    event_loop_run_ready(fixture.loop);
-    assert_true(standby_gate_is_closed(fixture.gate));
-    assert_int_equal(fixture.taken_count, 1);
-    tear_down(&fixture);
+FIXTURE_TEST(a_gate_is_closed_when_nobody_is_at_the_other_end) {
+    assert_false(standby_gate_is_closed(fixture->gate));
+    close(fixture->worker);
+    fixture->worker = -1;
+    event_loop_run_ready(fixture->loop);
+    assert_true(standby_gate_is_closed(fixture->gate));
+    assert_int_equal(fixture->taken_count, 1);
 }
 
 static void assert_same_file(int left, const char *path) {
@@ -188,18 +167,16 @@ static void assert_same_file(int left, const char *path) {
     assert_string_equal(name, path);
 }
 
-TEST(the_order_to_go_passes_the_descriptors_in_their_order) {
-    struct fixture fixture;
+FIXTURE_TEST(the_order_to_go_passes_the_descriptors_in_their_order) {
     char packet[256];
     int descriptors[8];
     struct text_list environment = {0};
-    set_up(&fixture);
     text_list_add(&environment, "A=1");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
     const struct standby_passage passage = {"/", &environment, {null, zero, null, zero}};
-    assert_int_equal(standby_gate_send_go(fixture.gate, &passage, NULL), FAILURE_NONE);
-    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 14);
+    assert_int_equal(standby_gate_send_go(fixture->gate, &passage, NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(fixture, packet, sizeof packet, descriptors), 14);
     assert_memory_equal(packet, "G\0\0\0\0\1\0\0\0/A=1", 14);
     assert_same_file(descriptors[0], "/dev/null");
     assert_same_file(descriptors[1], "/dev/zero");
@@ -209,7 +186,6 @@ TEST(the_order_to_go_passes_the_descriptors_in_their_order) {
     close(null);
     close(zero);
     text_list_clear(&environment);
-    tear_down(&fixture);
 }
 
 TEST(a_large_environment_comes_in_a_file) {
@@ -237,40 +213,31 @@ TEST(a_large_environment_comes_in_a_file) {
     tear_down(&fixture);
 }
 
-TEST(a_gate_that_is_shut_tells_what_was_said_before) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(say(&fixture, "R", 1), 1);
-    standby_gate_shut(fixture.gate);
-    assert_string_equal(fixture.heard, "R");
-    assert_int_equal(fixture.taken_count, 0);
-    assert_int_equal(say(&fixture, "R", 1), -1);
+FIXTURE_TEST(a_gate_that_is_shut_tells_what_was_said_before) {
+    assert_int_equal(say(fixture, "R", 1), 1);
+    standby_gate_shut(fixture->gate);
+    assert_string_equal(fixture->heard, "R");
+    assert_int_equal(fixture->taken_count, 0);
+    assert_int_equal(say(fixture, "R", 1), -1);
     assert_int_equal(errno, EPIPE);
-    event_loop_run_ready(fixture.loop);
-    assert_string_equal(fixture.heard, "R");
-    tear_down(&fixture);
+    event_loop_run_ready(fixture->loop);
+    assert_string_equal(fixture->heard, "R");
 }
 
-TEST(who_has_not_gone_through_a_gate_that_is_shut_never_does) {
-    struct fixture fixture;
-    set_up(&fixture);
-    standby_gate_shut(fixture.gate);
-    assert_int_equal(say(&fixture, "R", 1), -1);
-    standby_gate_drain(fixture.gate);
-    assert_string_equal(fixture.heard, "");
-    tear_down(&fixture);
+FIXTURE_TEST(who_has_not_gone_through_a_gate_that_is_shut_never_does) {
+    standby_gate_shut(fixture->gate);
+    assert_int_equal(say(fixture, "R", 1), -1);
+    standby_gate_drain(fixture->gate);
+    assert_string_equal(fixture->heard, "");
 }
 
-TEST(nothing_can_be_sent_to_a_standby_worker_that_is_gone) {
-    struct fixture fixture;
+FIXTURE_TEST(nothing_can_be_sent_to_a_standby_worker_that_is_gone) {
     struct failure failure;
-    set_up(&fixture);
-    close(fixture.worker);
-    fixture.worker = -1;
-    event_loop_run_ready(fixture.loop);
+    close(fixture->worker);
+    fixture->worker = -1;
+    event_loop_run_ready(fixture->loop);
     assert_int_equal(
-        standby_gate_send_list(fixture.gate, slice_from_string("a"), &failure), FAILURE_SYSTEM);
+        standby_gate_send_list(fixture->gate, slice_from_string("a"), &failure), FAILURE_SYSTEM);
     assert_int_equal(failure.system_error, EPIPE);
-    event_loop_run_ready(fixture.loop);
-    tear_down(&fixture);
+    event_loop_run_ready(fixture->loop);
 }

@@ -22,7 +22,7 @@ static void hear_gone(void *context, const char *name, const char *value) {
     text_append_format(&fixture->news, "%s is gone %s;", name, value);
 }
 
-static void begin(struct fixture *fixture, const char *standby_key) {
+static void set_up(struct fixture *fixture, const char *standby_key) {
     *fixture = (struct fixture){0};
     remembered_log_init(&fixture->log);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
@@ -39,7 +39,7 @@ static void begin(struct fixture *fixture, const char *standby_key) {
         store_thread_start(fixture->loop, fd, &settings, &fixture->thread, NULL), FAILURE_NONE);
 }
 
-static void end(struct fixture *fixture) {
+static void tear_down(struct fixture *fixture) {
     store_thread_stop(fixture->thread);
     assert_true(event_loop_free(fixture->loop));
     text_clear(&fixture->log.text);
@@ -64,15 +64,13 @@ static void serve(struct fixture *fixture, const char *key, const char *value) {
     event_loop_run(fixture->loop);
 }
 
-TEST(it_tells_who_hosts_and_nothing_else) {
-    struct fixture fixture;
-    begin(&fixture, HOST_KEY);
-    int early = client_open(fixture.port);
+FIXTURE_TEST_AFTER(it_tells_who_hosts_and_nothing_else, set_up(&fixture, HOST_KEY)) {
+    int early = client_open(fixture->port);
     client_expect_value(NULL, early, HOST_KEY, "");
-    stand_by(&fixture, "nobody");
-    stand_by(&fixture, "the third"); /* connections stay */
+    stand_by(fixture, "nobody");
+    stand_by(fixture, "the third"); /* connections stay */
     client_expect_value(NULL, early, HOST_KEY, "the third");
-    int client = client_open(fixture.port);
+    int client = client_open(fixture->port);
     client_expect_ping(NULL, client, 7);
     client_expect_value(NULL, client, HOST_KEY, "the third");
     client_ask(client,
@@ -81,14 +79,13 @@ TEST(it_tells_who_hosts_and_nothing_else) {
     client_expect_ping(NULL, early, 8);
     close(early);
     close(client);
-    store_thread_stop(fixture.thread); /* so that its log is read by nobody else */
-    fixture.thread = NULL;
-    assert_non_null(strstr(text_string(&fixture.log.text),
+    store_thread_stop(fixture->thread); /* so that its log is read by nobody else */
+    fixture->thread = NULL;
+    assert_non_null(strstr(text_string(&fixture->log.text),
         "turned away: this node does not host the job's store at present"));
-    end(&fixture);
 }
 
-TEST(a_client_of_a_store_is_turned_away) {
+FIXTURE_TEST_AFTER(a_client_of_a_store_is_turned_away, set_up(&fixture, HOST_KEY)) {
     static const struct store_request requests[] = {
         {.operation = STORE_SET, .key = {(const uint8_t *)HOST_KEY, sizeof HOST_KEY - 1}},
         {.operation = STORE_COMPARE_SET, .key = {(const uint8_t *)HOST_KEY, sizeof HOST_KEY - 1}},
@@ -98,60 +95,52 @@ TEST(a_client_of_a_store_is_turned_away) {
         {.operation = STORE_LIST_KEYS},
         {.operation = STORE_CANCEL_WAIT},
     };
-    struct fixture fixture;
-    begin(&fixture, HOST_KEY);
-    stand_by(&fixture, "nobody");
+    stand_by(fixture, "nobody");
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        int client = client_open(fixture.port);
+        int client = client_open(fixture->port);
         client_ask(client, &requests[i]);
         client_expect_close(NULL, client);
         close(client);
     }
-    int asker = client_open(fixture.port);
+    int asker = client_open(fixture->port);
     client_expect_value(NULL, asker, HOST_KEY, "nobody");
     close(asker);
-    assert_string_equal(text_string(&fixture.news), "");
-    end(&fixture);
+    assert_string_equal(text_string(&fixture->news), "");
 }
 
-TEST(it_begins_to_serve_what_it_is_given) {
-    struct fixture fixture;
-    begin(&fixture, HOST_KEY);
-    stand_by(&fixture, "nobody");
-    int early = client_open(fixture.port);
+FIXTURE_TEST_AFTER(it_begins_to_serve_what_it_is_given, set_up(&fixture, HOST_KEY)) {
+    stand_by(fixture, "nobody");
+    int early = client_open(fixture->port);
     client_expect_ping(NULL, early, 1);
-    serve(&fixture, "/job/record", "of the last term");
+    serve(fixture, "/job/record", "of the last term");
     client_expect_value(NULL, early, "/job/record", "of the last term");
     client_set(early, "/job/record", "of this term");
-    int late = client_open(fixture.port);
+    int late = client_open(fixture->port);
     client_expect_ping(NULL, early, 2);
     client_expect_value(NULL, late, "/job/record", "of this term");
     close(early);
     close(late);
-    end(&fixture);
 }
 
-TEST(a_store_that_is_deposed_forgets_everything_and_everyone) {
-    struct fixture fixture;
-    begin(&fixture, HOST_KEY);
-    stand_by(&fixture, "nobody");
-    serve(&fixture, "/job/record", "of term 1");
-    int node = client_open(fixture.port);
+FIXTURE_TEST_AFTER(
+    a_store_that_is_deposed_forgets_everything_and_everyone, set_up(&fixture, HOST_KEY)) {
+    stand_by(fixture, "nobody");
+    serve(fixture, "/job/record", "of term 1");
+    int node = client_open(fixture->port);
     client_set(node, "/p/n", "runs");
     client_expect_ping(NULL, node, 1);
-    stand_by(&fixture, "the second");
+    stand_by(fixture, "the second");
     client_expect_close(NULL, node);
-    assert_string_equal(text_string(&fixture.news), "n is gone runs;");
-    int asker = client_open(fixture.port);
+    assert_string_equal(text_string(&fixture->news), "n is gone runs;");
+    int asker = client_open(fixture->port);
     client_expect_value(NULL, asker, HOST_KEY, "the second");
-    serve(&fixture, "/job/other", "of term 3");
+    serve(fixture, "/job/other", "of term 3");
     client_expect_value(NULL, asker, "/job/record", "");
     client_expect_value(NULL, asker, "/p/n", "");
     client_expect_value(NULL, asker, "/p/served", "1");
     client_expect_value(NULL, asker, "/job/other", "of term 3");
     close(node);
     close(asker);
-    end(&fixture);
 }
 
 static void assert_offered(int client) {
@@ -164,12 +153,12 @@ static void assert_offered(int client) {
 /* Else whoever comes first would not see the offer, and take no part in what is offered. */
 TEST(what_is_offered_is_there_from_before_the_first_client_on) {
     struct fixture fixture;
-    begin(&fixture, NULL);
+    set_up(&fixture, NULL);
     int client = client_open(fixture.port);
     assert_offered(client);
     close(client);
-    end(&fixture);
-    begin(&fixture, HOST_KEY);
+    tear_down(&fixture);
+    set_up(&fixture, HOST_KEY);
     stand_by(&fixture, "nobody");
     for (int term = 0; term < 2; term++) {
         serve(&fixture, "/job/record", "of a term");
@@ -178,39 +167,33 @@ TEST(what_is_offered_is_there_from_before_the_first_client_on) {
         close(client);
         stand_by(&fixture, "another");
     }
-    end(&fixture);
+    tear_down(&fixture);
 }
 
-TEST(many_terms_follow_each_other) {
-    struct fixture fixture;
-    begin(&fixture, HOST_KEY);
+FIXTURE_TEST_AFTER(many_terms_follow_each_other, set_up(&fixture, HOST_KEY)) {
     for (int term = 0; term < 100; term++) {
         char *answer = text_format("term %d", term);
-        stand_by(&fixture, answer);
-        int client = client_open(fixture.port);
+        stand_by(fixture, answer);
+        int client = client_open(fixture->port);
         client_expect_value(NULL, client, HOST_KEY, answer);
-        serve(&fixture, "/job/term", answer);
+        serve(fixture, "/job/term", answer);
         client_expect_value(NULL, client, "/job/term", answer);
         close(client);
         free(answer);
     }
-    end(&fixture);
 }
 
 /* Nobody waits: what is asked is carried out in its order all the same. */
-TEST(it_may_be_told_at_any_time) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(it_may_be_told_at_any_time, set_up(&fixture, HOST_KEY)) {
     struct store_seeds seeds = {0};
-    begin(&fixture, HOST_KEY);
-    store_thread_stand_by(fixture.thread, "nobody", NULL, NULL);
+    store_thread_stand_by(fixture->thread, "nobody", NULL, NULL);
     store_seeds_add(&seeds, "/job/record", slice_from_string("twice"));
-    store_thread_serve(fixture.thread, &seeds, NULL, NULL);
-    store_thread_stand_by(fixture.thread, "the second", NULL, NULL);
-    stand_by(&fixture, "the third");
-    int client = client_open(fixture.port);
+    store_thread_serve(fixture->thread, &seeds, NULL, NULL);
+    store_thread_stand_by(fixture->thread, "the second", NULL, NULL);
+    stand_by(fixture, "the third");
+    int client = client_open(fixture->port);
     client_expect_value(NULL, client, HOST_KEY, "the third");
     close(client);
     store_seeds_add(&seeds, "/job/record", slice_from_string("never served"));
-    store_thread_serve(fixture.thread, &seeds, go_on, &fixture);
-    end(&fixture);
+    store_thread_serve(fixture->thread, &seeds, go_on, fixture);
 }

@@ -86,12 +86,10 @@ static struct event_thread *start(struct fixture *fixture, struct duration patie
     return thread;
 }
 
-TEST(everything_is_written_in_order_before_the_end) {
-    struct fixture fixture;
+FIXTURE_TEST(everything_is_written_in_order_before_the_end) {
     struct text expected = {0};
     struct bytes content = {0};
-    set_up(&fixture);
-    struct event_thread *thread = start(&fixture, LONG, NULL);
+    struct event_thread *thread = start(fixture, LONG, NULL);
     for (int i = 0; i < 10000; i++) {
         char *line = text_format("record %d\n", i);
         event_thread_append(thread, line);
@@ -100,93 +98,80 @@ TEST(everything_is_written_in_order_before_the_end) {
     }
     event_thread_free(thread);
     assert_int_equal(
-        whole_file_read(fixture.path, false, expected.length + 1, &content, NULL), FAILURE_NONE);
+        whole_file_read(fixture->path, false, expected.length + 1, &content, NULL), FAILURE_NONE);
     assert_int_equal(content.length, expected.length);
     assert_memory_equal(content.data, text_string(&expected), expected.length);
-    assert_int_equal(fixture.log.count, 0);
+    assert_int_equal(fixture->log.count, 0);
     bytes_clear(&content);
     text_clear(&expected);
-    tear_down(&fixture);
 }
 
-TEST(a_path_that_cannot_be_is_named) {
-    struct fixture fixture;
+FIXTURE_TEST(a_path_that_cannot_be_is_named) {
     struct failure failure = {0};
     struct event_thread *thread = NULL;
-    set_up(&fixture);
-    struct event_thread_settings settings = {
-        .loop = fixture.loop, .log = &fixture.log.log, .path = "/nowhere/events", .patience = LONG};
+    struct event_thread_settings settings = {.loop = fixture->loop,
+        .log = &fixture->log.log,
+        .path = "/nowhere/events",
+        .patience = LONG};
     assert_int_equal(event_thread_new(&settings, &thread, &failure), FAILURE_SYSTEM);
     assert_null(thread);
     assert_non_null(strstr(failure.message, "/nowhere/events"));
-    tear_down(&fixture);
 }
 
-TEST(records_of_several_are_appended_to_what_is_there) {
-    struct fixture fixture;
+FIXTURE_TEST(records_of_several_are_appended_to_what_is_there) {
     struct bytes content = {0};
-    set_up(&fixture);
     for (int i = 0; i < 2; i++) {
-        struct event_thread *thread = start(&fixture, LONG, NULL);
-        struct event_thread *other = start(&fixture, LONG, NULL);
+        struct event_thread *thread = start(fixture, LONG, NULL);
+        struct event_thread *other = start(fixture, LONG, NULL);
         event_thread_append(thread, "one\n");
         event_thread_free(thread);
         event_thread_append(other, "two\n");
         event_thread_free(other);
     }
-    assert_int_equal(whole_file_read(fixture.path, false, 100, &content, NULL), FAILURE_NONE);
+    assert_int_equal(whole_file_read(fixture->path, false, 100, &content, NULL), FAILURE_NONE);
     assert_int_equal(content.length, 16);
     assert_memory_equal(content.data, "one\ntwo\none\ntwo\n", 16);
     bytes_clear(&content);
-    tear_down(&fixture);
 }
 
-TEST(a_fifo_that_nobody_reads_holds_up_nobody) {
-    struct fixture fixture;
+FIXTURE_TEST(a_fifo_that_nobody_reads_holds_up_nobody) {
     struct event_thread *none = NULL;
-    set_up(&fixture);
-    unlink(fixture.path);
-    assert_int_equal(mkfifo(fixture.path, 0600), 0);
+    unlink(fixture->path);
+    assert_int_equal(mkfifo(fixture->path, 0600), 0);
     struct event_thread_settings settings = {
-        .loop = fixture.loop, .log = &fixture.log.log, .path = fixture.path, .patience = LONG};
+        .loop = fixture->loop, .log = &fixture->log.log, .path = fixture->path, .patience = LONG};
     assert_int_equal(event_thread_new(&settings, &none, NULL), FAILURE_SYSTEM);
-    int reader = open(fixture.path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct event_thread *thread = start(&fixture, LONG, NULL);
+    int reader = open(fixture->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct event_thread *thread = start(fixture, LONG, NULL);
     for (int i = 0; i < 20000; i++) { /* more than a pipe holds */
         event_thread_append(thread, "a record\n");
     }
     event_thread_free(thread);
-    assert_true(remembered_log_has(&fixture.log, "events were not written to '/tmp/"));
+    assert_true(remembered_log_has(&fixture->log, "events were not written to '/tmp/"));
     close(reader);
-    tear_down(&fixture);
 }
 
 /* As a disk that takes a part of a record. */
-TEST(a_part_of_a_record_is_a_lost_one) {
-    struct fixture fixture;
+FIXTURE_TEST(a_part_of_a_record_is_a_lost_one) {
     struct rlimit before;
-    set_up(&fixture);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    struct event_thread *thread = start(&fixture, LONG, NULL);
+    struct event_thread *thread = start(fixture, LONG, NULL);
     const struct rlimit small = {6, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     event_thread_append(thread, "a record\n");
     event_thread_free(thread);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, SIG_DFL);
-    assert_true(remembered_log_has(&fixture.log, "1 events were not written to '/tmp/"));
-    assert_true(remembered_log_has(&fixture.log, "write: File too large"));
-    tear_down(&fixture);
+    assert_true(remembered_log_has(&fixture->log, "1 events were not written to '/tmp/"));
+    assert_true(remembered_log_has(&fixture->log, "write: File too large"));
 }
 
 /* Far more records are given than may wait, and the disk accepts none of them. The caller is not
  * delayed. */
-TEST(what_finds_no_room_is_lost_said_once_and_counted) {
-    struct fixture fixture;
-    set_up(&fixture);
+FIXTURE_TEST(what_finds_no_room_is_lost_said_once_and_counted) {
     change_disk(false);
-    struct event_thread *thread = start(&fixture, LONG, hang);
+    struct event_thread *thread = start(fixture, LONG, hang);
     char record[1024];
     memset(record, 'x', sizeof record);
     record[sizeof record - 1] = '\0';
@@ -194,31 +179,27 @@ TEST(what_finds_no_room_is_lost_said_once_and_counted) {
     for (size_t i = 0; i < room + 7; i++) {
         event_thread_append(thread, record);
     }
-    assert_int_equal(fixture.log.count, 1);
-    assert_true(remembered_log_has(&fixture.log, "events are lost, '/tmp/"));
+    assert_int_equal(fixture->log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, "events are lost, '/tmp/"));
     change_disk(true);
     event_thread_free(thread);
     assert_int_equal(taken_by_disk, room);
-    assert_int_equal(fixture.log.count, 2);
-    assert_true(remembered_log_has(&fixture.log, "7 events were not written to '/tmp/"));
-    tear_down(&fixture);
+    assert_int_equal(fixture->log.count, 2);
+    assert_true(remembered_log_has(&fixture->log, "7 events were not written to '/tmp/"));
 }
 
-TEST(a_disk_that_refuses_is_told_of_at_once_and_at_the_end) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct event_thread *thread = start(&fixture, LONG, refuse);
+FIXTURE_TEST(a_disk_that_refuses_is_told_of_at_once_and_at_the_end) {
+    struct event_thread *thread = start(fixture, LONG, refuse);
     for (int i = 0; i < 3; i++) {
         event_thread_append(thread, "a record\n");
     }
-    while (fixture.log.count == 0) {
-        event_loop_run_ready(fixture.loop);
+    while (fixture->log.count == 0) {
+        event_loop_run_ready(fixture->loop);
     }
-    assert_true(remembered_log_has(&fixture.log, "does not take them: write: No space left"));
+    assert_true(remembered_log_has(&fixture->log, "does not take them: write: No space left"));
     event_thread_free(thread);
-    assert_true(remembered_log_has(&fixture.log, "3 events were not written"));
-    assert_int_equal(fixture.log.count, 2);
-    tear_down(&fixture);
+    assert_true(remembered_log_has(&fixture->log, "3 events were not written"));
+    assert_int_equal(fixture->log.count, 2);
 }
 
 TEST(a_disk_that_never_answers_is_left_behind) {
@@ -251,13 +232,11 @@ static void expect_content(const char *path, const char *end, const char *expect
     free(whole);
 }
 
-TEST(file_that_is_full_is_turned_and_two_older_ones_are_kept) {
-    struct fixture fixture;
+FIXTURE_TEST(file_that_is_full_is_turned_and_two_older_ones_are_kept) {
     struct event_thread *thread;
-    set_up(&fixture);
-    const struct event_thread_settings settings = {.loop = fixture.loop,
-        .log = &fixture.log.log,
-        .path = fixture.path,
+    const struct event_thread_settings settings = {.loop = fixture->loop,
+        .log = &fixture->log.log,
+        .path = fixture->path,
         .patience = LONG,
         .is_opened_later = true,
         .turn_at = 12};
@@ -269,31 +248,27 @@ TEST(file_that_is_full_is_turned_and_two_older_ones_are_kept) {
     }
     event_thread_append(thread, "4\n");
     event_thread_free(thread);
-    expect_content(fixture.path, "", "line 6\n4\n");
-    expect_content(fixture.path, ".1", "line 5\n");
-    expect_content(fixture.path, ".2", "line 4\n");
-    assert_int_equal(fixture.log.count, 0);
-    tear_down(&fixture);
+    expect_content(fixture->path, "", "line 6\n4\n");
+    expect_content(fixture->path, ".1", "line 5\n");
+    expect_content(fixture->path, ".2", "line 4\n");
+    assert_int_equal(fixture->log.count, 0);
 }
 
-TEST(file_that_is_opened_later_and_cannot_be_is_told_once) {
-    struct fixture fixture;
+FIXTURE_TEST(file_that_is_opened_later_and_cannot_be_is_told_once) {
     struct event_thread *thread;
-    set_up(&fixture);
-    const struct event_thread_settings settings = {.loop = fixture.loop,
-        .log = &fixture.log.log,
+    const struct event_thread_settings settings = {.loop = fixture->loop,
+        .log = &fixture->log.log,
         .path = "/nonexistent/events",
         .patience = LONG,
         .is_opened_later = true};
     assert_int_equal(event_thread_new(&settings, &thread, NULL), FAILURE_NONE);
-    while (fixture.log.count == 0) {
-        event_loop_run_ready(fixture.loop);
+    while (fixture->log.count == 0) {
+        event_loop_run_ready(fixture->loop);
     }
     for (int i = 0; i < 100; i++) {
         event_thread_append(thread, "lost\n");
     }
     event_thread_free(thread);
-    assert_int_equal(fixture.log.count, 1);
-    assert_non_null(strstr(text_string(&fixture.log.text), "/nonexistent/events"));
-    tear_down(&fixture);
+    assert_int_equal(fixture->log.count, 1);
+    assert_non_null(strstr(text_string(&fixture->log.text), "/nonexistent/events"));
 }

@@ -53,98 +53,80 @@ static void assert_found(const struct fixture *fixture, const char *expected) {
     text_list_clear(&refusals);
 }
 
-TEST(what_is_posted_is_found_until_it_is_removed) {
-    struct fixture fixture;
+FIXTURE_TEST(what_is_posted_is_found_until_it_is_removed) {
     struct stat status;
-    set_up(&fixture);
-    assert_found(&fixture, ""); /* there is no directory yet */
-    struct job_posting second = post(&fixture, JOB_B);
-    struct job_posting first = post(&fixture, JOB_A);
-    assert_int_equal(stat(fixture.places.items[0], &status), 0);
+    assert_found(fixture, ""); /* there is no directory yet */
+    struct job_posting second = post(fixture, JOB_B);
+    struct job_posting first = post(fixture, JOB_A);
+    assert_int_equal(stat(fixture->places.items[0], &status), 0);
     assert_int_equal(status.st_mode, S_IFDIR | 0700);
     assert_int_equal(stat(first.path, &status), 0);
     assert_int_equal(status.st_mode, S_IFREG | 0600);
-    assert_found(&fixture, "a 1, b 3");
+    assert_found(fixture, "a 1, b 3");
     job_posting_remove(&first);
-    assert_found(&fixture, "b 3");
+    assert_found(fixture, "b 3");
     job_posting_remove(&second);
     job_posting_remove(&second);
-    assert_found(&fixture, "");
-    assert_int_equal(rmdir(fixture.places.items[0]), 0);
-    tear_down(&fixture);
+    assert_found(fixture, "");
+    assert_int_equal(rmdir(fixture->places.items[0]), 0);
 }
 
-TEST(several_agents_of_one_job_are_one_job) {
-    struct fixture fixture;
+FIXTURE_TEST(several_agents_of_one_job_are_one_job) {
     struct job_list jobs = {0};
     struct text_list refusals = {0};
-    set_up(&fixture);
-    struct job_posting first = post(&fixture, JOB_A);
-    struct job_posting second = post(&fixture, JOB_A_OF_ANOTHER_AGENT);
-    job_directory_find(&fixture.places, &jobs, &refusals);
+    struct job_posting first = post(fixture, JOB_A);
+    struct job_posting second = post(fixture, JOB_A_OF_ANOTHER_AGENT);
+    job_directory_find(&fixture->places, &jobs, &refusals);
     assert_int_equal(jobs.count, 1);
     job_list_clear(&jobs);
     job_posting_remove(&first);
     job_posting_remove(&second);
-    tear_down(&fixture);
 }
 
 /* What an agent leaves behind that is killed: its file, and no lock. */
-TEST(what_a_killed_agent_left_is_removed_by_whoever_looks) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct job_posting left = post(&fixture, JOB_A);
-    struct job_posting running = post(&fixture, JOB_B);
+FIXTURE_TEST(what_a_killed_agent_left_is_removed_by_whoever_looks) {
+    struct job_posting left = post(fixture, JOB_A);
+    struct job_posting running = post(fixture, JOB_B);
     close(left.lock_fd);
-    assert_found(&fixture, "b 3");
+    assert_found(fixture, "b 3");
     assert_int_equal(access(left.path, F_OK), -1);
     assert_int_equal(access(running.path, F_OK), 0);
     free(left.path);
     job_posting_remove(&running);
-    tear_down(&fixture);
 }
 
-TEST(whoever_posts_looks_too) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct job_posting left = post(&fixture, JOB_A);
+FIXTURE_TEST(whoever_posts_looks_too) {
+    struct job_posting left = post(fixture, JOB_A);
     close(left.lock_fd);
-    struct job_posting running = post(&fixture, JOB_B);
+    struct job_posting running = post(fixture, JOB_B);
     assert_int_equal(access(left.path, F_OK), -1);
     free(left.path);
     job_posting_remove(&running);
-    tear_down(&fixture);
 }
 
-TEST(a_posting_is_written_again_in_place) {
-    struct fixture fixture;
+FIXTURE_TEST(a_posting_is_written_again_in_place) {
     struct job_posting none = {0};
-    set_up(&fixture);
-    struct job_posting posting = post(&fixture, JOB_A_OF_ANOTHER_AGENT " ");
+    struct job_posting posting = post(fixture, JOB_A_OF_ANOTHER_AGENT " ");
     assert_true(job_posting_rewrite(&posting, JOB_B));
-    assert_found(&fixture, "b 3");
+    assert_found(fixture, "b 3");
     assert_int_equal(unlink(posting.path), 0);
     assert_false(job_posting_rewrite(&posting, JOB_A));
     assert_false(job_posting_rewrite(&none, JOB_A));
     job_posting_remove(&posting);
-    tear_down(&fixture);
 }
 
-TEST(what_is_not_whole_or_not_a_job_is_passed_over) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct job_posting torn = post(&fixture, "{\"run_id\": ");
-    struct job_posting empty = post(&fixture, "");
-    temporary_tree_write(&fixture.tree, "jobs/other", JOB_A);
-    temporary_tree_write(&fixture.tree, "target", JOB_A);
-    temporary_tree_link(&fixture.tree, "jobs/job-link", "../target");
-    assert_found(&fixture, "");
-    assert_true(temporary_tree_has(&fixture.tree, "jobs/other"));
-    assert_true(temporary_tree_has(&fixture.tree, "jobs/job-link"));
+FIXTURE_TEST(what_is_not_whole_or_not_a_job_is_passed_over) {
+    struct job_posting torn = post(fixture, "{\"run_id\": ");
+    struct job_posting empty = post(fixture, "");
+    temporary_tree_write(&fixture->tree, "jobs/other", JOB_A);
+    temporary_tree_write(&fixture->tree, "target", JOB_A);
+    temporary_tree_link(&fixture->tree, "jobs/job-link", "../target");
+    assert_found(fixture, "");
+    assert_true(temporary_tree_has(&fixture->tree, "jobs/other"));
+    assert_true(temporary_tree_has(&fixture->tree, "jobs/job-link"));
     assert_int_equal(access(torn.path, F_OK), 0);
     job_posting_remove(&torn);
     job_posting_remove(&empty);
-    tear_down(&fixture);
 }
 
 static void assert_refused(const struct fixture *fixture, const char *words) {
@@ -163,24 +145,18 @@ static void assert_refused(const struct fixture *fixture, const char *words) {
     text_list_clear(&refusals);
 }
 
-TEST(a_directory_that_others_may_enter_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
-    assert_int_equal(chmod(fixture.places.items[0], 0755), 0);
-    assert_refused(&fixture, "is open to other users (mode 0755; chmod 700 makes it yours)");
-    tear_down(&fixture);
+FIXTURE_TEST(a_directory_that_others_may_enter_is_refused) {
+    assert_int_equal(mkdir(fixture->places.items[0], 0700), 0);
+    assert_int_equal(chmod(fixture->places.items[0], 0755), 0);
+    assert_refused(fixture, "is open to other users (mode 0755; chmod 700 makes it yours)");
 }
 
-TEST(a_link_to_a_directory_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
-    char *own = temporary_tree_path(&fixture.tree, "own");
+FIXTURE_TEST(a_link_to_a_directory_is_refused) {
+    char *own = temporary_tree_path(&fixture->tree, "own");
     assert_int_equal(mkdir(own, 0700), 0);
     free(own);
-    temporary_tree_link(&fixture.tree, "jobs", "own");
-    assert_refused(&fixture, "is no directory, or a symbolic link");
-    tear_down(&fixture);
+    temporary_tree_link(&fixture->tree, "jobs", "own");
+    assert_refused(fixture, "is no directory, or a symbolic link");
 }
 
 TEST(a_directory_of_another_user_is_refused) {
@@ -195,21 +171,18 @@ TEST(a_directory_of_another_user_is_refused) {
     tear_down(&fixture);
 }
 
-TEST(a_place_that_cannot_be_used_leads_to_the_next) {
-    struct fixture fixture;
+FIXTURE_TEST(a_place_that_cannot_be_used_leads_to_the_next) {
     struct failure failure = {0};
     struct job_posting posting = {0};
     struct text_list none = {0};
-    set_up(&fixture);
-    text_list_add_taken(&none, temporary_tree_path(&fixture.tree, "missing/jobs"));
+    text_list_add_taken(&none, temporary_tree_path(&fixture->tree, "missing/jobs"));
     assert_int_equal(job_directory_post(&none, NULL, JOB_A, &posting, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "missing/jobs: No such file or directory"));
-    text_list_add(&none, fixture.places.items[0]);
+    text_list_add(&none, fixture->places.items[0]);
     assert_int_equal(job_directory_post(&none, NULL, JOB_A, &posting, &failure), FAILURE_NONE);
-    assert_found(&fixture, "a 1");
+    assert_found(fixture, "a 1");
     job_posting_remove(&posting);
     text_list_clear(&none);
-    tear_down(&fixture);
 }
 
 static void assert_places(const char *variable, const char *first, size_t count) {
@@ -250,41 +223,32 @@ static struct job_posting post_as(const struct fixture *fixture, const char *nam
     return posting;
 }
 
-TEST(of_an_agent_that_has_a_name_it_is_known_that_it_has_died) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_false(has_died(&fixture, "00ff")); /* there is no directory yet */
-    struct job_posting posting = post_as(&fixture, "00ff");
+FIXTURE_TEST(of_an_agent_that_has_a_name_it_is_known_that_it_has_died) {
+    assert_false(has_died(fixture, "00ff")); /* there is no directory yet */
+    struct job_posting posting = post_as(fixture, "00ff");
     assert_string_equal(strrchr(posting.path, '/'), "/job-00ff");
-    assert_false(has_died(&fixture, "00ff"));
+    assert_false(has_died(fixture, "00ff"));
     assert_true(job_posting_rewrite(&posting, JOB_A));
-    assert_found(&fixture, "a 1");
-    assert_false(has_died(&fixture, "00ff"));
+    assert_found(fixture, "a 1");
+    assert_false(has_died(fixture, "00ff"));
     close(posting.lock_fd);
-    assert_true(has_died(&fixture, "00ff"));
-    assert_true(has_died(&fixture, "00ff")); /* also for who looks next */
+    assert_true(has_died(fixture, "00ff"));
+    assert_true(has_died(fixture, "00ff")); /* also for who looks next */
     free(posting.path);
-    tear_down(&fixture);
 }
 
-TEST(of_an_agent_that_ends_or_has_posted_nothing_nothing_is_known) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct job_posting posting = post_as(&fixture, "00ff");
-    assert_false(has_died(&fixture, "11ff"));
+FIXTURE_TEST(of_an_agent_that_ends_or_has_posted_nothing_nothing_is_known) {
+    struct job_posting posting = post_as(fixture, "00ff");
+    assert_false(has_died(fixture, "11ff"));
     job_posting_remove(&posting);
-    assert_false(has_died(&fixture, "00ff"));
-    tear_down(&fixture);
+    assert_false(has_died(fixture, "00ff"));
 }
 
-TEST(a_posting_that_takes_the_name_of_an_earlier_one_stays) {
-    struct fixture fixture;
-    set_up(&fixture);
-    struct job_posting earlier = post_as(&fixture, "00ff");
-    struct job_posting posting = post_as(&fixture, "00ff");
+FIXTURE_TEST(a_posting_that_takes_the_name_of_an_earlier_one_stays) {
+    struct job_posting earlier = post_as(fixture, "00ff");
+    struct job_posting posting = post_as(fixture, "00ff");
     job_posting_remove(&earlier);
     assert_int_equal(access(posting.path, F_OK), 0);
-    assert_false(has_died(&fixture, "00ff"));
+    assert_false(has_died(fixture, "00ff"));
     job_posting_remove(&posting);
-    tear_down(&fixture);
 }

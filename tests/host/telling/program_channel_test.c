@@ -52,17 +52,13 @@ static void read_all(int fd, struct text *out) {
     }
 }
 
-TEST(lines_come_in_order) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(lines_come_in_order, set_up(&fixture, -1)) {
     struct text heard = {0};
-    (void)state;
-    set_up(&fixture, -1);
-    program_channel_tell(fixture.channel, "one\n", true);
-    program_channel_tell(fixture.channel, "two\n", false);
-    read_all(fixture.ends[0], &heard);
+    program_channel_tell(fixture->channel, "one\n", true);
+    program_channel_tell(fixture->channel, "two\n", false);
+    read_all(fixture->ends[0], &heard);
     assert_string_equal(text_string(&heard), "one\ntwo\n");
     text_clear(&heard);
-    tear_down(&fixture);
 }
 
 static char *long_line(size_t length) {
@@ -76,7 +72,6 @@ TEST(program_that_does_not_read_holds_up_nothing) {
     struct fixture fixture;
     struct text heard = {0};
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
-    (void)state;
     set_up(&fixture, -1);
     for (int i = 0; i < 8; i++) { /* twice what may wait */
         program_channel_tell(fixture.channel, line, true);
@@ -94,51 +89,38 @@ TEST(program_that_does_not_read_holds_up_nothing) {
     tear_down(&fixture);
 }
 
-TEST(each_byte_asks_for_a_signal) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(each_byte_asks_for_a_signal, set_up(&fixture, -1)) {
     const unsigned char requests[] = {SIGINT, SIGTERM};
-    (void)state;
-    set_up(&fixture, -1);
-    assert_int_equal(send(fixture.ends[0], requests, 2, 0), 2);
-    event_loop_run(fixture.loop);
-    assert_int_equal(fixture.asked_count, 2);
-    assert_int_equal(fixture.asked[0], SIGINT);
-    assert_int_equal(fixture.asked[1], SIGTERM);
-    tear_down(&fixture);
+    assert_int_equal(send(fixture->ends[0], requests, 2, 0), 2);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->asked_count, 2);
+    assert_int_equal(fixture->asked[0], SIGINT);
+    assert_int_equal(fixture->asked[1], SIGTERM);
 }
 
-TEST(end_of_the_socket_asks_for_the_end_once) {
-    struct fixture fixture;
-    (void)state;
-    set_up(&fixture, -1);
-    close(fixture.ends[0]);
-    fixture.ends[0] = -1;
-    event_loop_run(fixture.loop);
-    program_channel_tell(fixture.channel, "nobody hears it\n", false);
-    (void)event_loop_run_ready(fixture.loop);
-    assert_int_equal(fixture.asked_count, 1);
-    assert_int_equal(fixture.asked[0], SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(end_of_the_socket_asks_for_the_end_once, set_up(&fixture, -1)) {
+    close(fixture->ends[0]);
+    fixture->ends[0] = -1;
+    event_loop_run(fixture->loop);
+    program_channel_tell(fixture->channel, "nobody hears it\n", false);
+    (void)event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->asked_count, 1);
+    assert_int_equal(fixture->asked[0], SIGTERM);
 }
 
-TEST(program_that_asks_and_is_gone_asks_once) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(program_that_asks_and_is_gone_asks_once, set_up(&fixture, -1)) {
     const unsigned char request = SIGTERM;
-    (void)state;
-    set_up(&fixture, -1);
-    assert_int_equal(send(fixture.ends[0], &request, 1, 0), 1);
-    close(fixture.ends[0]);
-    fixture.ends[0] = -1;
-    event_loop_run(fixture.loop);
-    while (event_loop_run_ready(fixture.loop)) {
+    assert_int_equal(send(fixture->ends[0], &request, 1, 0), 1);
+    close(fixture->ends[0]);
+    fixture->ends[0] = -1;
+    event_loop_run(fixture->loop);
+    while (event_loop_run_ready(fixture->loop)) {
     }
-    assert_int_equal(fixture.asked_count, 1);
-    tear_down(&fixture);
+    assert_int_equal(fixture->asked_count, 1);
 }
 
 TEST(end_of_the_program_asks_for_the_end) {
     struct fixture fixture;
-    (void)state;
     pid_t program = fork();
     assert_true(program >= 0);
     if (program == 0) {
@@ -164,7 +146,6 @@ TEST(end_of_the_program_asks_for_the_end) {
 TEST(last_lines_are_waited_for) {
     struct fixture fixture;
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
-    (void)state;
     set_up(&fixture, -1);
     program_channel_tell(fixture.channel, line, false);
     pid_t program = fork();

@@ -82,168 +82,132 @@ static void expect_lines(struct fixture *fixture, const char *expected) {
     text_append(&fixture->lines, "");
 }
 
-TEST(writers_come_and_go) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    say_once(&fixture, "one\n");
-    say_once(&fixture, "two\n");
-    expect_lines(&fixture, "one\ntwo\n");
-    event_loop_run_ready(fixture.loop);
-    say_once(&fixture, "three\n");
-    expect_lines(&fixture, "three\n");
-    tear_down(&fixture);
+FIXTURE_TEST(writers_come_and_go) {
+    make_fifo(fixture);
+    say_once(fixture, "one\n");
+    say_once(fixture, "two\n");
+    expect_lines(fixture, "one\ntwo\n");
+    event_loop_run_ready(fixture->loop);
+    say_once(fixture, "three\n");
+    expect_lines(fixture, "three\n");
 }
 
-TEST(a_writer_that_keeps_it_open_stalls_nobody) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    int idle = open_writer(&fixture);
+FIXTURE_TEST(a_writer_that_keeps_it_open_stalls_nobody) {
+    make_fifo(fixture);
+    int idle = open_writer(fixture);
     say(idle, "mine\n");
-    expect_lines(&fixture, "mine\n");
-    say_once(&fixture, "another\n");
-    expect_lines(&fixture, "another\n");
+    expect_lines(fixture, "mine\n");
+    say_once(fixture, "another\n");
+    expect_lines(fixture, "another\n");
     close(idle);
-    tear_down(&fixture);
 }
 
-TEST(an_unfinished_line_stays_in_front_of_the_next) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    int stopped = open_writer(&fixture);
+FIXTURE_TEST(an_unfinished_line_stays_in_front_of_the_next) {
+    make_fifo(fixture);
+    int stopped = open_writer(fixture);
     say(stopped, "half");
-    expect_lines(&fixture, "");
-    say_once(&fixture, "whole\n");
-    expect_lines(&fixture, "halfwhole\n");
+    expect_lines(fixture, "");
+    say_once(fixture, "whole\n");
+    expect_lines(fixture, "halfwhole\n");
     say(stopped, "rest\n");
-    expect_lines(&fixture, "rest\n");
+    expect_lines(fixture, "rest\n");
     close(stopped);
-    tear_down(&fixture);
 }
 
-TEST(a_last_line_needs_no_newline_when_it_is_whole) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    say_once(&fixture, "half}");
-    expect_lines(&fixture, "");
-    say_once(&fixture, "rest\n{whole}");
-    expect_lines(&fixture, "half}rest\n{whole}!");
-    say_once(&fixture, "next\n");
-    expect_lines(&fixture, "next\n");
-    tear_down(&fixture);
+FIXTURE_TEST(a_last_line_needs_no_newline_when_it_is_whole) {
+    make_fifo(fixture);
+    say_once(fixture, "half}");
+    expect_lines(fixture, "");
+    say_once(fixture, "rest\n{whole}");
+    expect_lines(fixture, "half}rest\n{whole}!");
+    say_once(fixture, "next\n");
+    expect_lines(fixture, "next\n");
 }
 
 /* Only root can give a file to another user. Without root the test shows that a user's own FIFO is
  * replaced. */
-TEST(a_fifo_of_another_user_is_left_alone) {
-    struct fixture fixture;
+FIXTURE_TEST(a_fifo_of_another_user_is_left_alone) {
     struct failure failure;
     struct stat status;
-    set_up(&fixture);
-    assert_int_equal(mkfifo(fixture.path, 0666), 0);
-    bool is_given_away = chown(fixture.path, 12345, (gid_t)-1) == 0;
+    assert_int_equal(mkfifo(fixture->path, 0666), 0);
+    bool is_given_away = chown(fixture->path, 12345, (gid_t)-1) == 0;
     if (is_given_away) {
-        assert_int_equal(open_fifo(&fixture, fixture.path, &failure), FAILURE_INVALID);
+        assert_int_equal(open_fifo(fixture, fixture->path, &failure), FAILURE_INVALID);
         assert_non_null(strstr(failure.message, "belongs to another user"));
-        assert_int_equal(stat(fixture.path, &status), 0);
+        assert_int_equal(stat(fixture->path, &status), 0);
         assert_int_equal(status.st_uid, 12345);
     } else {
-        make_fifo(&fixture);
+        make_fifo(fixture);
     }
-    tear_down(&fixture);
 }
 
-TEST(dropped_input_is_not_seen_again) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    say_once(&fixture, "half");
-    expect_lines(&fixture, "");
-    say_once(&fixture, "rest\nunread\n");
-    timer_fifo_drop_input(fixture.fifo);
-    say_once(&fixture, "new\n");
-    expect_lines(&fixture, "new\n");
-    tear_down(&fixture);
+FIXTURE_TEST(dropped_input_is_not_seen_again) {
+    make_fifo(fixture);
+    say_once(fixture, "half");
+    expect_lines(fixture, "");
+    say_once(fixture, "rest\nunread\n");
+    timer_fifo_drop_input(fixture->fifo);
+    say_once(fixture, "new\n");
+    expect_lines(fixture, "new\n");
 }
 
-TEST(input_can_be_taken_at_once) {
-    struct fixture fixture;
+FIXTURE_TEST(input_can_be_taken_at_once) {
     char line[4096];
-    set_up(&fixture);
-    make_fifo(&fixture);
+    make_fifo(fixture);
     memset(line, 'a', sizeof line);
     line[sizeof line - 1] = '\n';
-    int fd = open_writer(&fixture);
+    int fd = open_writer(fixture);
     size_t written = 0;
     for (ssize_t length; (length = write(fd, line, sizeof line)) > 0;) {
         written += (size_t)length; /* until it is full */
     }
-    timer_fifo_take_input(fixture.fifo);
-    assert_int_equal(fixture.lines.length, written);
-    timer_fifo_take_input(fixture.fifo);
-    assert_int_equal(fixture.lines.length, written);
+    timer_fifo_take_input(fixture->fifo);
+    assert_int_equal(fixture->lines.length, written);
+    timer_fifo_take_input(fixture->fifo);
+    assert_int_equal(fixture->lines.length, written);
     close(fd);
-    tear_down(&fixture);
 }
 
-TEST(it_is_for_this_user_and_gone_afterwards) {
-    struct fixture fixture;
+FIXTURE_TEST(it_is_for_this_user_and_gone_afterwards) {
     struct stat status;
-    set_up(&fixture);
-    assert_false(timer_fifo_is_served(fixture.path));
-    make_fifo(&fixture);
-    assert_int_equal(stat(fixture.path, &status), 0);
+    assert_false(timer_fifo_is_served(fixture->path));
+    make_fifo(fixture);
+    assert_int_equal(stat(fixture->path, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
     assert_int_equal(status.st_mode & 07777, 0600);
-    assert_true(timer_fifo_is_served(fixture.path));
-    timer_fifo_free(fixture.fifo);
-    fixture.fifo = NULL;
-    assert_false(temporary_tree_has(&fixture.tree, "timers"));
-    tear_down(&fixture);
+    assert_true(timer_fifo_is_served(fixture->path));
+    timer_fifo_free(fixture->fifo);
+    fixture->fifo = NULL;
+    assert_false(temporary_tree_has(&fixture->tree, "timers"));
 }
 
-TEST(a_fifo_that_was_left_behind_is_replaced) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(mkfifo(fixture.path, 0600), 0);
-    assert_false(timer_fifo_is_served(fixture.path));
-    make_fifo(&fixture);
-    say_once(&fixture, "one\n");
-    expect_lines(&fixture, "one\n");
-    tear_down(&fixture);
+FIXTURE_TEST(a_fifo_that_was_left_behind_is_replaced) {
+    assert_int_equal(mkfifo(fixture->path, 0600), 0);
+    assert_false(timer_fifo_is_served(fixture->path));
+    make_fifo(fixture);
+    say_once(fixture, "one\n");
+    expect_lines(fixture, "one\n");
 }
 
-TEST(another_kind_of_file_is_left_alone) {
-    struct fixture fixture;
+FIXTURE_TEST(another_kind_of_file_is_left_alone) {
     struct failure failure;
-    set_up(&fixture);
-    temporary_tree_write(&fixture.tree, "timers", "precious");
-    assert_int_equal(open_fifo(&fixture, fixture.path, &failure), FAILURE_INVALID);
+    temporary_tree_write(&fixture->tree, "timers", "precious");
+    assert_int_equal(open_fifo(fixture, fixture->path, &failure), FAILURE_INVALID);
     assert_non_null(strstr(failure.message, "no FIFO"));
-    assert_true(temporary_tree_has(&fixture.tree, "timers"));
-    tear_down(&fixture);
+    assert_true(temporary_tree_has(&fixture->tree, "timers"));
 }
 
-TEST(a_directory_that_is_missing_is_told) {
-    struct fixture fixture;
+FIXTURE_TEST(a_directory_that_is_missing_is_told) {
     struct failure failure;
-    set_up(&fixture);
-    assert_int_equal(open_fifo(&fixture, "/nonexistent/timers", &failure), FAILURE_SYSTEM);
+    assert_int_equal(open_fifo(fixture, "/nonexistent/timers", &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/nonexistent/timers"));
-    tear_down(&fixture);
 }
 
-TEST(somebody_elses_file_is_not_removed_at_the_end) {
-    struct fixture fixture;
-    set_up(&fixture);
-    make_fifo(&fixture);
-    assert_int_equal(unlink(fixture.path), 0);
-    temporary_tree_write(&fixture.tree, "timers", "precious");
-    timer_fifo_free(fixture.fifo);
-    fixture.fifo = NULL;
-    assert_true(temporary_tree_has(&fixture.tree, "timers"));
-    tear_down(&fixture);
+FIXTURE_TEST(somebody_elses_file_is_not_removed_at_the_end) {
+    make_fifo(fixture);
+    assert_int_equal(unlink(fixture->path), 0);
+    temporary_tree_write(&fixture->tree, "timers", "precious");
+    timer_fifo_free(fixture->fifo);
+    fixture->fifo = NULL;
+    assert_true(temporary_tree_has(&fixture->tree, "timers"));
 }

@@ -286,6 +286,7 @@ TEST_WITH(plug_ins_are_refused_with_a_way_out, NULL, clear) {
     assert_int_equal(config_of("--logs-specs default t.py")->warnings.count, 0);
     expect_mistake("--event-log-handler scuba t.py", "--event-log-handler", "file:PATH");
     expect_mistake("--event-log-handler file: t.py", "--event-log-handler", "file:PATH");
+    expect_mistake("--event-log-handler exec: t.py", "--event-log-handler", "exec:PROGRAM");
     config_of("--event-log-handler null t.py");
 }
 

@@ -38,7 +38,6 @@ TEST_WITH(help_begins_with_examples_and_has_headings, NULL, clear) {
     static const char *const headings[] = {"\nwhat torchrun has, too:\n",
         "\nlogs (torchrun has these, too):\n", "\nnodes:\n", "\nfailures:\n", "\nstandby:\n",
         "\nsecurity:\n"};
-    (void)state;
     read_line("--help");
     assert_null(strstr(launch.text, headings[0]));
     read_muster_line("--help");
@@ -80,7 +79,6 @@ TEST_WITH(what_other_launchers_say_gets_a_hint, NULL, clear) {
         {"--nprocs 4 t.py", "(did you mean --nproc-per-node?)"},
         {"--rank 1 t.py", "(did you mean --node-rank?)"},
         {"--num_machines 2 t.py", "(did you mean --nnodes?)"}};
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         read_muster_line(lines[i].line);
         assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);

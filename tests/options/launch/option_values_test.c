@@ -60,7 +60,8 @@ TEST_WITH(worker_counts_are_numbers_or_words, NULL, clear) {
         int count;
     } cases[] = {{"1", LAUNCH_COUNT_NUMBER, 1}, {" 4096 ", LAUNCH_COUNT_NUMBER, 4096},
         {"cpu", LAUNCH_COUNT_CPU, 0}, {"gpu", LAUNCH_COUNT_GPU, 0}, {"xpu", LAUNCH_COUNT_XPU, 0},
-        {"auto", LAUNCH_COUNT_AUTO, 0}};
+        {"auto", LAUNCH_COUNT_AUTO, 0}, {"npu", LAUNCH_COUNT_NAMED, 0},
+        {"privateuse1", LAUNCH_COUNT_NAMED, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum launch_worker_count kind;
         int count;
@@ -76,8 +77,9 @@ TEST_WITH(impossible_worker_counts_say_what_is_possible, NULL, clear) {
         const char *text;
         const char *why;
     } cases[] = {{"0", "at least 1 worker"}, {"-3", "at least 1 worker"}, {"", "cpu, gpu"},
-        {"GPU", "cpu, gpu"}, {"two", "invalid value 'two'"}, {"1000000000", "at most 4096"},
-        {"-99999999999999999999", "at least 1"}, {"99999999999999999999", "at most 4096"}};
+        {"GPU", "cpu, gpu"}, {"2x", "invalid value '2x'"}, {"../npu", "such as npu"},
+        {"1000000000", "at most 4096"}, {"-99999999999999999999", "at least 1"},
+        {"99999999999999999999", "at most 4096"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum launch_worker_count kind;
         int count;

@@ -32,7 +32,6 @@ TEST(each_word_is_read_as_itself) {
 TEST(no_other_text_is_a_word) {
     static const char *const texts[] = {"", "name", "named ", "Moved", "moved 3", "standing 2"};
     enum handover_word word = HANDOVER_MOVED;
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_false(handover_word_read(slice_from_string(texts[i]), &word));
         assert_int_equal(word, HANDOVER_MOVED);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/rendezvous/rendezvous_link.h"
+#include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "rendezvous_bench.h"
@@ -16,162 +16,163 @@ static struct instant at(int64_t seconds) {
     return (struct instant){seconds * SECOND};
 }
 
-/* A link to a store that serves presence, open since second 0. */
-static struct rendezvous_link opened(void) {
-    struct rendezvous_link link;
-    rendezvous_link_init(&link, 1);
-    rendezvous_link_connect(&link);
-    assert_true(rendezvous_link_open(&link, true, false, at(0), interval));
-    return link;
+/* A connection to a store that serves presence, open since second 0. */
+static struct record_connection opened(void) {
+    struct record_connection connection;
+    record_connection_init(&connection, 1);
+    record_connection_connect(&connection);
+    assert_true(record_connection_open(&connection, true, false, at(0), interval));
+    return connection;
 }
 
 TEST(a_connection_that_was_not_awaited_is_none) {
-    struct rendezvous_link link;
-    rendezvous_link_init(&link, 1);
-    assert_false(rendezvous_link_open(&link, true, true, at(0), interval));
-    assert_false(rendezvous_link_is_open(&link));
-    assert_false(link.was_open);
-    assert_false(rendezvous_link_close(&link));
+    struct record_connection connection;
+    record_connection_init(&connection, 1);
+    assert_false(record_connection_open(&connection, true, true, at(0), interval));
+    assert_false(record_connection_is_open(&connection));
+    assert_false(connection.was_open);
+    assert_false(record_connection_close(&connection));
 }
 
 TEST(a_link_that_closes_says_whether_it_was_open) {
-    struct rendezvous_link link = opened();
-    rendezvous_link_fetch(&link, at(0));
-    assert_true(rendezvous_link_close(&link));
-    assert_false(rendezvous_link_is_open(&link));
-    assert_true(link.was_open);
-    rendezvous_link_connect(&link);
-    assert_false(rendezvous_link_close(&link));
+    struct record_connection connection = opened();
+    record_connection_fetch(&connection, at(0));
+    assert_true(record_connection_close(&connection));
+    assert_false(record_connection_is_open(&connection));
+    assert_true(connection.was_open);
+    record_connection_connect(&connection);
+    assert_false(record_connection_close(&connection));
 }
 
 TEST(news_are_told_unless_a_change_was_announced) {
-    struct rendezvous_link link = opened();
-    rendezvous_link_fetch(&link, at(0));
-    rendezvous_link_note_news(&link);
-    assert_true(rendezvous_link_end_fetch(&link));
-    rendezvous_link_note_change(&link, true);
-    rendezvous_link_fetch(&link, at(1));
-    rendezvous_link_note_news(&link);
-    assert_false(rendezvous_link_end_fetch(&link));
-    rendezvous_link_note_change(&link, false);
-    rendezvous_link_fetch(&link, at(2));
-    rendezvous_link_note_news(&link);
-    assert_true(rendezvous_link_end_fetch(&link));
+    struct record_connection connection = opened();
+    record_connection_fetch(&connection, at(0));
+    record_connection_note_news(&connection);
+    assert_true(record_connection_end_fetch(&connection));
+    record_connection_note_change(&connection, true);
+    record_connection_fetch(&connection, at(1));
+    record_connection_note_news(&connection);
+    assert_false(record_connection_end_fetch(&connection));
+    record_connection_note_change(&connection, false);
+    record_connection_fetch(&connection, at(2));
+    record_connection_note_news(&connection);
+    assert_true(record_connection_end_fetch(&connection));
 }
 
 /* The announced change may be one that the fetch did not see. */
 TEST(a_change_announced_during_a_fetch_holds_for_the_next) {
-    struct rendezvous_link link = opened();
-    rendezvous_link_fetch(&link, at(0));
-    rendezvous_link_note_change(&link, true);
-    assert_false(rendezvous_link_end_fetch(&link));
-    assert_true(link.is_refetch_wanted);
-    rendezvous_link_fetch(&link, at(1));
-    rendezvous_link_note_news(&link);
-    assert_false(rendezvous_link_end_fetch(&link));
+    struct record_connection connection = opened();
+    record_connection_fetch(&connection, at(0));
+    record_connection_note_change(&connection, true);
+    assert_false(record_connection_end_fetch(&connection));
+    assert_true(connection.is_refetch_wanted);
+    record_connection_fetch(&connection, at(1));
+    record_connection_note_news(&connection);
+    assert_false(record_connection_end_fetch(&connection));
 }
 
-static void lose_write(struct rendezvous_link *link, struct instant now) {
-    rendezvous_link_write(link, false, now);
-    rendezvous_link_lose_write(link, now);
+static void lose_write(struct record_connection *connection, struct instant now) {
+    record_connection_write(connection, false, now);
+    record_connection_lose_write(connection, now);
 }
 
 TEST(a_pause_follows_from_the_second_lost_write_on) {
-    struct rendezvous_link link = opened();
-    rendezvous_link_fetch(&link, at(0));
-    (void)rendezvous_link_end_fetch(&link);
-    lose_write(&link, at(1));
-    assert_false(rendezvous_link_is_pausing(&link));
-    lose_write(&link, at(1));
-    assert_true(rendezvous_link_is_pausing(&link));
-    assert_false(link.is_refetch_wanted);
-    rendezvous_link_end_pause(&link, at(2));
-    assert_false(rendezvous_link_is_pausing(&link));
-    assert_true(link.is_refetch_wanted);
+    struct record_connection connection = opened();
+    record_connection_fetch(&connection, at(0));
+    (void)record_connection_end_fetch(&connection);
+    lose_write(&connection, at(1));
+    assert_false(record_connection_is_pausing(&connection));
+    lose_write(&connection, at(1));
+    assert_true(record_connection_is_pausing(&connection));
+    assert_false(connection.is_refetch_wanted);
+    record_connection_end_pause(&connection, at(2));
+    assert_false(record_connection_is_pausing(&connection));
+    assert_true(connection.is_refetch_wanted);
 }
 
 TEST(a_write_that_was_won_ends_the_row_of_lost_ones) {
-    struct rendezvous_link link = opened();
-    lose_write(&link, at(1));
-    rendezvous_link_write(&link, false, at(1));
-    rendezvous_link_win_write(&link, at(1), interval, interval);
-    lose_write(&link, at(1));
-    assert_false(rendezvous_link_is_pausing(&link));
+    struct record_connection connection = opened();
+    lose_write(&connection, at(1));
+    record_connection_write(&connection, false, at(1));
+    record_connection_win_write(&connection, at(1), interval, interval);
+    lose_write(&connection, at(1));
+    assert_false(record_connection_is_pausing(&connection));
 }
 
 TEST(only_a_write_of_heartbeats_puts_the_next_off) {
-    struct rendezvous_link link = opened();
-    assert_false(rendezvous_link_is_heartbeat_due(&link, at(4)));
-    rendezvous_link_write(&link, false, at(4));
-    rendezvous_link_win_write(&link, at(4), interval, interval);
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(5)));
-    rendezvous_link_write(&link, true, at(5));
-    rendezvous_link_lose_write(&link, at(5));
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(5)));
-    rendezvous_link_write(&link, true, at(5));
-    rendezvous_link_win_write(&link, at(5), interval, interval);
-    assert_false(rendezvous_link_is_heartbeat_due(&link, at(9)));
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(10)));
+    struct record_connection connection = opened();
+    assert_false(record_connection_is_heartbeat_due(&connection, at(4)));
+    record_connection_write(&connection, false, at(4));
+    record_connection_win_write(&connection, at(4), interval, interval);
+    assert_true(record_connection_is_heartbeat_due(&connection, at(5)));
+    record_connection_write(&connection, true, at(5));
+    record_connection_lose_write(&connection, at(5));
+    assert_true(record_connection_is_heartbeat_due(&connection, at(5)));
+    record_connection_write(&connection, true, at(5));
+    record_connection_win_write(&connection, at(5), interval, interval);
+    assert_false(record_connection_is_heartbeat_due(&connection, at(9)));
+    assert_true(record_connection_is_heartbeat_due(&connection, at(10)));
 }
 
 TEST(heartbeats_that_are_rare_are_due_soon_after_a_change) {
     const struct duration rare = duration_from_seconds(60);
-    struct rendezvous_link link = opened();
-    rendezvous_link_write(&link, true, at(5));
-    rendezvous_link_win_write(&link, at(5), rare, interval);
-    assert_false(rendezvous_link_is_heartbeat_due(&link, at(64)));
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(65)));
-    rendezvous_link_write(&link, false, at(20));
-    rendezvous_link_win_write(&link, at(20), rare, interval);
-    assert_false(rendezvous_link_is_heartbeat_due(&link, at(24)));
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(25)));
-    rendezvous_link_write(&link, false, at(23));
-    rendezvous_link_win_write(&link, at(23), rare, interval);
-    assert_true(rendezvous_link_is_heartbeat_due(&link, at(25)));
+    struct record_connection connection = opened();
+    record_connection_write(&connection, true, at(5));
+    record_connection_win_write(&connection, at(5), rare, interval);
+    assert_false(record_connection_is_heartbeat_due(&connection, at(64)));
+    assert_true(record_connection_is_heartbeat_due(&connection, at(65)));
+    record_connection_write(&connection, false, at(20));
+    record_connection_win_write(&connection, at(20), rare, interval);
+    assert_false(record_connection_is_heartbeat_due(&connection, at(24)));
+    assert_true(record_connection_is_heartbeat_due(&connection, at(25)));
+    record_connection_write(&connection, false, at(23));
+    record_connection_win_write(&connection, at(23), rare, interval);
+    assert_true(record_connection_is_heartbeat_due(&connection, at(25)));
 }
 
 TEST(a_sign_of_life_is_due_once_in_an_interval) {
-    struct rendezvous_link link = opened();
-    assert_false(rendezvous_link_beat(&link, at(4), interval));
-    assert_true(rendezvous_link_beat(&link, at(6), interval));
-    assert_false(rendezvous_link_beat(&link, at(10), interval));
-    assert_true(rendezvous_link_beat(&link, at(11), interval));
-    (void)rendezvous_link_close(&link);
-    assert_false(rendezvous_link_beat(&link, at(100), interval));
+    struct record_connection connection = opened();
+    assert_false(record_connection_beat(&connection, at(4), interval));
+    assert_true(record_connection_beat(&connection, at(6), interval));
+    assert_false(record_connection_beat(&connection, at(10), interval));
+    assert_true(record_connection_beat(&connection, at(11), interval));
+    (void)record_connection_close(&connection);
+    assert_false(record_connection_beat(&connection, at(100), interval));
 }
 
 TEST(who_is_told_of_everything_does_not_poll) {
-    struct rendezvous_link link = opened();
-    rendezvous_link_fetch(&link, at(0));
-    (void)rendezvous_link_end_fetch(&link);
-    assert_false(rendezvous_link_is_poll_due(&link, false, at(2)));
-    assert_true(rendezvous_link_is_poll_due(&link, true, at(2)));
-    rendezvous_link_note_news(&link);
-    assert_true(rendezvous_link_is_poll_due(&link, false, at(2)));
-    rendezvous_link_fetch(&link, at(2)); /* one request at a time */
-    assert_false(rendezvous_link_is_poll_due(&link, true, at(9)));
+    struct record_connection connection = opened();
+    record_connection_fetch(&connection, at(0));
+    (void)record_connection_end_fetch(&connection);
+    assert_false(record_connection_is_poll_due(&connection, false, at(2)));
+    assert_true(record_connection_is_poll_due(&connection, true, at(2)));
+    record_connection_note_news(&connection);
+    assert_true(record_connection_is_poll_due(&connection, false, at(2)));
+    record_connection_fetch(&connection, at(2)); /* one request at a time */
+    assert_false(record_connection_is_poll_due(&connection, true, at(9)));
 }
 
 TEST(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one) {
-    struct rendezvous_link link = opened();
+    struct record_connection connection = opened();
     struct moment next = {0};
-    assert_true(rendezvous_link_close(&link));
-    rendezvous_link_connect_again(&link, at(1), at(14));
-    rendezvous_link_wake(&link, at(1), &next);
+    assert_true(record_connection_close(&connection));
+    record_connection_connect_again(&connection, at(1), at(14));
+    record_connection_wake(&connection, at(1), &next);
     assert_int_equal(next.at.nanoseconds, at(7).nanoseconds);
-    assert_false(rendezvous_link_says_lost(&link, at(6)));
-    assert_true(rendezvous_link_says_lost(&link, at(7)));
-    assert_false(rendezvous_link_says_lost(&link, at(8)));
-    assert_true(rendezvous_link_says_lost(&link, at(13)));
-    assert_false(rendezvous_link_says_lost(&link, at(19))); /* too late: the node gives up */
-    assert_true(rendezvous_link_open(&link, true, false, at(17), interval));
-    assert_false(rendezvous_link_says_lost(&link, at(30)));
+    assert_false(record_connection_says_lost(&connection, at(6)));
+    assert_true(record_connection_says_lost(&connection, at(7)));
+    assert_false(record_connection_says_lost(&connection, at(8)));
+    assert_true(record_connection_says_lost(&connection, at(13)));
+    assert_false(
+        record_connection_says_lost(&connection, at(19))); /* too late: the node gives up */
+    assert_true(record_connection_open(&connection, true, false, at(17), interval));
+    assert_false(record_connection_says_lost(&connection, at(30)));
 }
 
 TEST(every_name_is_another_one_of_musters) {
-    struct rendezvous_link link = opened();
-    struct node_identity one = {.local_id = rendezvous_link_draw_local_id(&link)};
-    struct node_identity other = {.local_id = rendezvous_link_draw_local_id(&link)};
+    struct record_connection connection = opened();
+    struct node_identity one = {.local_id = record_connection_draw_local_id(&connection)};
+    struct node_identity other = {.local_id = record_connection_draw_local_id(&connection)};
     assert_true(node_identity_is_muster(&one));
     assert_false(node_identity_equals(&one, &other));
 }

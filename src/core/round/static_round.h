@@ -9,8 +9,8 @@
  * store. All nodes learn at once that a node has failed for good. docs/static-rendezvous.md has the
  * protocol. In a job with agents of both kinds a restart stays on its node, as among torchrun's
  * agents. */
-#ifndef MUSTER_CORE_ROUND_ROUND_FIXED_H
-#define MUSTER_CORE_ROUND_ROUND_FIXED_H
+#ifndef MUSTER_CORE_ROUND_STATIC_ROUND_H
+#define MUSTER_CORE_ROUND_STATIC_ROUND_H
 
 #include "core/round/round_step.h"
 
@@ -52,26 +52,26 @@ void round_diagnosis_take_checked(struct round_step *step);
 void round_diagnosis_time_out(struct round_step *step);
 
 /* BEGIN, of the first attempt or of a later one. */
-void round_fixed_begin(struct round_step *step);
+void static_round_begin(struct round_step *step);
 /* CONNECTED: what the node does before it writes its role info, and after it. */
-void round_fixed_meet(struct round_step *step);
-void round_fixed_start(struct round_step *step);
+void static_round_meet(struct round_step *step);
+void static_round_start(struct round_step *step);
 
 /* The timer of a join: the node looks whether another node has given up, or gives up itself. */
-void round_fixed_wait_on(struct round_step *step);
+void static_round_wait_on(struct round_step *step);
 /* Answers that look. */
-void round_fixed_take_checked(struct round_step *step);
+void static_round_take_checked(struct round_step *step);
 
 /* RESTART_ASKED, FAILURE_ASKED, and the deadlines of a join and of the exit barrier. */
-void round_fixed_restart(struct round_step *step);
-void round_fixed_fail(struct round_step *step);
-void round_fixed_join_late(struct round_step *step);
-void round_fixed_leave_late(struct round_step *step);
+void static_round_restart(struct round_step *step);
+void static_round_fail(struct round_step *step);
+void static_round_join_late(struct round_step *step);
+void static_round_leave_late(struct round_step *step);
 
 /* Answers of ADD (but to NUM_MEMBERS), of GET of a decision, and of OPEN_WORKER_STORE. */
-void round_fixed_take_count(struct round_step *step);
-void round_fixed_take_decision(struct round_step *step);
-void round_fixed_take_renewed(struct round_step *step);
-void round_fixed_lose_connection(struct round_step *step);
+void static_round_take_count(struct round_step *step);
+void static_round_take_decision(struct round_step *step);
+void static_round_take_renewed(struct round_step *step);
+void static_round_lose_connection(struct round_step *step);
 
 #endif

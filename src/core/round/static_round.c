@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/round/round_fixed.h"
+#include "core/round/static_round.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -389,7 +389,7 @@ static void join_next_attempt(struct round_step *step) {
     round_step_want(step, round_step_attempt_key(step, awaited, 0));
 }
 
-void round_fixed_begin(struct round_step *step) {
+void static_round_begin(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     exchange->round = ROUND_OF_FIXED_NODES;
     exchange->restarts = step->event->begin.attempt;
@@ -409,12 +409,12 @@ void round_fixed_begin(struct round_step *step) {
     }
 }
 
-void round_fixed_meet(struct round_step *step) {
+void static_round_meet(struct round_step *step) {
     step->exchange->phase = ROUND_JOINING;
     round_step_add(step, round_step_key(step, ROUND_KEY_INIT), 1);
 }
 
-void round_fixed_start(struct round_step *step) {
+void static_round_start(struct round_step *step) {
     if (step->exchange->has_ranks) {
         round_step_join(step);
     } else if (round_step_is_first(step)) {
@@ -428,7 +428,7 @@ void round_fixed_start(struct round_step *step) {
     }
 }
 
-void round_fixed_wait_on(struct round_step *step) {
+void static_round_wait_on(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     if (is_meeting(exchange) && instant_is_before(step->event->now, exchange->deadline)) {
         round_step_push_key(
@@ -436,11 +436,11 @@ void round_fixed_wait_on(struct round_step *step) {
         round_claim_look_for_rival(step);
         look_later(step);
     } else {
-        round_fixed_join_late(step);
+        static_round_join_late(step);
     }
 }
 
-void round_fixed_take_checked(struct round_step *step) {
+void static_round_take_checked(struct round_step *step) {
     if (step->event->is_present && is_meeting(step->exchange)) {
         round_step_push_key(step, ROUND_EFFECT_GET, step->event->key);
     }
@@ -448,13 +448,13 @@ void round_fixed_take_checked(struct round_step *step) {
 
 /* Ends that this node finds by itself. */
 
-void round_fixed_restart(struct round_step *step) {
+void static_round_restart(struct round_step *step) {
     if (step->exchange->is_coordinated && step->exchange->phase == ROUND_JOINED) {
         decide(step, round_step_attempt_key(step, ROUND_KEY_END, 0), "restart");
     }
 }
 
-void round_fixed_fail(struct round_step *step) {
+void static_round_fail(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     if (exchange->phase != ROUND_ENDED) {
         round_step_disarm_timer(step);
@@ -474,7 +474,7 @@ static void fail_unreached(struct round_step *step, const char *what) {
         step, "%s: no connection to the job's store at %s", what, step->exchange->settings.where);
 }
 
-void round_fixed_join_late(struct round_step *step) {
+void static_round_join_late(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     if (exchange->phase == ROUND_CONNECTING) {
         fail_unreached(step, "not all nodes joined in time");
@@ -490,7 +490,7 @@ void round_fixed_join_late(struct round_step *step) {
         duration_seconds(exchange->settings.timeout));
 }
 
-void round_fixed_leave_late(struct round_step *step) {
+void static_round_leave_late(struct round_step *step) {
     if (step->exchange->stays_in_barrier) {
         round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_LATE,
                                   .reason = "other nodes still work"});
@@ -502,7 +502,7 @@ void round_fixed_leave_late(struct round_step *step) {
 
 /* What the other nodes say. */
 
-void round_fixed_take_count(struct round_step *step) {
+void static_round_take_count(struct round_step *step) {
     struct round_key key = step->event->key;
     if (step->event->count != step->exchange->node_count) {
         return;
@@ -571,7 +571,7 @@ static void take_restart(struct round_step *step) {
 
 /* A decision about an earlier attempt is ignored. A node that has failed itself wants to know only
  * whether another one was first. */
-void round_fixed_take_decision(struct round_step *step) {
+void static_round_take_decision(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     const struct round_key *key = &step->event->key;
     const char *decision = step->event->values.decision;
@@ -594,13 +594,13 @@ void round_fixed_take_decision(struct round_step *step) {
 }
 
 /* Rank 0 starts the attempt on all nodes, itself included, unless a node has failed meanwhile. */
-void round_fixed_take_renewed(struct round_step *step) {
+void static_round_take_renewed(struct round_step *step) {
     struct round_key key = round_step_attempt_key(step, ROUND_KEY_START, 0);
     decide(step, key, "go");
     round_step_want(step, key);
 }
 
-void round_fixed_lose_connection(struct round_step *step) {
+void static_round_lose_connection(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     exchange->is_cut_off = true;
     switch (exchange->phase) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/rendezvous/rendezvous_losses.h"
+#include "core/rendezvous/failure_detector.h"
 
 #include <stdlib.h>
 
@@ -102,70 +102,70 @@ static struct duration heartbeat_watch_silence(
 /* After so many further losses a node that is no longer in the record is forgotten. */
 #define REMEMBERED 4096
 
-void rendezvous_losses_clear(struct rendezvous_losses *losses) {
-    heartbeat_watch_clear(&losses->heartbeats);
-    rendezvous_losses_forget_all(losses);
-    *losses = (struct rendezvous_losses){0};
+void failure_detector_clear(struct failure_detector *detector) {
+    heartbeat_watch_clear(&detector->heartbeats);
+    failure_detector_forget_all(detector);
+    *detector = (struct failure_detector){0};
 }
 
 /* Reported by the backend. */
 
 static size_t find_gone(
-    const struct rendezvous_losses *losses, const struct node_identity *identity) {
-    size_t had_finished = node_table_find(&losses->gone, identity);
+    const struct failure_detector *detector, const struct node_identity *identity) {
+    size_t had_finished = node_table_find(&detector->gone, identity);
     return had_finished != NODE_TABLE_ABSENT ? had_finished
-                                             : node_table_find(&losses->gone_earlier, identity);
+                                             : node_table_find(&detector->gone_earlier, identity);
 }
 
-bool rendezvous_losses_include(
-    const struct rendezvous_losses *losses, const struct node_identity *identity) {
-    return find_gone(losses, identity) != NODE_TABLE_ABSENT;
+bool failure_detector_has_noted(
+    const struct failure_detector *detector, const struct node_identity *identity) {
+    return find_gone(detector, identity) != NODE_TABLE_ABSENT;
 }
 
-void rendezvous_losses_note(
-    struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished) {
-    if (!rendezvous_losses_include(losses, identity)) {
-        node_table_put(&losses->gone, identity, has_finished);
-        losses->gone_count++;
+void failure_detector_note(
+    struct failure_detector *detector, const struct node_identity *identity, bool has_finished) {
+    if (!failure_detector_has_noted(detector, identity)) {
+        node_table_put(&detector->gone, identity, has_finished);
+        detector->gone_count++;
     }
 }
 
-void rendezvous_losses_forget(
-    struct rendezvous_losses *losses, const struct rendezvous_state *seen) {
+void failure_detector_forget(
+    struct failure_detector *detector, const struct rendezvous_state *seen) {
     struct node_table kept = {0};
-    if (losses->gone_count < REMEMBERED) {
+    if (detector->gone_count < REMEMBERED) {
         return;
     }
     for (size_t i = 0; i < seen->count; i++) {
-        size_t had_finished = find_gone(losses, &seen->nodes[i].identity);
+        size_t had_finished = find_gone(detector, &seen->nodes[i].identity);
         if (had_finished != NODE_TABLE_ABSENT) {
             node_table_put(&kept, &seen->nodes[i].identity, had_finished);
         }
     }
-    node_table_clear(&losses->gone_earlier);
-    losses->gone_earlier = losses->gone;
-    losses->gone = kept;
-    losses->gone_count = 0;
+    node_table_clear(&detector->gone_earlier);
+    detector->gone_earlier = detector->gone;
+    detector->gone = kept;
+    detector->gone_count = 0;
 }
 
-void rendezvous_losses_forget_all(struct rendezvous_losses *losses) {
-    node_table_clear(&losses->gone);
-    node_table_clear(&losses->gone_earlier);
-    losses->gone_count = 0;
+void failure_detector_forget_all(struct failure_detector *detector) {
+    node_table_clear(&detector->gone);
+    node_table_clear(&detector->gone_earlier);
+    detector->gone_count = 0;
 }
 
 /* Judged by heartbeats. */
 
-void rendezvous_losses_look(struct rendezvous_losses *losses, const struct rendezvous_state *seen,
+void failure_detector_look(struct failure_detector *detector, const struct rendezvous_state *seen,
     struct instant now, struct duration keep_alive_interval, bool has_presence) {
-    heartbeat_watch_look(&losses->heartbeats, seen, now,
+    heartbeat_watch_look(&detector->heartbeats, seen, now,
         (struct duration){2 * keep_alive_interval.nanoseconds}, has_presence);
 }
 
-static bool is_silent(const struct rendezvous_losses *losses, const struct rendezvous_node *node,
+static bool is_silent(const struct failure_detector *detector, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings) {
     int64_t patience = settings->keep_alive_interval.nanoseconds * settings->keep_alive_max_attempt;
-    return heartbeat_watch_silence(&losses->heartbeats, &node->identity).nanoseconds > patience;
+    return heartbeat_watch_silence(&detector->heartbeats, &node->identity).nanoseconds > patience;
 }
 
 /* A node may go once its workers are done, but only from the round in which they were done. In the
@@ -179,16 +179,16 @@ static enum rendezvous_loss judge_gone(
     return is_missed ? RENDEZVOUS_LOSS_GONE : RENDEZVOUS_LOSS_FINISHED;
 }
 
-enum rendezvous_loss rendezvous_losses_judge(const struct rendezvous_losses *losses,
+enum rendezvous_loss failure_detector_judge(const struct failure_detector *detector,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence) {
-    size_t gone = find_gone(losses, &node->identity);
+    size_t gone = find_gone(detector, &node->identity);
     bool is_muster = node_identity_is_muster(&node->identity);
     if (gone != NODE_TABLE_ABSENT) {
         return judge_gone(gone != 0, node, &view->seen);
     }
     if ((has_presence && is_muster) || node_identity_equals(&node->identity, &view->me) ||
-        !is_silent(losses, node, settings)) {
+        !is_silent(detector, node, settings)) {
         return RENDEZVOUS_LOSS_NONE;
     }
     bool may_be_in_barrier = !is_muster && node->is_participant && view->seen.is_complete;

@@ -3,8 +3,8 @@
  * serves presence, and the backend told it that the connection of a node ended. Or the heartbeat of
  * a node in the record has not changed for too long. This module does not decide what is done about
  * it. The struct is one part of a rendezvous machine. Only this module uses it. */
-#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LOSSES_H
-#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LOSSES_H
+#ifndef MUSTER_CORE_RENDEZVOUS_FAILURE_DETECTOR_H
+#define MUSTER_CORE_RENDEZVOUS_FAILURE_DETECTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct heartbeat_watch {
 };
 
 /* A zeroed struct is valid: no node is known to be gone. */
-struct rendezvous_losses {
+struct failure_detector {
     /* Nodes that the backend has reported, the last ones and those before them. The number says
      * whether the node's workers were done. */
     struct node_table gone;
@@ -53,27 +53,27 @@ enum rendezvous_loss {
                                */
 };
 
-void rendezvous_losses_clear(struct rendezvous_losses *losses);
+void failure_detector_clear(struct failure_detector *detector);
 
 /* `note` remembers that a node is gone, also when it is no longer in the record: where the record
  * is lost, a node may write one again that still has it. `forget` drops nodes that are not in the
  * record, when there are thousands. */
-void rendezvous_losses_note(
-    struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished);
-void rendezvous_losses_forget(
-    struct rendezvous_losses *losses, const struct rendezvous_state *seen);
+void failure_detector_note(
+    struct failure_detector *detector, const struct node_identity *identity, bool has_finished);
+void failure_detector_forget(
+    struct failure_detector *detector, const struct rendezvous_state *seen);
 /* Drops all nodes that the backend has reported: the connection to the store has ended. */
-void rendezvous_losses_forget_all(struct rendezvous_losses *losses);
-bool rendezvous_losses_include(
-    const struct rendezvous_losses *losses, const struct node_identity *identity);
+void failure_detector_forget_all(struct failure_detector *detector);
+bool failure_detector_has_noted(
+    const struct failure_detector *detector, const struct node_identity *identity);
 
 /* Takes note of the heartbeats in the record that count. `has_presence`: see below. */
-void rendezvous_losses_look(struct rendezvous_losses *losses, const struct rendezvous_state *seen,
+void failure_detector_look(struct failure_detector *detector, const struct rendezvous_state *seen,
     struct instant now, struct duration keep_alive_interval, bool has_presence);
 
 /* What is known of a node of the record seen. `has_presence`: the backend reports Muster's nodes
  * that are gone, and their heartbeats are ignored. */
-enum rendezvous_loss rendezvous_losses_judge(const struct rendezvous_losses *losses,
+enum rendezvous_loss failure_detector_judge(const struct failure_detector *detector,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence);
 

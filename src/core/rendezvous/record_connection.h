@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node's link to the shared record: whether the node is connected, which request is under way,
- * whether its copy of the record is current, and when it fetches, writes or gives a sign of life
- * next. The link knows nothing of what is in the record and wants no effects: it answers questions,
+/* A node's connection to the shared record: whether it is open, which request is under way, whether
+ * the node's copy of the record is current, and when the node fetches, writes or gives a sign of
+ * life next. It knows nothing of what is in the record and wants no effects: it answers questions,
  * and the machine tells it what was done. The struct is one part of a rendezvous machine. Only this
  * module changes it; others read it. */
-#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LINK_H
-#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LINK_H
+#ifndef MUSTER_CORE_RENDEZVOUS_RECORD_CONNECTION_H
+#define MUSTER_CORE_RENDEZVOUS_RECORD_CONNECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,17 +15,17 @@
 #include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
 
-enum rendezvous_link_phase {
-    RENDEZVOUS_LINK_CLOSED,
-    RENDEZVOUS_LINK_CONNECTING,
-    RENDEZVOUS_LINK_READY, /* open, and no request is under way */
-    RENDEZVOUS_LINK_FETCHING,
-    RENDEZVOUS_LINK_WRITING,
-    RENDEZVOUS_LINK_WRITING_HEARTBEATS, /* this write changes only heartbeats */
+enum record_connection_phase {
+    RECORD_CONNECTION_CLOSED,
+    RECORD_CONNECTION_CONNECTING,
+    RECORD_CONNECTION_READY, /* open, and no request is under way */
+    RECORD_CONNECTION_FETCHING,
+    RECORD_CONNECTION_WRITING,
+    RECORD_CONNECTION_WRITING_HEARTBEATS, /* this write changes only heartbeats */
 };
 
-struct rendezvous_link {
-    enum rendezvous_link_phase phase;
+struct record_connection {
+    enum record_connection_phase phase;
     struct random random; /* for pauses and for new names of the node */
     bool was_open;        /* there is or was a connection */
     bool has_presence;    /* the host of the store serves presence */
@@ -34,8 +34,8 @@ struct rendezvous_link {
     bool is_change_told;    /* the watchers were told of a change since the record was seen */
     bool has_untold_news;   /* the watchers may not know yet what this node has seen */
     int lost_writes;        /* writes lost in a row */
-    /* While the link connects again: since when there is no connection, until when the node tries,
-     * and when it next says so. */
+    /* While the node connects again: since when it has no connection, until when it tries, and when
+     * it next says so. */
     struct instant lost_at;
     struct instant given_up_at;
     struct moment said_at;
@@ -46,73 +46,75 @@ struct rendezvous_link {
     struct moment heartbeat_at; /* the next heartbeat in the record */
 };
 
-void rendezvous_link_init(struct rendezvous_link *link, uint64_t seed);
+void record_connection_init(struct record_connection *connection, uint64_t seed);
 
-bool rendezvous_link_is_open(const struct rendezvous_link *link);
-bool rendezvous_link_is_fetching(const struct rendezvous_link *link);
-bool rendezvous_link_is_writing(const struct rendezvous_link *link);
-/* While the link is pausing, after lost writes, the machine writes nothing. */
-bool rendezvous_link_is_pausing(const struct rendezvous_link *link);
+bool record_connection_is_open(const struct record_connection *connection);
+bool record_connection_is_fetching(const struct record_connection *connection);
+bool record_connection_is_writing(const struct record_connection *connection);
+/* While it is pausing, after lost writes, the machine writes nothing. */
+bool record_connection_is_pausing(const struct record_connection *connection);
 
 /* Connections. */
 
-void rendezvous_link_connect(struct rendezvous_link *link);
-/* Whether the link is open now. False when the link was not connecting. */
-bool rendezvous_link_open(struct rendezvous_link *link, bool has_presence, bool is_host,
+void record_connection_connect(struct record_connection *connection);
+/* Whether the connection is open now. False when the node was not connecting. */
+bool record_connection_open(struct record_connection *connection, bool has_presence, bool is_host,
     struct instant now, struct duration keep_alive_interval);
-/* Whether the link was open. */
-bool rendezvous_link_close(struct rendezvous_link *link);
-/* The link connects again, after a connection that was lost now. It tries until `given_up_at`. */
-void rendezvous_link_connect_again(
-    struct rendezvous_link *link, struct instant now, struct instant given_up_at);
+/* Whether the connection was open. */
+bool record_connection_close(struct record_connection *connection);
+/* The node connects again, since the connection was lost now. It tries until `given_up_at`. */
+void record_connection_connect_again(
+    struct record_connection *connection, struct instant now, struct instant given_up_at);
 /* Whether the node is to say now that it still has no connection. If so, the next time is a few
  * seconds later. */
-bool rendezvous_link_says_lost(struct rendezvous_link *link, struct instant now);
+bool record_connection_says_lost(struct record_connection *connection, struct instant now);
 /* Draws the local id of a new name for this node. */
-int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link);
+int64_t record_connection_draw_local_id(struct record_connection *connection);
 /* Draws a number from which rounds are counted: a multiple of 1000, and never 0. */
-int64_t rendezvous_link_draw_base(struct rendezvous_link *link);
+int64_t record_connection_draw_base(struct record_connection *connection);
 
 /* Requests. Only one is under way at a time. */
 
-void rendezvous_link_fetch(struct rendezvous_link *link, struct instant now);
+void record_connection_fetch(struct record_connection *connection, struct instant now);
 /* The record, which was to be fetched, is not: the host of the store tells what is in it. */
-void rendezvous_link_skip_fetch(struct rendezvous_link *link);
-void rendezvous_link_write(struct rendezvous_link *link, bool is_heartbeats, struct instant now);
+void record_connection_skip_fetch(struct record_connection *connection);
+void record_connection_write(
+    struct record_connection *connection, bool is_heartbeats, struct instant now);
 /* The record was fetched. Whether this node is to tell the other watchers of what it has seen. */
-bool rendezvous_link_end_fetch(struct rendezvous_link *link);
+bool record_connection_end_fetch(struct record_connection *connection);
 /* The next heartbeats are due after `heartbeat_interval` if these were heartbeats. Else the record
  * may have new nodes, whose heartbeats are due after `keep_alive_interval` at the latest. */
-void rendezvous_link_win_write(struct rendezvous_link *link, struct instant now,
+void record_connection_win_write(struct record_connection *connection, struct instant now,
     struct duration heartbeat_interval, struct duration keep_alive_interval);
 /* A pause follows from the second lost write in a row on. */
-void rendezvous_link_lose_write(struct rendezvous_link *link, struct instant now);
+void record_connection_lose_write(struct record_connection *connection, struct instant now);
 
 /* News. */
 
 /* The record may have changed. `is_told`: the other watchers were told of it too. */
-void rendezvous_link_note_change(struct rendezvous_link *link, bool is_told);
+void record_connection_note_change(struct record_connection *connection, bool is_told);
 /* What this node has just seen is new, and perhaps the watchers were not told of it. */
-void rendezvous_link_note_news(struct rendezvous_link *link);
+void record_connection_note_news(struct record_connection *connection);
 
 /* Time. */
 
 /* Ends a pause that is over. The record may have changed during the pause, so it is fetched again.
  */
-void rendezvous_link_end_pause(struct rendezvous_link *link, struct instant now);
+void record_connection_end_pause(struct record_connection *connection, struct instant now);
 /* Whether a sign of life is due. If so, the next one is due an interval later. */
-bool rendezvous_link_beat(
-    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval);
-bool rendezvous_link_is_heartbeat_due(const struct rendezvous_link *link, struct instant now);
-void rendezvous_link_put_off_heartbeat(
-    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval);
+bool record_connection_beat(
+    struct record_connection *connection, struct instant now, struct duration keep_alive_interval);
+bool record_connection_is_heartbeat_due(
+    const struct record_connection *connection, struct instant now);
+void record_connection_put_off_heartbeat(
+    struct record_connection *connection, struct instant now, struct duration keep_alive_interval);
 /* Whether to fetch the record although no change was announced. `has_strangers`: the record has
  * nodes of torchrun, which do not announce what they write. */
-bool rendezvous_link_is_poll_due(
-    const struct rendezvous_link *link, bool has_strangers, struct instant now);
+bool record_connection_is_poll_due(
+    const struct record_connection *connection, bool has_strangers, struct instant now);
 /* Sets `next` to the time of the next action, if that is earlier. */
-void rendezvous_link_wake(
-    const struct rendezvous_link *link, struct instant now, struct moment *next);
+void record_connection_wake(
+    const struct record_connection *connection, struct instant now, struct moment *next);
 
 /* How long a node waits for a world, at the last call of a round, and for its own end. The struct
  * is one part of a rendezvous machine. Only this module changes it; others read it. Compare

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/workers/device_question.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "host/loop/clock.h"
+#include "host/process/process_spawn.h"
+
+/* torch is a large import, and may come from a slow disk. */
+#define ANSWER_SECONDS 120
+/* The thread is waited for a little longer, so that it has ended the process. */
+#define PATIENCE_SECONDS (ANSWER_SECONDS + 10)
+#define ANSWER_CEILING ((size_t)4096)
+
+/* The answer is the last line that begins so: what a plug-in prints may stand before it. */
+#define MARK "muster-devices "
+#define REASON_MARK '!'
+
+/* A plug-in is imported with torch. It names its device, or makes it PyTorch's accelerator. */
+static char script[] =
+    "import sys\n"
+    "sys.path[:] = [place for place in sys.path if place]\n"
+    "name = sys.argv[1]\n"
+    "def has_plug_in():\n"
+    "    from importlib.metadata import entry_points\n"
+    "    found = entry_points()\n"
+    "    group = 'torch.backends'\n"
+    "    return bool(found.select(group=group) if hasattr(found, 'select') else found.get(group))\n"
+    "def count():\n"
+    "    if name == 'auto' and not has_plug_in():\n"
+    "        return 0\n"
+    "    import torch\n"
+    "    accelerator = getattr(torch, 'accelerator', None)\n"
+    "    if accelerator is not None and accelerator.is_available():\n"
+    "        if name in ('auto', accelerator.current_accelerator().type):\n"
+    "            return accelerator.device_count()\n"
+    "    module = getattr(torch, name, None)\n"
+    "    if hasattr(module, 'is_available') and hasattr(module, 'device_count'):\n"
+    "        return module.device_count() if module.is_available() else 0\n"
+    "    if name == 'auto':\n"
+    "        return 0\n"
+    "    raise LookupError('its PyTorch knows no device of this name')\n"
+    "try:\n"
+    "    answer = int(count())\n"
+    "except LookupError as error:\n"
+    "    answer = '!' + str(error.args[0] if error.args else error)\n"
+    "except Exception as error:\n"
+    "    answer = '!' + type(error).__name__ + ': ' + str(error)\n"
+    "print('\\nmuster-devices', ' '.join(str(answer).split())[:1000], flush=True)\n";
+
+struct question {
+    struct text_list arguments;
+    struct text_list environment;
+    enum failure_code code;
+    struct failure failure;
+    bool is_late;
+    struct text answer; /* the end of what it wrote */
+};
+
+static void free_question(void *subject) {
+    struct question *question = subject;
+    text_list_clear(&question->arguments);
+    text_list_clear(&question->environment);
+    text_clear(&question->answer);
+    free(question);
+}
+
+/* Keeps the end, since the answer comes last. */
+static void keep_end(struct text *text) {
+    if (text->length > 2 * ANSWER_CEILING) {
+        struct text end = {0};
+        text_append_bytes(&end, text_string(text) + text->length - ANSWER_CEILING, ANSWER_CEILING);
+        text_clear(text);
+        *text = end;
+    }
+}
+
+/* Until the process closes its end, or is late. What it leaves behind may hold the end open. */
+static void read_answer(struct question *question, int fd) {
+    char piece[ANSWER_CEILING];
+    struct instant deadline = instant_after(clock_now(), duration_from_seconds(ANSWER_SECONDS));
+    for (;;) {
+        struct duration left = instant_until(clock_now(), deadline);
+        struct pollfd polled = {.fd = fd, .events = POLLIN};
+        if (left.nanoseconds <= 0) {
+            question->is_late = true;
+            return;
+        }
+        int ready = poll(&polled, 1, (int)(left.nanoseconds / 1000000) + 1);
+        ssize_t length = ready > 0 ? read(fd, piece, sizeof piece) : -1;
+        if (length == 0 || (length < 0 && ready != 0 && errno != EINTR)) {
+            return;
+        }
+        if (length > 0) {
+            text_append_bytes(&question->answer, piece, (size_t)length);
+            keep_end(&question->answer);
+        }
+    }
+}
+
+static void converse(struct question *question, int null_fd, const int ends[2]) {
+    struct process_request request;
+    struct process process;
+    process_request_init(&request, &question->arguments, &question->environment);
+    request.stdin_fd = null_fd;
+    request.stdout_fd = ends[1];
+    question->code = process_spawn(&request, &process, &question->failure);
+    close(ends[1]);
+    if (question->code != FAILURE_NONE) {
+        return;
+    }
+    read_answer(question, ends[0]);
+    kill(-process.pid, SIGKILL); /* it leads a session of its own, and has said what it knows */
+    while (waitpid(process.pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    if (process.pidfd >= 0) {
+        close(process.pidfd);
+    }
+}
+
+/* On a thread, which is there until the process has ended. */
+static void run_question(void *subject) {
+    struct question *question = subject;
+    int ends[2];
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        converse(question, null_fd, ends);
+        close(ends[0]);
+    } else {
+        question->code = failure_set_system(&question->failure, errno, "cannot make a pipe");
+    }
+    if (null_fd >= 0) {
+        close(null_fd);
+    }
+}
+
+static enum failure_code judge(
+    struct question *question, const char *python, int *out_count, struct failure *failure) {
+    if (question->code != FAILURE_NONE) {
+        return failure_set(failure, question->code, "%s", question->failure.message);
+    }
+    if (question->is_late) {
+        return failure_set(
+            failure, FAILURE_TIMEOUT, "%s has not answered within %d s", python, ANSWER_SECONDS);
+    }
+    char *text = text_take(&question->answer);
+    char *line = NULL;
+    for (char *found = strstr(text, "\n" MARK); found != NULL; found = strstr(found + 1, MARK)) {
+        line = strstr(found, MARK) + sizeof MARK - 1;
+    }
+    if (line != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        utf8_make_line_printable(line);
+    }
+    int64_t count = -1;
+    enum failure_code code = FAILURE_NONE;
+    if (line != NULL && *line == REASON_MARK) {
+        code = failure_set(failure, FAILURE_INVALID, "%s says: %s", python, line + 1);
+    } else if (line == NULL || text_parse_integer(line, &count) != FAILURE_NONE || count < 0 ||
+               count > INT_MAX) {
+        code =
+            failure_set(failure, FAILURE_INVALID, "%s was asked and has given no number", python);
+    } else {
+        *out_count = (int)count;
+    }
+    free(text);
+    return code;
+}
+
+enum failure_code device_question_ask(const char *python, const char *name,
+    const struct text_list *environment, const struct blocking_watch *watch, int *out_count,
+    struct failure *failure) {
+    struct question *question = memory_allocate(sizeof *question);
+    const char *const words[] = {python, "-c", script, name};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        text_list_add(&question->arguments, words[i]);
+    }
+    for (size_t i = 0; i < environment->count; i++) {
+        text_list_add(&question->environment, environment->items[i]);
+    }
+    const struct blocking_task task = {run_question, free_question, question};
+    enum failure_code code =
+        blocking_task_run_within(&task, duration_from_seconds(PATIENCE_SECONDS), watch, failure);
+    if (code == FAILURE_NONE) {
+        code = judge(question, python, out_count, failure);
+        free_question(question);
+    }
+    return code;
+}
