@@ -119,9 +119,10 @@ class ProcessFailure:
 
     def __post_init__(self):
         self.error_file_data, found = _read_error(self.error_file)
-        self.message = self.message or found.get("py_callstack", "")
+        self.message = self.message or str(found.get("py_callstack", ""))
         if self.timestamp is None:
-            self.timestamp = float(found.get("timestamp", time.time()))
+            said = str(found.get("timestamp", ""))
+            self.timestamp = float(said) if said.isdecimal() else time.time()
 
     def signal_name(self):
         try:
@@ -419,9 +420,9 @@ def _read_error(path):
     """What an error file holds, and its extraInfo."""
     with contextlib.suppress(OSError, ValueError), open(path or "", encoding="utf-8") as file:
         data = json.loads(file.read(ERROR_FILE_BYTES))
-        message = data["message"] if isinstance(data, dict) and "message" in data else None
-        if message is not None:
-            return data, message.get("extraInfo", {}) if isinstance(message, dict) else {"timestamp": data.get("timestamp", 0)}
+        if isinstance(data, dict) and "message" in data:
+            found = data["message"].get("extraInfo") if isinstance(data["message"], dict) else None
+            return data, found if isinstance(found, dict) else {}
     return {"message": "<NONE>"}, {}
 
 
