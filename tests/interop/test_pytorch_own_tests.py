@@ -62,10 +62,8 @@ STATIC = {
     "file": "elastic/rendezvous/static_rendezvous_test.py",
     "classes": ["StaticTCPRendezvousTest"],
     "replaced": {"RendezvousParameters", "create_rdzv_handler"},
-    "passed": 3,
+    "passed": 5,
     "left_out": {
-        "ElasticLaunchTest.test_launch_function": "its workers import the tests, which this PyTorch cannot",
-        "ElasticLaunchTest.test_launch_dist_sum_with_static_rdzv": "the same",
         "StaticTCPRendezvousTest.test_static_rdzv_multiple_calls": "takes the tuple that PyTorch's handlers of today do not give",
     },
 }
@@ -169,13 +167,14 @@ RUNS = {
     "file": "launcher/run_test.py",
     "classes": ["ElasticLaunchTest"],
     "replaced": {"launch"},
-    "passed": 15,
+    "passed": 14,
     "left_out": {
         **dict.fromkeys((f"ElasticLaunchTest.test_{name}" for name in (
             "launch_elastic_agent_raise_exception", "launch_elastic_worker_raise_exception", "launch_shutdown",
             "nproc_gpu_launch_configurations")), "puts a mock into PyTorch's modules"),
         **dict.fromkeys((f"ElasticLaunchTest.test_{name}" for name in (
             "init_method_env", "init_method_tcp", "is_not_torchelastic_launched")), "launches nothing"),
+        "ElasticLaunchTest.test_nproc_launch_unknown_configurations": "names a device that the workers' PyTorch is asked for: no ValueError",
         "ElasticLaunchTest.test_min_max_nodes_parse": "is of a function of PyTorch's command line",
     },
 }  # fmt: skip
