@@ -34,6 +34,8 @@ RENDEZVOUS = "A rendezvous in programs"
 EVIDENCE = "Hanging workers are looked at before they are killed"
 NO_ORPHANS = "Workers die with the agent"
 PRINTABLE = "Text of others does nothing to the terminal"
+DEVICES = "A word for devices is asked of the workers' Python."
+CHRONICLE = "A log directory has the job's chronicle, too."
 OWN_LINKS = "Another user's link is not followed."
 
 ALL = [value for name, value in list(globals().items()) if name.isupper()]
@@ -42,5 +44,6 @@ ALL = [value for name, value in list(globals().items()) if name.isupper()]
 ARGUMENTS = {
     "--nproc 2 script.py": (ITSELF, "usage", "accepted"),
     "PET_START_METHOD=zz script.py": (CHOICES, "accepted", "usage"),
+    "--nproc-per-node two script.py": (DEVICES, "error", "error"),
     "-t 10:1 script.py": (RANKS, "error", "accepted"),
 }

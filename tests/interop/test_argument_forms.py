@@ -127,8 +127,9 @@ CASES = [
     ([SCRIPT], {"PET_NNODES": "0"}),
 ]
 
-# Stands in for the interpreter (and for a program): keeps the words it was called with.
+# Stands in for the interpreter (and for a program): keeps the words it was called with. It is asked for devices, too, and knows none.
 SHOW = """#!/bin/sh
+[ -n "$RANK" ] || { echo "muster-devices $([ "$3" = auto ] && echo 0 || echo '!it knows no device')"; exit; }
 for word in "$@"; do printf '%s\\n' "$word"; done >"words.$RANK"
 """
 

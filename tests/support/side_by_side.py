@@ -65,11 +65,15 @@ class Side:
         environment["MASTER_PORT"] = re.sub(r"^[1-9]\d*$", "<port>", environment["MASTER_PORT"])
         return {name: value for name, value in environment.items() if name not in VOLATILE_VARIABLES}
 
+    def files(self, folder):
+        """All but the chronicle, which torchrun does not write (chosen_differences.CHRONICLE)."""
+        return [path for path in sorted((self.directory / folder).rglob("*")) if path.name != "events.jsonl"]
+
     def tree(self, folder):
         """{relative path: content} of a directory; directories end in a slash and have no content."""
         root = self.directory / folder
         found = {}
-        for path in sorted(root.rglob("*")):
+        for path in self.files(folder):
             name = normalise(str(path.relative_to(root)), self.directory)
             if path.is_dir():
                 found[name + "/"] = None
@@ -83,7 +87,7 @@ class Side:
         root = self.directory / folder
         return {
             normalise(str(path.relative_to(root)), self.directory): oct(path.stat().st_mode & 0o7777)
-            for path in sorted(root.rglob("*"))
+            for path in self.files(folder)
         }
 
     def report(self):
