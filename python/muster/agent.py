@@ -55,7 +55,7 @@ _STATES = [WorkerState[name] for name in ("UNKNOWN", "STOPPED", "SUCCEEDED", "FA
 
 @dataclasses.dataclass
 class WorkerSpec:
-    """The members of PyTorch's class. `rdzv_handler` is a DynamicRendezvousHandler or a StaticTCPRendezvous of muster.rendezvous, or
+    """The members of PyTorch's class. `rdzv_handler` is a handler that muster.rendezvous has made, or
     None: the job has this node alone. `args` may be {local rank: arguments}, and `envs` is {local rank: variables}."""
 
     role: str
@@ -202,7 +202,8 @@ class LocalElasticAgent(SimpleElasticAgent):
             monitor_interval=spec.monitor_interval, start_method=self._start_method, log_line_prefix_template=self._template,
             local_addr=spec.local_addr, event_log_handler=spec.event_log_handler, numa_options=spec.numa_options,
             duplicate_stdout_filters=spec.duplicate_stdout_filters, duplicate_stderr_filters=spec.duplicate_stderr_filters,
-            virtual_local_rank=spec.virtual_local_rank, shutdown_timeout=self._shutdown_timeout)
+            virtual_local_rank=spec.virtual_local_rank, shutdown_timeout=self._shutdown_timeout,
+            exit_barrier_timeout=self._exit_barrier_timeout)
 
     def _fields(self):
         fields = {name: make(getattr(self, method)) for name, method, make in (

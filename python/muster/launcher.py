@@ -15,6 +15,7 @@ import abc
 import contextlib
 import ctypes
 import dataclasses
+import datetime
 import json
 import os
 import pathlib
@@ -40,6 +41,7 @@ PLACES = ("MUSTER_LAUNCH_PACKAGE", "MUSTER_LAUNCH_DIRECTORY")
 BOOT = (f"import os, sys; package, directory = map(os.environ.pop, {PLACES!r}); sys.path.insert(0, package); "
         "from muster.launcher import _work; _work(directory)")
 JOB = "job"
+ERROR_FILE_BYTES = 1 << 20
 
 _TEXT, _TEXTS = ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)
 
@@ -100,24 +102,36 @@ class LaunchConfig:
     duplicate_stderr_filters: Optional[List[str]] = None
     virtual_local_rank: bool = False
     shutdown_timeout: Optional[int] = None
+    exit_barrier_timeout: Optional[float] = None  # Muster's own: `muster run --exit-barrier-timeout`
 
 
 @dataclasses.dataclass
 class ProcessFailure:
-    """How a worker has failed. `message` is its traceback, where it has left one."""
+    """How a worker has failed. `message` is its traceback, where it has left one, and `error_file_data` what its error file holds."""
 
     local_rank: int
     pid: int
     exitcode: int
     error_file: str
-    message: str
-    timestamp: float
+    message: str = ""
+    timestamp: Optional[float] = None
+    error_file_data: Dict[str, Any] = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.error_file_data, found = _read_error(self.error_file)
+        self.message = self.message or str(found.get("py_callstack", ""))
+        if self.timestamp is None:
+            said = str(found.get("timestamp", ""))
+            self.timestamp = float(said) if said.isdecimal() else time.time()
 
     def signal_name(self):
         try:
             return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
         except ValueError:
             return "<Unknown>"
+
+    def timestamp_isoformat(self):
+        return datetime.datetime.fromtimestamp(self.timestamp).isoformat("_", "seconds")
 
 
 class ChildFailedError(Exception):
@@ -274,8 +288,14 @@ def _taken_over(config, handler):
     """The configuration with what a rendezvous of the program's says, and members of the agent's settings."""
     from muster.c10d_rendezvous_backend import C10dRendezvousBackend
     from muster.dynamic_rendezvous import DynamicRendezvousHandler
-    from muster.rendezvous_registry import StaticTCPRendezvous
+    from muster.rendezvous_registry import AgentRendezvous, StaticTCPRendezvous
 
+    if isinstance(handler, AgentRendezvous):
+        params = handler.params
+        return dataclasses.replace(
+            config, min_nodes=params.min_nodes, max_nodes=params.max_nodes, rdzv_backend=params.backend,
+            rdzv_endpoint=params.endpoint, run_id=params.run_id, rdzv_configs=params.config,
+            local_addr=config.local_addr or params.local_addr), {}  # fmt: skip
     if isinstance(handler, StaticTCPRendezvous):
         return dataclasses.replace(
             config, min_nodes=handler.world_size, max_nodes=handler.world_size, rdzv_backend="static", run_id=handler.run_id,
@@ -394,6 +414,16 @@ def _write_error(wrong):
             "extraInfo": {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}}  # fmt: skip
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(path).write_text(json.dumps({"message": text}), encoding="utf-8")
+
+
+def _read_error(path):
+    """What an error file holds, and its extraInfo."""
+    with contextlib.suppress(OSError, ValueError), open(path or "", encoding="utf-8") as file:
+        data = json.loads(file.read(ERROR_FILE_BYTES))
+        if isinstance(data, dict) and "message" in data:
+            found = data["message"].get("extraInfo") if isinstance(data["message"], dict) else None
+            return data, found if isinstance(found, dict) else {}
+    return {"message": "<NONE>"}, {}
 
 
 def _read_value(directory, rank):
@@ -627,8 +657,8 @@ def _options_of(config, logs, node_rank):
         "node-rank": node_rank, "local-ranks-filter": ",".join(map(str, sorted(ranks))) if ranks else None,
         "log-line-prefix-template": config.log_line_prefix_template, "local-addr": config.local_addr,
         "event-log-handler": config.event_log_handler, "signals-to-handle": config.signals_to_handle,
-        "shutdown-timeout": config.shutdown_timeout, "duplicate-stdout-filters": listed(config.duplicate_stdout_filters),
-        "duplicate-stderr-filters": listed(config.duplicate_stderr_filters),
+        "shutdown-timeout": config.shutdown_timeout, "exit-barrier-timeout": getattr(config, "exit_barrier_timeout", None),
+        "duplicate-stdout-filters": listed(config.duplicate_stdout_filters), "duplicate-stderr-filters": listed(config.duplicate_stderr_filters),
         "numa-binding": getattr(getattr(config.numa_options, "affinity_mode", config.numa_options), "value", config.numa_options),
     }  # fmt: skip
     options = [f"--{name}={value}" for name, value in values.items() if value not in (None, "")]

@@ -10,8 +10,13 @@ one fails the others are stopped. They end with the program, however that ends. 
 template of `muster run`."""
 
 import dataclasses
+import errno
+import os
+import pathlib
+import shutil
 import signal
 import time
+import uuid
 from typing import Any, Dict
 
 from muster import launcher
@@ -22,10 +27,12 @@ LIFE_SIGN = 0.1  # seconds between the looks of a wait that ends
 
 @dataclasses.dataclass
 class RunProcsResult:
-    """All by local rank."""
+    """All by local rank. `stdouts` and `stderrs` are files below the log directory, or empty texts. A program returns None."""
 
     return_values: Dict[int, Any] = dataclasses.field(default_factory=dict)
     failures: Dict[int, ProcessFailure] = dataclasses.field(default_factory=dict)
+    stdouts: Dict[int, str] = dataclasses.field(default_factory=dict)
+    stderrs: Dict[int, str] = dataclasses.field(default_factory=dict)
 
     def is_failed(self):
         return bool(self.failures)
@@ -40,14 +47,17 @@ class PContext:
             raise RuntimeError(f"the ranks of args {sorted(args)} and of envs {sorted(envs)} have to be 0 to {len(args) - 1}")
         self.name, self.entrypoint, self.args, self.envs, self.nprocs = name, entrypoint, args, envs, len(args)
         self._result = None
+        self._logs, self._run_id = logs_specs or DefaultLogsSpecs(), str(uuid.uuid4().int)
         self._job = launcher.Job(LaunchConfig(
-            1, 1, len(args), logs_specs=logs_specs or DefaultLogsSpecs(), role=name, max_restarts=0, start_method=start_method,
+            1, 1, len(args), logs_specs=self._logs, run_id=self._run_id, role=name, max_restarts=0, start_method=start_method,
             log_line_prefix_template=log_line_prefix_template, numa_options=numa_options,
             duplicate_stdout_filters=duplicate_stdout_filters, duplicate_stderr_filters=duplicate_stderr_filters),
             entrypoint, args, envs)  # fmt: skip
 
     def start(self):
         """Until they run, or it is known why not."""
+        if isinstance(self.entrypoint, str) and shutil.which(self.entrypoint) is None and not os.path.exists(self.entrypoint):
+            raise FileNotFoundError(errno.ENOENT, "no such program", self.entrypoint)
         self._job.__enter__()
         self._job.agent.wait(is_enough=lambda: len(self.pids()) == self.nprocs)
 
@@ -62,7 +72,20 @@ class PContext:
         values = {worker.local_rank: self._job.value_of(worker.global_rank)
                   for worker in ended.workers[:ended.worker_count] if worker.exitcode == 0}
         failures = {failure.local_rank: failure for failure in launcher.failures_of(ended).values()}
-        return RunProcsResult({} if failures or isinstance(self.entrypoint, str) else values, failures)
+        return RunProcsResult({} if failures else values, failures, self.stdouts, self.stderrs)
+
+    @property
+    def stdouts(self):
+        return self._files("stdout.log")
+
+    @property
+    def stderrs(self):
+        return self._files("stderr.log")
+
+    def _files(self, name):
+        place = self._logs.log_dir
+        found = pathlib.Path(place).glob(f"{self._run_id}_*/attempt_0/*/{name}") if place else ()
+        return {**dict.fromkeys(range(self.nprocs), ""), **{int(path.parent.name): str(path) for path in found}}
 
     def pids(self):
         """By local rank, of those that were started."""

@@ -10,10 +10,11 @@ from muster.rendezvous_api import (
 )  # fmt: skip
 from muster.rendezvous_backend import RendezvousBackend
 from muster.rendezvous_node import NodeState, RdzvEvent, Rendezvous, RendezvousInfo
-from muster.rendezvous_registry import StaticTCPRendezvous, get_rendezvous_handler
+from muster.rendezvous_registry import AgentRendezvous, StaticTCPRendezvous, get_rendezvous_handler
 
 __all__ = [
-    "C10dRendezvousBackend", "DynamicRendezvousHandler", "NodeState", "RdzvEvent", "Rendezvous", "RendezvousBackend", "RendezvousClosedError",
+    "AgentRendezvous", "C10dRendezvousBackend", "DynamicRendezvousHandler", "NodeState", "RdzvEvent", "Rendezvous", "RendezvousBackend",
+    "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousError", "RendezvousGracefulExitError", "RendezvousHandler",
     "RendezvousHandlerRegistry", "RendezvousInfo", "RendezvousParameters",
     "RendezvousSettings", "RendezvousStateError", "RendezvousStoreInfo", "RendezvousTimeout", "RendezvousTimeoutError",

@@ -242,7 +242,9 @@ class Rendezvous:
         """Closes the rendezvous, and leaves. Whether it could be closed. A further call does nothing, and returns the same."""
         if not self._is_ending:
             try:
-                self._call(self._library.muster_rendezvous_shutdown)
+                # A node that was in no round asks a backend once: one that cannot be reached has nothing to be closed.
+                if self._backend is None or self._thread is not None or not self.is_closed():
+                    self._call(self._library.muster_rendezvous_shutdown)
                 self._was_closed = True
             except RendezvousError as wrong:
                 logger.warning("the rendezvous '%s' was not shut down: %s", self._run_id, wrong)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Handlers by the names of their backends: torch/distributed/elastic/rendezvous/registry.py and static_tcp_rendezvous.py, without
-PyTorch. The names are c10d, static, what packages have registered as the entry points `torchrun.handlers`, and what the program
+PyTorch. The names are c10d, static, those that only an agent knows (AgentRendezvous), what packages have registered as the entry points `torchrun.handlers`, and what the program
 has.
 
     rendezvous_handler_registry.register("mine", create_mine)
@@ -13,7 +13,7 @@ from importlib import metadata
 from muster import store as muster_store
 from muster.c10d_rendezvous_backend import create_backend
 from muster.dynamic_rendezvous import create_handler
-from muster.rendezvous_api import RendezvousHandler, RendezvousStoreInfo, rendezvous_handler_registry
+from muster.rendezvous_api import RendezvousHandler, RendezvousStateError, RendezvousStoreInfo, rendezvous_handler_registry
 from muster.rendezvous_node import RendezvousInfo
 
 GROUP = "torchrun.handlers"
@@ -74,6 +74,37 @@ def create_static_handler(params):
                                params.get_as_int("timeout", DEFAULT_TIMEOUT))
 
 
+class AgentRendezvous(RendezvousHandler):
+    """A rendezvous at etcd, Kubernetes or in a directory, which Muster's agent takes part in: that of muster.agent and
+    muster.launcher. A program cannot meet there by itself."""
+
+    BACKENDS = ("dir", "etcd", "etcd-v3", "k8s")
+
+    def __init__(self, params):
+        self.params = params
+
+    def get_backend(self):
+        return self.params.backend
+
+    def get_run_id(self):
+        return self.params.run_id
+
+    def next_rendezvous(self):
+        raise RendezvousStateError(f"the rendezvous '{self.params.backend}' is for an agent: give it to muster.agent's LocalElasticAgent")
+
+    def is_closed(self):
+        return False
+
+    def set_closed(self):
+        pass
+
+    def num_nodes_waiting(self):
+        return 0
+
+    def shutdown(self):
+        return True
+
+
 def create_c10d_handler(params):
     backend, store = create_backend(params)
     return create_handler(store, backend, params)
@@ -87,7 +118,8 @@ def _registered_by_packages():
 
 def get_rendezvous_handler(params):
     """A handler for these RendezvousParameters, by the name of their backend."""
-    for name, creator in (("c10d", create_c10d_handler), ("static", create_static_handler)):
+    own = {"c10d": create_c10d_handler, "static": create_static_handler, **dict.fromkeys(AgentRendezvous.BACKENDS, AgentRendezvous)}
+    for name, creator in own.items():
         if name not in rendezvous_handler_registry._registry:
             rendezvous_handler_registry.register(name, creator)
     if params.backend not in rendezvous_handler_registry._registry:

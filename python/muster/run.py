@@ -30,6 +30,13 @@ class LaunchFailed(RuntimeError):
         self.status = status
 
 
+class UsageMistake(LaunchFailed, ValueError):
+    """No job was started: the arguments or the environment have a mistake. torch.distributed.run raises a ValueError, too."""
+
+
+USAGE_STATUS = 2
+
+
 _event_handlers = {}
 
 
@@ -80,7 +87,7 @@ def _launch(arguments, environment):
         forwarding.end()
         events.end()
     if status != 0:
-        raise LaunchFailed(status)
+        raise UsageMistake(status) if status == USAGE_STATUS else LaunchFailed(status)
 
 
 class _Forwarding:

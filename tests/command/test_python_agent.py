@@ -3,6 +3,7 @@
 
 import ast
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ agent = import_module("muster.agent")
 health = import_module("muster.health")
 launcher = import_module("muster.launcher")
 processes = import_module("muster.processes")
+rendezvous = import_module("muster.rendezvous")
 
 pytestmark = pytest.mark.plain_build
 
@@ -282,6 +284,45 @@ def test_processes_that_run_are_not_waited_for_and_end_when_closed():
         os.kill(pid, 0)
     with pytest.raises(RuntimeError, match="0 to 0"):
         processes.start_processes("t", "true", {1: ()}, {1: {}})
+
+
+def fail_by_rank():
+    if os.environ["RANK"] == "1":
+        os.write(2, b"rank 1 is about to fail\n")
+        raise ValueError("the loss is no number")
+    signal.pause()
+
+
+def test_a_process_that_fails_has_left_its_error_and_its_lines(scratch):
+    logs = launcher.DefaultLogsSpecs(str(scratch), redirects={0: 3, 1: 2})
+    with processes.start_processes("t", fail_by_rank, {0: (), 1: ()}, {0: {}, 1: {}}, logs, start_method="fork") as context:
+        result = context.wait()
+    assert result.failures[1].error_file_data["message"]["message"] == "ValueError: the loss is no number"
+    assert pathlib.Path(result.stderrs[1]).read_text().startswith("rank 1 is about to fail\n")
+    assert [bool(path) for path in (*result.stdouts.values(), *result.stderrs.values())] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "no JSON", '{"message": 3}', '{"message": {"extraInfo": 3}}', None])
+def test_an_error_file_that_says_nothing(scratch, text):
+    if text is not None:
+        (scratch / "error.json").write_text(text)
+    failure = launcher.ProcessFailure(0, 17, -9, str(scratch / "error.json"))
+    assert (failure.message, failure.signal_name()) == ("", "SIGKILL")
+    assert "message" in failure.error_file_data
+
+
+def test_a_program_that_is_not_there_is_not_started():
+    with pytest.raises(FileNotFoundError, match="is-not-there"):
+        processes.start_processes("t", "is-not-there", {0: ()}, {0: {}})
+
+
+def test_an_agent_meets_where_only_agents_can(scratch):
+    handler = rendezvous.get_rendezvous_handler(rendezvous.RendezvousParameters("dir", str(scratch), "job", 1, 1))
+    spec = agent.WorkerSpec("trainer", 2, handler, entrypoint=read_rank)
+    assert agent.LocalElasticAgent(spec, start_method="fork").run().return_values == {0: 0, 1: 1}
+    assert list(scratch.iterdir())
+    with pytest.raises(rendezvous.RendezvousStateError, match="is for an agent"):
+        handler.next_rendezvous()
 
 
 # Health.

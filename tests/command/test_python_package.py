@@ -17,7 +17,7 @@ try:
     muster.run.run(argparse.Namespace(**json.loads(sys.argv[1])))
     print("returned")
 except muster.run.LaunchFailed as failed:
-    print("failed with", failed.status)
+    print("failed with", failed.status, *["and a ValueError"] * isinstance(failed, ValueError))
 except ValueError as wrong:
     print(wrong)
 """
@@ -80,9 +80,9 @@ def test_a_namespace_without_a_script_is_refused(call):
     assert call(nproc_per_node="2").out == "the namespace has no training_script\n"
 
 
-def test_a_value_that_is_refused_is_named(call):
+def test_a_value_that_is_refused_is_named_and_a_value_error(call):
     result = call(**DEFAULTS | shell("true", nproc_per_node="2x"))
-    assert result.out == "failed with 2\n", result
+    assert result.out == "failed with 2 and a ValueError\n", result
     assert "'2x'" in result.err
 
 

@@ -220,6 +220,16 @@ def test_what_a_backend_raises(wrong, error, text):
     assert (type(raised.value), text in str(raised.value)) == (error, True), repr(raised.value)
 
 
+def test_a_node_that_was_in_no_round_asks_a_backend_that_is_gone_once():
+    backend = Backend(SharedRecord())
+    handler, asked = handler_of(backend), []
+    backend.wrong = ConnectionError("gone")
+    get_state = backend.get_state
+    backend.get_state = lambda: asked.append(1) or get_state()
+    assert not handler.shutdown()
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("state", ["text", 3, None])
 def test_a_state_that_is_no_bytes(state):
     backend = Backend(SharedRecord())

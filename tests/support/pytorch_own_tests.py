@@ -3,23 +3,43 @@
 PyTorch's own test files, without those methods, with Muster's classes in the place of PyTorch's, and prints what came of each
 as JSON.
 
+Where PyTorch's classes of today are called otherwise than those that the tests know, so are Muster's: they are called here as of old.
+An etcd of today is started in the place of PyTorch's, which asks for API 2.
+
 The names are replaced in the module of the tests after it was imported. Which ones were is printed, too."""
 
+import ctypes
 import importlib
 import json
 import multiprocessing
+import os
 import pathlib
+import shutil
+import signal
+import socket
+import subprocess
 import sys
+import tempfile
+import time
 import types
 import unittest
 
+import muster.agent
+import muster.launcher
 import muster.local_timer
 import muster.metrics
+import muster.processes
 import muster.rendezvous
 import muster.rendezvous_registry
+import muster.run
 import muster.store
 import muster.timer
 import muster.timer_server
+import torch.testing._internal.common_utils
+
+# What later versions do not have. A spawned worker imports this file, too.
+torch.testing._internal.common_utils.sandcastle_skip_if = unittest.skipIf
+sys.modules["torch._six"] = types.SimpleNamespace(string_classes=(str, bytes))
 
 
 def names_of(module):
@@ -38,6 +58,108 @@ OWN.update((name, getattr(muster.metrics, name)) for name in ("MetricData", "Met
 TIMER = types.SimpleNamespace(**{**names_of(muster.timer), **names_of(muster.timer_server), **names_of(muster.local_timer)})
 
 
+LAST_CALL = 3  # seconds, instead of 30, for which jobs that could have another node wait
+ETCD = "/usr/local/bin/etcd"
+PRCTL = ctypes.CDLL(None).prctl  # before there is a fork
+
+
+class EtcdServer:
+    def start(self, **_):
+        self.place, self.port, peers = tempfile.mkdtemp(), *_free_ports(2)
+        urls = [f"http://localhost:{port}" for port in (self.port, peers)]
+        self.process = subprocess.Popen(
+            [ETCD, "--data-dir", self.place, "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
+             "--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1], "--initial-cluster", f"default={urls[1]}",
+             "--unsafe-no-fsync"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=_end_with_parent)  # fmt: skip
+        while True:
+            try:
+                socket.create_connection(("localhost", self.port)).close()
+                return
+            except ConnectionRefusedError:
+                assert self.process.poll() is None, "etcd has ended"
+                time.sleep(0.02)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.place)
+
+    def get_endpoint(self):
+        return f"localhost:{self.port}"
+
+
+def _free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _end_with_parent():
+    PRCTL(1, signal.SIGKILL)
+
+
+
+
+def worker_spec(redirects=0, tee=0, **members):
+    """What is written where was the spec's to say."""
+    spec = muster.agent.WorkerSpec(**members)
+    spec.logs = muster.launcher.DefaultLogsSpecs(redirects=redirects, tee=tee)
+    return spec
+
+
+class LocalElasticAgent(muster.agent.LocalElasticAgent):
+    """The log directory was the agent's to say. Workers are copies of the agent, since each that is spawned loads PyTorch anew, which
+    takes seconds. (launcher/api_test.py has some that are spawned.)"""
+
+    def __init__(self, spec, log_dir, start_method, **options):
+        spec.logs.log_dir = log_dir
+        super().__init__(spec, spec.logs, start_method="fork", **options)
+
+
+class Tail:
+    """Copies lines as long as the agent runs; PyTorch's tests look at this private member."""
+
+    def __init__(self, context):
+        self.stopped = lambda: context._result is not None
+
+
+def start_processes(name, entrypoint, args, envs, log_dir, redirects=0, tee=0, **options):
+    """What is written where was said in arguments. Workers are copies, as above."""
+    logs = muster.launcher.DefaultLogsSpecs(log_dir, redirects, tee)
+    context = muster.processes.start_processes(name, entrypoint, args, envs, logs, **{**options, "start_method": "fork"})
+    context._stdout_tail = context._stderr_tail = Tail(context)
+    return context
+
+
+def get_rendezvous_handler(params):
+    params.config.setdefault("last_call_timeout", LAST_CALL)
+    params.config.pop("is_host" if params.backend == "etcd" else "", None)  # etcd's had no such option, and did not mind
+    return muster.rendezvous_registry.get_rendezvous_handler(params)
+
+
+def launch_config(min_nodes, max_nodes, rdzv_configs, **members):
+    if max_nodes > min_nodes:
+        rdzv_configs = {"last_call_timeout": LAST_CALL, **rdzv_configs}
+    return muster.launcher.LaunchConfig(min_nodes, max_nodes, rdzv_configs=rdzv_configs, **members)
+
+
+def launch_main(words):
+    muster.run.main([f"--rdzv-conf=last_call_timeout={LAST_CALL}", *words] if any(":" in word for word in words[:1]) else words)
+
+
+OWN.update(
+    {name: getattr(muster.agent, name) for name in ("RunResult", "WorkerGroup", "WorkerState")},
+    **{name: getattr(muster.launcher, name) for name in ("ChildFailedError", "elastic_launch", "launch_agent", "ProcessFailure")},
+    EtcdServer=EtcdServer, LaunchConfig=launch_config, LocalElasticAgent=LocalElasticAgent, RunProcsResult=muster.processes.RunProcsResult, WorkerSpec=worker_spec,
+    launch=types.SimpleNamespace(main=launch_main),
+    rdzv_registry=types.SimpleNamespace(get_rendezvous_handler=get_rendezvous_handler), start_processes=start_processes)
+
+
 class Stores:
     """torch.distributed, but for its stores and their errors."""
 
@@ -50,6 +172,8 @@ class Stores:
 
 def replace_in(module):
     replaced = {name: OWN[name] for name in vars(module) if name in OWN}
+    if "record" in vars(module):  # PyTorch's, which knows PyTorch's exception
+        replaced.pop("ChildFailedError")
     if "timer" in vars(module):
         replaced["timer"] = TIMER
     if "dist" in vars(module):
@@ -101,7 +225,6 @@ class Results(unittest.TestResult):
 
 def main(directory, file, *words):
     multiprocessing.set_start_method("fork")  # which the tests were written for
-    sys.modules["torch._six"] = types.SimpleNamespace(string_classes=(str, bytes))  # which later versions do not have
     path = pathlib.Path(directory, file)
     sys.path[:0] = [str(path.parent), directory]
     for name in ("torch.distributed.elastic.timer", "torch.distributed.elastic.timer.api"):
@@ -111,7 +234,8 @@ def main(directory, file, *words):
     replaced = replace(directory)
     suite, results = unittest.TestSuite(), Results()
     for name in (word for word in words if not word.startswith("-")):
-        tests = unittest.defaultTestLoader.loadTestsFromTestCase(getattr(module, name))
+        tests = unittest.defaultTestLoader.loadTestsFromName(name, module)
+        tests = tests if isinstance(tests, unittest.TestSuite) else [tests]
         suite.addTests(test for test in tests if "-" + test.id().split(".", 1)[1] not in words)
     suite.run(results)
     print(json.dumps({"replaced": replaced, "results": results.told}))
