@@ -78,7 +78,7 @@ def test_generators_of_libraries_are_seeded_anew_in_each_worker(muster, scratch)
     write(scratch / "lib" / "site-packages", {
         "numpy/__init__.py": "", "numpy/random.py": drawing, "torch.py": "import numpy.random as default_generator\n"})
     script = "import numpy.random, torch, random, uuid, sys\n" + WORKER
-    tell = "print('draw', numpy.random.value, random.random(), uuid.uuid4(), file=sys.stderr, flush=True)\n"
+    tell = "sys.stderr.write(f'draw {numpy.random.value} {random.random()} {uuid.uuid4()}\\n')\n"
     script = script.replace("line = ", tell + "line = ")
     job, workers, _ = ready_job(muster, scratch, script=script, PYTHONPATH=scratch / "lib" / "site-packages")
     for attempt in 1, 2:
@@ -308,11 +308,12 @@ def test_an_agent_that_is_killed_leaves_no_parent(muster, scratch):
     job.running.wait_until(lambda: not any(map(exists, everybody)), "nobody is left", 60)
 
 
-# What a program sees of the process that it is in, each line behind the word `seen`.
+# What a program sees of the process that it is in, each line behind the word `seen`, and written at once: workers share the file.
 SEES = """
 import asyncio, atexit, faulthandler, logging, multiprocessing, os, signal, subprocess, sys, threading, time, warnings
 def see(*words):
-    print("seen", os.environ["RANK"], *words, flush=True)
+    sys.stdout.write(" ".join(map(str, ["seen", os.environ["RANK"], *words])) + "\\n")
+    sys.stdout.flush()
 logging.basicConfig(stream=sys.stdout, format="seen %(name)s %(processName)s %(threadName)s %(message)s")
 logging.getLogger("own").warning("logged by %s", os.environ["RANK"])
 record = logging.getLogger("own").makeRecord("own", 30, "file", 1, "text", (), None)
@@ -344,8 +345,8 @@ atexit.register(see, "at the exit, last")
 
 def test_what_a_program_sees_of_its_process_is_the_same_in_a_worker_that_was_forked(muster, scratch):
     job, workers, _ = ready_job(muster, scratch, script=SEES + WORKER)
+    job.wait_for(lambda: job.running.out().count("\nseen ") + job.running.out().startswith("seen ") == 28)
     cold = sorted(line for line in job.running.out().splitlines() if line.startswith("seen "))
-    assert len(cold) == 28, cold
     next_attempt(job, 1, workers)
     lines = end(job, 1).out.splitlines()
     both = [line for line in lines if line.startswith("seen ")]

@@ -199,11 +199,11 @@ def test_a_compiled_model_trains_the_same_from_standby(muster, peer):
 
 # The first number that each generator gives to a worker, and names that nobody else may have.
 DRAWS = """
-import random, secrets, tempfile, uuid
+import random, secrets, sys, tempfile, uuid
 import numpy, torch
 drawn = [torch.initial_seed(), torch.rand(1).item(), numpy.random.rand(), numpy.random.default_rng().random(), random.random()]
 drawn += [uuid.uuid1(), uuid.uuid4(), secrets.token_hex(), tempfile.mktemp(), random.SystemRandom().random()]
-print("drawn", *drawn, flush=True)
+sys.stdout.write(" ".join(map(str, ["drawn", *drawn])) + "\\n")
 """
 
 
