@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
-#include "host/telling/job_directory.h"
 #include "host/loop/snapshot_socket.h"
+#include "host/telling/job_directory.h"
 
 /* How long a disk that does not answer may hold up the end of a job. */
 #define DISK_PATIENCE_SECONDS 5

@@ -117,16 +117,19 @@ static void drop_readings(struct agent_chronicle *chronicle) {
     }
 }
 
-static void tell(struct agent_chronicle *chronicle, bool is_late) {
-    if (chronicle_tell(chronicle->chronicle, is_late)) {
+/* Whether nothing is left to tell. */
+static bool tell(struct agent_chronicle *chronicle, bool is_late) {
+    bool is_all = chronicle_tell(chronicle->chronicle, is_late);
+    if (is_all) {
         event_timer_stop(chronicle->late);
         chronicle->is_waiting = false;
         drop_readings(chronicle);
     }
+    return is_all;
 }
 
 static void await_words(struct agent_chronicle *chronicle, struct instant now) {
-    if (!chronicle->is_waiting && !chronicle_tell(chronicle->chronicle, false)) {
+    if (!chronicle->is_waiting) {
         chronicle->is_waiting = true;
         event_timer_set(chronicle->late,
             instant_after(now, duration_from_milliseconds(WORDS_PATIENCE_MILLISECONDS)));
@@ -134,7 +137,7 @@ static void await_words(struct agent_chronicle *chronicle, struct instant now) {
 }
 
 static void words_are_late(void *context) {
-    tell(context, true);
+    (void)tell(context, true);
 }
 
 static void run_reading(void *subject) {
@@ -159,7 +162,7 @@ static void was_read(void *context, void *subject) {
     last->call = NULL;
     last->words = reading->words;
     reading->words = (struct text){0};
-    tell(last->chronicle, false);
+    (void)tell(last->chronicle, false);
 }
 
 static void read_last(struct agent_chronicle *chronicle, int local_rank) {
@@ -254,7 +257,7 @@ struct agent_chronicle *agent_chronicle_new(
 
 void agent_chronicle_free(struct agent_chronicle *chronicle) {
     if (chronicle != NULL) {
-        tell(chronicle, true);
+        (void)tell(chronicle, true);
         event_timer_free(chronicle->late);
         blocking_pool_free(chronicle->pool);
         event_thread_free(chronicle->file);
@@ -283,8 +286,9 @@ void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase be
     if (before == AGENT_JOINING && machine->phase == AGENT_STARTING) {
         keep_words(chronicle);
     }
-    tell(chronicle, false);
-    await_words(chronicle, event->now);
+    if (!tell(chronicle, false)) {
+        await_words(chronicle, event->now);
+    }
 }
 
 void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of) {

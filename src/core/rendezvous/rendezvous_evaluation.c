@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_decision.h"
 #include "core/rendezvous/rendezvous_serving.h"
+#include "core/telling/round_reason.h"
 
 /* Whether the last restart may have been a consequence of the loss that is known now. */
 static bool is_refunded(const struct rendezvous_step *step) {
@@ -88,7 +89,8 @@ static bool take_out(struct rendezvous_step *step, const struct loss_list *losse
         return expel(step, losses->identities, losses->count);
     }
     char reason[RENDEZVOUS_MESSAGE_SIZE];
-    rendezvous_regroup_name_cause(losses->first_participant, "is gone", reason, sizeof reason);
+    rendezvous_regroup_name_cause(
+        losses->first_participant, ROUND_REASON_GONE, reason, sizeof reason);
     return rendezvous_renew(
         step, (struct rendezvous_regroup){.is_refunded = is_refunded(step), .reason = reason});
 }
@@ -132,7 +134,8 @@ bool rendezvous_let_leave(struct rendezvous_step *step, const struct rendezvous_
         return expel(step, leaving->identities, leaving->count);
     }
     char reason[RENDEZVOUS_MESSAGE_SIZE];
-    rendezvous_regroup_name_cause(leaving->first_participant, "has left", reason, sizeof reason);
+    rendezvous_regroup_name_cause(
+        leaving->first_participant, ROUND_REASON_LEFT, reason, sizeof reason);
     return rendezvous_renew(step, (struct rendezvous_regroup){.gone = leaving->identities,
                                       .gone_count = leaving->count,
                                       .is_refunded = is_refunded(step),
@@ -202,7 +205,8 @@ static bool rendezvous_admit(struct rendezvous_step *step) {
         is_mine && rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
     return rendezvous_growth_is_due(&machine->growth, is_wanted, step->event->now,
                machine->settings.scale_up_interval) &&
-           rendezvous_renew(step, (struct rendezvous_regroup){.reason = "a node has joined"});
+           rendezvous_renew(
+               step, (struct rendezvous_regroup){.reason = "a node " ROUND_REASON_JOINED});
 }
 
 /* How a node gets from one world into the next by way of the record: it joins by torchrun's rules

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/rendezvous/rendezvous_regroup.h"
+#include "core/telling/round_reason.h"
 
 static const struct rendezvous_state absent;
 
@@ -241,9 +242,9 @@ void rendezvous_place_name_missing(const struct rendezvous_place *place,
     }
     node_table_clear(&places);
     if (missing == NULL) {
-        snprintf(out, size, "a node has left the round");
+        snprintf(out, size, "a node " ROUND_REASON_LEFT_THE_ROUND);
     } else {
-        rendezvous_regroup_name_cause(&missing->identity, "has left the round", out, size);
+        rendezvous_regroup_name_cause(&missing->identity, ROUND_REASON_LEFT_THE_ROUND, out, size);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/utf8.h"
+#include "core/telling/round_reason.h"
 
 bool rendezvous_regroup_is_possible(const struct rendezvous_state *state) {
     return !state->is_closed && state->is_complete && rendezvous_state_participants(state) > 0 &&
@@ -74,7 +75,8 @@ void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reas
 
 void rendezvous_regroup_name_cause(
     const struct node_identity *identity, const char *what, char *out, size_t size) {
-    snprintf(out, size, "node %s (pid %lld) %s", identity->address, (long long)identity->pid, what);
+    snprintf(out, size, ROUND_REASON_NODE "%s" ROUND_REASON_PID "%lld) %s", identity->address,
+        (long long)identity->pid, what);
     utf8_make_line_printable(out);
 }
 

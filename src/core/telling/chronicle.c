@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "core/telling/round_reason.h"
 #include "core/workers/signal_name.h"
 
 #define NODE_NAME_MAXIMUM 200
@@ -415,8 +416,7 @@ static bool ends_with(const char *text, const char *end) {
     return length >= size && text_equals(text + length - size, end);
 }
 
-/* The words are those of core/rendezvous. A change for an unknown reason is a lost connection, or a
- * node that is not heard any more. */
+/* A change for an unknown reason is a lost connection, or a node that is not heard any more. */
 static enum chronicle_cause cause_of_change(const struct step *step) {
     const struct agent_event *event = step->event;
     const char *reason = event->reason != NULL ? event->reason : "";
@@ -426,18 +426,17 @@ static enum chronicle_cause cause_of_change(const struct step *step) {
     if (event->signal != 0) {
         return CHRONICLE_CAUSE_SIGNAL;
     }
-    return ends_with(reason, "has joined") ? CHRONICLE_CAUSE_SCALE_UP
-           : ends_with(reason, "has left") || ends_with(reason, "left the round")
+    return ends_with(reason, ROUND_REASON_JOINED) ? CHRONICLE_CAUSE_SCALE_UP
+           : ends_with(reason, ROUND_REASON_LEFT) || ends_with(reason, ROUND_REASON_LEFT_THE_ROUND)
                ? CHRONICLE_CAUSE_NODE_LEFT
                : CHRONICLE_CAUSE_NODE_LOST;
 }
 
-/* "node NAME (pid N) is gone". */
 static void tell_lost(const struct step *step) {
     const char *reason = step->event->reason != NULL ? step->event->reason : "";
-    const char *end = strstr(reason, " (pid ");
-    static const char start[] = "node ";
-    if (!text_starts_with(reason, start) || end == NULL || !ends_with(reason, " is gone")) {
+    const char *end = strstr(reason, ROUND_REASON_PID);
+    static const char start[] = ROUND_REASON_NODE;
+    if (!text_starts_with(reason, start) || end == NULL || !ends_with(reason, ROUND_REASON_GONE)) {
         return;
     }
     struct chronicle_entry *entry = append_of_step(step, CHRONICLE_NODE_LOST, CHRONICLE_ERROR);

@@ -138,6 +138,7 @@ struct hearing {
     bool is_found;
     bool is_body;
     bool is_answered;
+    size_t count;
 };
 
 static void take_line(void *context, struct slice line) {
@@ -152,7 +153,8 @@ static void take_line(void *context, struct slice line) {
         hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
         return;
     }
-    if (!hearing->is_found || chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
+    if (!hearing->is_found || hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
+        chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
         return; /* what a later version tells is not known here */
     }
     inquiry->entries = memory_reserve(
