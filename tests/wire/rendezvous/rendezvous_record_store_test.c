@@ -718,26 +718,16 @@ TEST(a_node_that_only_follows_watches_the_record) {
     lone_tear_down(&node);
 }
 
-TEST(who_has_no_successor_is_told_nothing_of_one) {
-    struct lone_node node;
-    lone_reply(&node, delegate_up(&node), item("moved"));
-    expect_broken(&node, "has told this node what makes no sense");
-    lone_tear_down(&node);
-}
-
-TEST(a_standing_that_makes_no_sense_ends_it) {
-    struct lone_node node;
-    lone_reply(&node, delegate_up(&node), item("standing 1"));
-    expect_broken(&node, "has told this node what makes no sense");
-    lone_tear_down(&node);
-}
-
-/* A host answers when there is an item. Who asked on would ask for ever. */
-TEST(no_standing_at_all_ends_it) {
-    struct lone_node node;
-    lone_reply(&node, delegate_up(&node), item(""));
-    expect_broken(&node, "has told this node what makes no sense");
-    lone_tear_down(&node);
+/* A successor where there is none, half a standing, and none at all: a host answers when there is
+ * an item, and who asked on would ask for ever. */
+TEST(what_makes_no_sense_to_a_node_that_delegates_ends_it) {
+    static const char *const items[] = {"moved", "standing 1", ""};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        struct lone_node node;
+        lone_reply(&node, delegate_up(&node), item(items[i]));
+        expect_broken(&node, "has told this node what makes no sense");
+        lone_tear_down(&node);
+    }
 }
 
 /* One node alone, with a test that answers its requests: which request uses which lane, and how the
