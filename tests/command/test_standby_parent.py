@@ -64,7 +64,7 @@ told = [lines("cmdline"), [line.partition("=")[0] for line in lines("environ")],
 told += [open("/proc/self/comm").read(), os.getpgid(0) == os.getpid(), open("/proc/self/oom_score_adj").read()]
 shown = dict(line.split("=", 1) for line in lines("environ"))
 assert [shown[name] for name in ("RANK", "LOCAL_RANK")] == [os.environ["RANK"], os.environ["LOCAL_RANK"]], shown
-print("look", told, flush=True)
+print(f"look {told}\\n", end="", flush=True)
 """
     job, workers, _ = ready_job(muster, scratch, script=look + WORKER, PYTHONPATH=scratch)
     next_attempt(job, 1, workers)

@@ -72,7 +72,7 @@ def undisturbed(binary, peer, tmp_path_factory):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("workers, kill, is_imported", [(2, "0@23", False), (4, "3@40", True)])
+@pytest.mark.parametrize("workers, kill, is_imported", [(2, "0@23", False), (4, "3@41", True)])
 def test_a_killed_worker_costs_one_restart_and_no_precision(training, peer, undisturbed, workers, kill, is_imported):
     if not is_imported:
         training.python = peer.python

@@ -36,6 +36,14 @@ static int end(void **state) {
     return 0;
 }
 
+/* A skipped test makes nothing that would have to be freed. */
+static void set_up_or_skip(struct fixture *fixture) {
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
+    set_up(fixture);
+}
+
+#define MEMORY_TEST(name) FIXTURE_TEST_AFTER(name, set_up_or_skip(&fixture))
+
 /* With an object that was made before. */
 
 static struct muster_store *connect_store(const struct fixture *fixture) {
@@ -44,12 +52,11 @@ static struct muster_store *connect_store(const struct fixture *fixture) {
     return store;
 }
 
-FIXTURE_TEST(store_is_useless_without_memory_and_useful_again) {
+MEMORY_TEST(store_is_useless_without_memory_and_useful_again) {
     struct muster_failure failure = {0};
     struct muster_store *prefixed = NULL;
     struct muster_bytes value = {0};
     const struct muster_store_request ping = MUSTER_STORE_REQUEST;
-    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     struct muster_store *store = connect_store(fixture);
     exhaust(0);
     enum muster_error errors[] = {muster_store_set(store, "key", "value", 5, &failure),
@@ -72,10 +79,9 @@ FIXTURE_TEST(store_is_useless_without_memory_and_useful_again) {
 }
 
 /* It is the connection's end: what was sent already would have to be skipped. */
-FIXTURE_TEST(answer_that_finds_no_memory_is_told_as_such) {
+MEMORY_TEST(answer_that_finds_no_memory_is_told_as_such) {
     struct muster_failure failure = {0};
     struct muster_bytes value = {0};
-    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     struct muster_store *store = connect_store(fixture);
     assert_int_equal(muster_store_set(store, "large", large, LARGE_BYTES, NULL), MUSTER_OK);
     assert_int_equal(muster_store_get(store, "large", &value, NULL), MUSTER_OK);
@@ -150,11 +156,10 @@ static void make_all(
     errors[6] = muster_agent_start(&agent, &made->agent, NULL);
 }
 
-FIXTURE_TEST(nothing_is_made_without_memory) {
+MEMORY_TEST(nothing_is_made_without_memory) {
     struct made made = {0};
     static const struct made none;
     enum muster_error errors[7];
-    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     exhaust(0);
     make_all(fixture, true, &made, errors);
     struct muster_local_timer_queue *queue = muster_local_timer_queue_new();

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -13,13 +14,14 @@
 
 #define KEPT_ENTRIES 8
 
-/* As a network file system may fail: the reply is lost, and the server has made the link or not. */
+/* As a network file system may fail: the reply is lost, and the server has made the link or not.
+ * The register's thread reads this. */
 static struct {
-    int error; /* 0: none */
-    int times; /* so often; 0: always */
-    bool is_made;
-    long type;    /* of the file system; 0: what it is */
-    time_t later; /* by the clock of its server */
+    atomic_int error; /* 0: none */
+    atomic_int times; /* so often; 0: always */
+    atomic_bool is_made;
+    atomic_long type;     /* of the file system; 0: what it is */
+    _Atomic time_t later; /* by the clock of its server */
 } file_system;
 
 /* In the place of the C library's. */
@@ -104,7 +106,11 @@ static int tear_down(void **state) {
     end(fixture);
     one_register_tear_down(&fixture->one);
     temporary_place_free(fixture->path);
-    file_system = (__typeof__(file_system)){0};
+    file_system.error = 0;
+    file_system.times = 0;
+    file_system.is_made = false;
+    file_system.type = 0;
+    file_system.later = 0;
     return 0;
 }
 
