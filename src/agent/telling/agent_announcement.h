@@ -7,6 +7,9 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 #define MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
@@ -24,7 +27,11 @@ struct agent_announcement *agent_announcement_new(struct event_loop *loop,
 /* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
  * is asked at its socket (host/loop/snapshot_socket). */
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context);
+    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out),
+    void *context);
+/* Answers who has asked, later (snapshot_socket_answer). Accepts NULL. */
+void agent_announcement_answer(
+    struct agent_announcement *announcement, uint64_t ticket, struct text *text_taken);
 
 /* The workers start at this place. Where another announcement is still being written, this one
  * follows. Accepts NULL. */

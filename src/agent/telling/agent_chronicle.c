@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/telling/chronicle_status.h"
@@ -10,6 +11,7 @@
 #include "host/failure/error_file.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
+#include "host/telling/job_asking.h"
 #include "wire/failure/error_file_json.h"
 #include "wire/telling/chronicle_json.h"
 
@@ -36,6 +38,16 @@ struct reading {
     struct text words;
 };
 
+/* Who has asked about the whole job, and waits for the host's answer. */
+struct job_inquiry {
+    struct agent_chronicle *chronicle;
+    struct job_asking *asking; /* NULL while it is being asked */
+    uint64_t ticket;
+    bool is_answered;
+    struct text text;
+    struct job_inquiry *next;
+};
+
 struct agent_chronicle {
     struct agent_chronicle_settings settings;
     struct event_loop *loop;
@@ -47,6 +59,7 @@ struct agent_chronicle {
     bool is_waiting;            /* it is set */
     struct blocking_pool *pool; /* NULL until there is something to read */
     struct last_reading *readings;
+    struct job_inquiry *inquiries;
 };
 
 /* What the chronicle asks. */
@@ -97,6 +110,7 @@ static bool words_of(void *context, int local_rank, int64_t pid, struct text *ou
 static void told(void *context, const struct chronicle_entry *entry) {
     struct agent_chronicle *chronicle = context;
     chronicle_status_take(&chronicle->status, entry);
+    agent_job_chronicle_note(chronicle->settings.job, entry);
     if (chronicle->file != NULL) {
         struct text line = {0};
         chronicle_json_write_entry(entry, &line);
@@ -198,6 +212,16 @@ static void keep_words(struct agent_chronicle *chronicle) {
 
 /* Life. */
 
+static void forget(struct job_inquiry *inquiry) {
+    struct job_inquiry **link = &inquiry->chronicle->inquiries;
+    while (*link != inquiry) {
+        link = &(*link)->next;
+    }
+    *link = inquiry->next;
+    job_asking_free(inquiry->asking);
+    free(inquiry);
+}
+
 /* Beside the logs, where this job keeps any: NULL where it does not. */
 static char *find_path(const struct agent_chronicle_settings *settings) {
     const struct launch_config *config = settings->config;
@@ -252,12 +276,17 @@ struct agent_chronicle *agent_chronicle_new(
     chronicle->chronicle = chronicle_new(&core);
     chronicle->late = event_timer_new(loop, words_are_late, chronicle);
     open_file(chronicle);
+    agent_job_chronicle_use(settings->job, chronicle->chronicle, core.began_at);
     return chronicle;
 }
 
 void agent_chronicle_free(struct agent_chronicle *chronicle) {
     if (chronicle != NULL) {
         (void)tell(chronicle, true);
+        while (chronicle->inquiries != NULL) {
+            forget(chronicle->inquiries);
+        }
+        agent_job_chronicle_use(chronicle->settings.job, NULL, (struct wall_time){0});
         event_timer_free(chronicle->late);
         blocking_pool_free(chronicle->pool);
         event_thread_free(chronicle->file);
@@ -344,34 +373,84 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     text_list_clear(&seen_from);
 }
 
-static bool answer(struct agent_chronicle *chronicle, const char *path, struct text *out) {
-    static const char events[] = "/v1/events";
-    static const char after[] = "/v1/events?after=";
-    int64_t seq = 0;
-    if (text_equals(path, "/v1/status")) {
-        write_status(chronicle, out);
-        return true;
-    }
-    if (!text_equals(path, events) &&
-        (!text_starts_with(path, after) ||
-            text_parse_integer(path + sizeof after - 1, &seq) != FAILURE_NONE)) {
-        return false;
-    }
-    chronicle_each_after(chronicle->chronicle, seq, write_entry, out);
-    return true;
-}
-
-void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out) {
-    struct text body = {0};
-    bool is_found = answer(chronicle, path, &body);
-    if (!is_found) {
-        text_append(&body, "there are /v1/status and /v1/events?after=SEQ\n");
-    }
+static void append_answer(const char *status, struct slice body, struct text *out) {
     text_append_format(out,
         "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
         "Connection: close\r\n\r\n",
-        is_found ? "200 OK" : "404 Not Found",
-        is_found ? "application/json" : "text/plain; charset=utf-8", body.length);
-    text_append_bytes(out, text_string(&body), body.length);
+        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
+        body.length);
+    text_append_bytes(out, (const char *)body.data, body.length);
+}
+
+/* Whether it is `name`, or asks for what is after a number. */
+static bool is_asked_for(const char *path, const char *name, int64_t *out_after) {
+    static const char after[] = "?after=";
+    size_t length = strlen(name);
+    *out_after = 0;
+    return text_starts_with(path, name) &&
+           (path[length] == '\0' ||
+               (text_starts_with(path + length, after) &&
+                   text_parse_integer(path + length + sizeof after - 1, out_after) ==
+                       FAILURE_NONE));
+}
+
+/* Of the whole job. */
+
+static void host_answered(void *context, const struct failure *failure, struct slice answer) {
+    struct job_inquiry *inquiry = context;
+    const struct agent_chronicle_settings *settings = &inquiry->chronicle->settings;
+    char *why = text_format("%s\n", failure != NULL ? failure->message : "");
+    append_answer(failure == NULL ? "200 OK" : "503 Service Unavailable",
+        failure == NULL ? answer : slice_from_string(why), &inquiry->text);
+    free(why);
+    inquiry->is_answered = true;
+    if (inquiry->asking != NULL) {
+        settings->answer(settings->context, inquiry->ticket, &inquiry->text);
+        forget(inquiry);
+    }
+}
+
+/* False: it is answered later. */
+static bool ask_host(struct agent_chronicle *chronicle, enum job_question_kind kind, int64_t after,
+    uint64_t ticket, struct text *out) {
+    struct job_inquiry *inquiry = memory_allocate(sizeof *inquiry);
+    *inquiry = (struct job_inquiry){
+        .chronicle = chronicle, .ticket = ticket, .next = chronicle->inquiries};
+    chronicle->inquiries = inquiry;
+    inquiry->asking =
+        agent_job_chronicle_ask(chronicle->settings.job, kind, after, host_answered, inquiry);
+    if (!inquiry->is_answered) {
+        return false;
+    }
+    *out = inquiry->text;
+    forget(inquiry);
+    return true;
+}
+
+bool agent_chronicle_answer(
+    struct agent_chronicle *chronicle, const char *path, uint64_t ticket, struct text *out) {
+    static const char known[] =
+        "there are /v1/status and /v1/events?after=SEQ of this node, and the same of the job: "
+        "/v1/job/status and /v1/job/events?after=SEQ\n";
+    struct text body = {0};
+    int64_t after;
+    if (is_asked_for(path, "/v1/job/events", &after)) {
+        return ask_host(chronicle, JOB_QUESTION_EVENTS, after, ticket, out);
+    }
+    if (text_equals(path, "/v1/job/status")) {
+        return ask_host(chronicle, JOB_QUESTION_STATUS, 0, ticket, out);
+    }
+    bool is_found = true;
+    if (text_equals(path, "/v1/status")) {
+        write_status(chronicle, &body);
+    } else if (is_asked_for(path, "/v1/events", &after)) {
+        chronicle_each_after(chronicle->chronicle, after, write_entry, &body);
+    } else {
+        is_found = false;
+        text_append(&body, known);
+    }
+    append_answer(is_found ? "200 OK" : "404 Not Found",
+        (struct slice){(const uint8_t *)text_string(&body), body.length}, out);
     text_clear(&body);
+    return true;
 }

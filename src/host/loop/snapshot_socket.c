@@ -28,6 +28,8 @@ struct reader {
     struct text text;
     char question[QUESTION_MAXIMUM];
     size_t asked;
+    uint64_t ticket;
+    bool is_waiting; /* for its answer */
     struct snapshot_socket *socket; /* NULL after the socket was freed */
     size_t place;
 };
@@ -38,8 +40,9 @@ struct snapshot_socket {
     dev_t device; /* identify the file that we created */
     ino_t inode;
     void (*append)(void *context, struct text *out);
-    void (*answer)(void *context, const char *asked, struct text *out); /* or NULL */
+    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out);
     void *context;
+    uint64_t last_ticket;
     bool is_waited_for; /* a client waits for a place */
     struct reader *readers[MAXIMUM_READERS];
 };
@@ -180,10 +183,29 @@ static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
         strstr(reader->question, "\n\r\n") != NULL || strstr(reader->question, "\n\n") != NULL;
     if (is_whole || reader->asked == QUESTION_MAXIMUM - 1) {
         uv_read_stop(stream);
-        socket->answer(
-            socket->context, is_whole ? path_asked(reader->question) : "", &reader->text);
-        send_text(reader);
+        reader->ticket = ++socket->last_ticket;
+        reader->is_waiting = true;
+        if (socket->answer(socket->context, is_whole ? path_asked(reader->question) : "",
+                reader->ticket, &reader->text)) {
+            reader->is_waiting = false;
+            send_text(reader);
+        }
     }
+}
+
+void snapshot_socket_answer(
+    struct snapshot_socket *socket, uint64_t ticket, struct text *text_taken) {
+    for (size_t i = 0; i < MAXIMUM_READERS; i++) {
+        struct reader *reader = socket->readers[i];
+        if (reader != NULL && reader->is_waiting && reader->ticket == ticket &&
+            !uv_is_closing((uv_handle_t *)&reader->pipe)) {
+            reader->is_waiting = false;
+            reader->text = *text_taken;
+            *text_taken = (struct text){0};
+            send_text(reader);
+        }
+    }
+    text_clear(text_taken);
 }
 
 /* The directory keeps all others away, and root may come anywhere. */
@@ -281,8 +303,8 @@ enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
 }
 
 enum failure_code snapshot_socket_new_asked(struct event_loop *loop, const char *path,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure) {
+    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out),
+    void *context, struct snapshot_socket **out_socket, struct failure *failure) {
     const struct snapshot_socket owner = {.answer = answer, .context = context};
     return open_socket(loop, path, &owner, out_socket, failure);
 }

@@ -5,6 +5,9 @@
 #ifndef MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
 #define MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
@@ -21,12 +24,17 @@ __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new(struct
     struct snapshot_socket **out_socket, struct failure *failure);
 
 /* The same with a question before each text, of this user or root: `answer` gets its path, which is
- * empty where that is no GET. Who does not ask, or does not read, is closed after some seconds.
- * Where there are many, the others wait for them. */
+ * empty where that is no GET. It returns false where it answers later, with snapshot_socket_answer
+ * and this ticket. Who does not ask, or does not read, is closed after some seconds, and so is who
+ * gets no answer. Where there are many, the others wait for them. */
 __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new_asked(
     struct event_loop *loop, const char *path,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure);
+    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out),
+    void *context, struct snapshot_socket **out_socket, struct failure *failure);
+
+/* Sends the text to who has this ticket, if it is still there. */
+void snapshot_socket_answer(
+    struct snapshot_socket *socket, uint64_t ticket, struct text *text_taken);
 
 /* Removes the socket, unless something else is at its path by now. Accepts NULL. */
 void snapshot_socket_free(struct snapshot_socket *socket);

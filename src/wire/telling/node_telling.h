@@ -41,6 +41,12 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read(struct s
         void *context, const struct node_telling *telling, const struct chronicle_entry *entry),
     void *context);
 
+/* Keys of the job's store for all this, in a folder of the agents' own keys. The host says that it
+ * listens; what nodes tell and what anybody asks goes into one queue; each answer has its own. */
+#define TELLING_KEY_SERVED "served"
+#define TELLING_KEY_ASKED "asked"
+#define TELLING_KEY_TOLD "told/"
+
 /* What is asked of the host. */
 enum job_question_kind {
     JOB_QUESTION_STATUS, /* a muster.status/1 */
