@@ -150,6 +150,8 @@ void chronicle_entry_add_rate(
 void chronicle_entry_add_text(
     struct chronicle_entry *entry, enum chronicle_field field, const char *text);
 void chronicle_entry_set_node(struct chronicle_entry *entry, const char *name);
+/* One line that may be shown, of no more bytes than `most` as JSON spells it; the caller frees it. */
+char *chronicle_clean_text(const char *given, size_t most);
 /* What it has of the field; `absent` and NULL where it has nothing. */
 int64_t chronicle_entry_number(
     const struct chronicle_entry *entry, enum chronicle_field field, int64_t absent);
