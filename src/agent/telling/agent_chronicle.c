@@ -431,7 +431,7 @@ bool agent_chronicle_answer(
     struct agent_chronicle *chronicle, const char *path, uint64_t ticket, struct text *out) {
     static const char known[] =
         "there are /v1/status and /v1/events?after=SEQ of this node, and the same of the job: "
-        "/v1/job/status and /v1/job/events?after=SEQ\n";
+        "/v1/job/status (with ?nodes=1: one by one) and /v1/job/events?after=SEQ\n";
     struct text body = {0};
     int64_t after;
     if (is_asked_for(path, "/v1/job/events", &after)) {
@@ -439,6 +439,9 @@ bool agent_chronicle_answer(
     }
     if (text_equals(path, "/v1/job/status")) {
         return ask_host(chronicle, JOB_QUESTION_STATUS, 0, ticket, out);
+    }
+    if (text_equals(path, "/v1/job/status?nodes=1")) {
+        return ask_host(chronicle, JOB_QUESTION_NODES, 0, ticket, out);
     }
     bool is_found = true;
     if (text_equals(path, "/v1/status")) {

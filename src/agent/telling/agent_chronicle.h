@@ -54,7 +54,8 @@ void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
 
 /* The answer to who asks for `path`, as HTTP has it: /v1/status or /v1/events?after=N of what this
- * node knows, /v1/job/status or /v1/job/events?after=N of what the host of the job's store does.
+ * node knows, /v1/job/status (?nodes=1) or /v1/job/events?after=N of what the host of the job's
+ * store does.
  * False: it is given later, to this ticket. */
 bool agent_chronicle_answer(
     struct agent_chronicle *chronicle, const char *path, uint64_t ticket, struct text *out);

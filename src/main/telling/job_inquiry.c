@@ -20,6 +20,8 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
 
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
+    status_seen_clear(&inquiry->seen);
+    job_host_free(inquiry->host);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
@@ -168,9 +170,55 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     return has_answer;
 }
 
+static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
+    struct bytes *answer, struct failure *failure) {
+    return inquiry->host != NULL
+               ? job_host_ask(inquiry->host, kind, inquiry->host_seq, answer, failure)
+               : job_host_ask_agents(
+                     &inquiry->agents, kind, inquiry->host_seq, answer, failure);
+}
+
+enum failure_code job_inquiry_ask_host(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_NODES, &answer, failure);
+    if (code == FAILURE_NONE) {
+        status_seen_clear(&inquiry->seen);
+        code = status_json_read(bytes_slice(&answer), out_status, &inquiry->seen);
+        inquiry->is_of_host = code == FAILURE_NONE;
+        if (code != FAILURE_NONE) {
+            (void)failure_set(failure, code, "the answer of the job's host makes no sense");
+        }
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
+enum failure_code job_inquiry_ask_host_for_events(
+    struct inquiry *inquiry, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_EVENTS, &answer, failure);
+    struct slice rest = bytes_slice(&answer);
+    const uint8_t *end;
+    while (code == FAILURE_NONE && rest.length > 0 &&
+           (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        struct slice line = {rest.data, (size_t)(end - rest.data)};
+        struct chronicle_entry entry;
+        if (chronicle_json_read_entry(line, &entry) == FAILURE_NONE) {
+            inquiry->entries = memory_reserve(inquiry->entries, &inquiry->capacity,
+                inquiry->count + 1, sizeof *inquiry->entries);
+            inquiry->entries[inquiry->count++] = (struct told_entry){entry, 0};
+            inquiry->host_seq = entry.seq;
+        }
+        rest = slice_from(rest, line.length + 1);
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
 void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
+    for (size_t i = 0; i < inquiry->agents.count && !inquiry->is_of_host; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
         struct hearing hearing = {
             .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
