@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/rendezvous/agent_record.h"
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "core/node/node_event.h"
 #include "core/rendezvous/rendezvous_key.h"

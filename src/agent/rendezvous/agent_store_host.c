@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/utf8.h"

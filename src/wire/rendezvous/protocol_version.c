@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "wire/rendezvous/base64.h"
+#include "base/bytes.h"
 
 /* A dot would end the name of the module. */
 #define SENTENCE                                                                                   \

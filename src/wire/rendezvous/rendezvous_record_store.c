@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 /* The operands of each TCPStore request, in the order in which they are sent. The decoder and the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/rendezvous/base64.h"
+#include "base/bytes.h"
 #include "wire/rendezvous/host_answer.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
