@@ -10,7 +10,7 @@
 #include "agent/rendezvous/agent_record.h"
 #include "base/duration.h"
 #include "base/memory.h"
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_step.h"

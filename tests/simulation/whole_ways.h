@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "base/heap.h"
 #include "core/round/round_exchange.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
 #include "resting_order.h"

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
 #include "host/failure/error_file.h"
-#include "host/loop/clock.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/whole_file.h"
 #include "wire/failure/error_file_json.h"
 

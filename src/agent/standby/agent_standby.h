@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "core/standby/learned_list.h"
 #include "core/standby/standby_plan.h"
 #include "host/failure/hang_evidence_dump.h"

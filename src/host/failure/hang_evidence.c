@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"

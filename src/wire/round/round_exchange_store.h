@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/round/round_exchange.h"
 #include "core/store/store_request.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 #include "wire/store/owned_request.h"
 
 /* Of one node: so many addresses are more than any machine has. */

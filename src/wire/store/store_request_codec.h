@@ -13,7 +13,6 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
-#include "core/store/store_effects.h"
 #include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 #include "wire/store/store_proof.h"
