@@ -20,7 +20,7 @@
 #include "host/loop/random_seed.h"
 #include "host/network/tcp_listener.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/store/owned_request.h"
+#include "wire/store/store_request_codec.h"
 
 static void rendezvous_member_tell(struct rendezvous_member *node, struct rendezvous_event event);
 static void rendezvous_endpoint_free(struct rendezvous_endpoint *endpoint);

@@ -22,9 +22,8 @@
 #include "host/process/pidfd.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/kernel_text.h"
 #include "wire/failure/python_stack.h"
-#include "wire/failure/socket_table.h"
 
 /* A machine with a hundred thousand connections has a table of about this size. */
 #define TABLE_CEILING (16 * 1024 * 1024)
