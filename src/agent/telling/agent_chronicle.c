@@ -10,7 +10,7 @@
 #include "host/failure/error_file.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/chronicle_json.h"
 
 #define FILE_NAME "events.jsonl"

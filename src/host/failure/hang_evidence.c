@@ -15,16 +15,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"
 #include "host/process/pidfd.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/kernel_text.h"
 #include "wire/failure/python_stack.h"
-#include "wire/failure/socket_table.h"
 
 /* A machine with a hundred thousand connections has a table of about this size. */
 #define TABLE_CEILING (16 * 1024 * 1024)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/duration.h"
-#include "core/failure/hang_summary.h"
+#include "core/failure/failure_report.h"
 #include "host/failure/hang_evidence_dump.h"
 #include "host/failure/hang_report.h"
 

@@ -13,7 +13,7 @@
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "wire/failure/kernel_text.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
 
 #define PATH_SIZE 128
 #define SMALL_FILE 16384

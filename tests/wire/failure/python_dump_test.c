@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
 
 #define RECENT " (most recent call first):\n"
 #define LOADER                                                                                     \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/rendezvous/base64.h"
+#include "base/bytes.h"
 
 static void assert_pair(const char *plain, const char *encoded) {
     CLEARED_BY(bytes_clear) struct bytes out = {0};
