@@ -695,9 +695,19 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static void answer_asked(void *context, const char *asked, struct text *out) {
+static bool answer_asked(
+    void *context, const char *asked, snapshot_client client, struct text *out) {
     const struct agent *agent = context;
+    if (agent_stacks_ask(agent->stacks, asked, client)) {
+        return false;
+    }
     agent_chronicle_answer(agent->chronicle, asked, out);
+    return true;
+}
+
+static void send_stacks(void *context, snapshot_client client, struct text *text) {
+    const struct agent *agent = context;
+    agent_announcement_send(agent->announcement, client, text);
 }
 
 static void announce_job(struct agent *agent) {
@@ -717,6 +727,15 @@ static void announce_job(struct agent *agent) {
     for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
         job.facts[fact] = memory_duplicate_string(facts[fact]);
     }
+    const struct agent_stacks_settings stacks = {
+        .workers = agent->workers,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = agent->standby,
+        .worker_count = agent->preparation.worker_count,
+        .answer = send_stacks,
+        .context = agent,
+    };
+    agent->stacks = agent_stacks_new(agent->loop, &stacks);
     agent_announcement_open(agent->announcement, &job, answer_asked, agent);
 }
 
@@ -890,6 +909,8 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_stacks_free(agent->stacks);
+    agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);

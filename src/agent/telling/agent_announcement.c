@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/snapshot_socket.h"
 #include "host/telling/job_directory.h"
 
 /* How long a disk that does not answer may hold up the end of a job. */
@@ -37,9 +36,10 @@ struct agent_announcement {
     bool is_ending;              /* the loop runs only until nothing is being written */
     struct job_posting standing; /* what was written last */
     struct job_announcement job;
-    struct snapshot_socket *socket;                                     /* NULL: none */
-    bool has_no_socket;                                                 /* it could not be made */
-    void (*answer)(void *context, const char *asked, struct text *out); /* NULL: nobody asks */
+    struct snapshot_socket *socket; /* NULL: none */
+    bool has_no_socket;             /* it could not be made */
+    bool (*answer)(void *context, const char *asked, snapshot_client client,
+        struct text *out); /* NULL: nobody asks */
     void *context;
 };
 
@@ -202,7 +202,8 @@ void agent_announcement_tell(
 }
 
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context) {
+    bool (*answer)(void *context, const char *asked, snapshot_client client, struct text *out),
+    void *context) {
     announcement->job = *job;
     *job = (struct job_announcement){0};
     announcement->answer = answer;
@@ -210,6 +211,11 @@ void agent_announcement_open(struct agent_announcement *announcement, struct job
     announcement->job.pid = getpid();
     set_fact(announcement, JOB_FACT_STATE, memory_duplicate_string("waiting"));
     say(announcement);
+}
+
+void agent_announcement_send(
+    struct agent_announcement *announcement, snapshot_client client, struct text *text) {
+    snapshot_socket_send(announcement->socket, client, text);
 }
 
 static void patience_is_over(void *context) {

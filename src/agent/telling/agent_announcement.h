@@ -12,6 +12,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/snapshot_socket.h"
 #include "wire/telling/job_announcement.h"
 
 struct agent_announcement;
@@ -24,7 +25,12 @@ struct agent_announcement *agent_announcement_new(struct event_loop *loop,
 /* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
  * is asked at its socket (host/loop/snapshot_socket). */
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context);
+    bool (*answer)(void *context, const char *asked, snapshot_client client, struct text *out),
+    void *context);
+
+/* To a client whose answer comes later; taken. */
+void agent_announcement_send(
+    struct agent_announcement *announcement, snapshot_client client, struct text *text);
 
 /* The workers start at this place. Where another announcement is still being written, this one
  * follows. Accepts NULL. */

@@ -9,6 +9,7 @@
 #include "core/workers/log_plan.h"
 #include "host/failure/error_file.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/snapshot_socket.h"
 #include "host/telling/event_thread.h"
 #include "wire/failure/error_file_json.h"
 #include "wire/telling/chronicle_json.h"
@@ -365,13 +366,8 @@ void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path,
     struct text body = {0};
     bool is_found = answer(chronicle, path, &body);
     if (!is_found) {
-        text_append(&body, "there are /v1/status and /v1/events?after=SEQ\n");
+        text_append(&body, "there are /v1/status, /v1/events?after=SEQ and /v1/stacks?ranks=0-3\n");
     }
-    text_append_format(out,
-        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n",
-        is_found ? "200 OK" : "404 Not Found",
-        is_found ? "application/json" : "text/plain; charset=utf-8", body.length);
-    text_append_bytes(out, text_string(&body), body.length);
+    snapshot_answer_write(is_found ? NULL : "404 Not Found", &body, out);
     text_clear(&body);
 }

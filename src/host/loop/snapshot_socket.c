@@ -30,6 +30,8 @@ struct reader {
     size_t asked;
     struct snapshot_socket *socket; /* NULL after the socket was freed */
     size_t place;
+    snapshot_client number;
+    bool is_waiting; /* for an answer that comes later */
 };
 
 struct snapshot_socket {
@@ -38,9 +40,11 @@ struct snapshot_socket {
     dev_t device; /* identify the file that we created */
     ino_t inode;
     void (*append)(void *context, struct text *out);
-    void (*answer)(void *context, const char *asked, struct text *out); /* or NULL */
+    bool (*answer)(
+        void *context, const char *asked, snapshot_client client, struct text *out); /* or NULL */
     void *context;
-    bool is_waited_for; /* a client waits for a place */
+    snapshot_client last; /* that has come */
+    bool is_waited_for;   /* a client waits for a place */
     struct reader *readers[MAXIMUM_READERS];
 };
 
@@ -152,7 +156,8 @@ static void send_text(struct reader *reader) {
 static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer) {
     struct reader *reader = handle->data;
     (void)wanted;
-    *buffer = (uv_buf_t){reader->question + reader->asked, QUESTION_MAXIMUM - 1 - reader->asked};
+    size_t from = reader->is_waiting ? 0 : reader->asked;
+    *buffer = (uv_buf_t){reader->question + from, QUESTION_MAXIMUM - 1 - from};
 }
 
 /* The path of "GET /path HTTP/1.1". */
@@ -174,15 +179,22 @@ static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
         close_reader(reader);
         return;
     }
+    if (reader->is_waiting) { /* what it says further is not listened to */
+        return;
+    }
     reader->asked += (size_t)count;
     reader->question[reader->asked] = '\0';
     bool is_whole =
         strstr(reader->question, "\n\r\n") != NULL || strstr(reader->question, "\n\n") != NULL;
     if (is_whole || reader->asked == QUESTION_MAXIMUM - 1) {
-        uv_read_stop(stream);
-        socket->answer(
-            socket->context, is_whole ? path_asked(reader->question) : "", &reader->text);
-        send_text(reader);
+        reader->is_waiting = true;
+        uv_timer_again(&reader->patience);
+        if (socket->answer(socket->context, is_whole ? path_asked(reader->question) : "",
+                reader->number, &reader->text)) {
+            reader->is_waiting = false;
+            uv_read_stop(stream);
+            send_text(reader);
+        }
     }
 }
 
@@ -200,7 +212,8 @@ static bool is_admitted(const struct snapshot_socket *socket, const struct reade
 static void serve(struct snapshot_socket *socket, struct reader *reader) {
     reader->socket = socket;
     socket->readers[reader->place] = reader;
-    uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000), 0);
+    uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000),
+        PATIENCE_SECONDS * UINT64_C(1000));
     if (socket->answer == NULL) {
         socket->append(socket->context, &reader->text);
         send_text(reader);
@@ -221,6 +234,7 @@ static void connected(uv_stream_t *listener, int status) {
     }
     struct reader *reader = memory_allocate(sizeof *reader);
     reader->place = place;
+    reader->number = ++socket->last;
     uv_pipe_init(listener->loop, &reader->pipe, 0); /* cannot fail, nor does this: */
     uv_timer_init(listener->loop, &reader->patience);
     reader->open_handles = 2;
@@ -281,10 +295,36 @@ enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
 }
 
 enum failure_code snapshot_socket_new_asked(struct event_loop *loop, const char *path,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure) {
+    bool (*answer)(void *context, const char *asked, snapshot_client client, struct text *out),
+    void *context, struct snapshot_socket **out_socket, struct failure *failure) {
     const struct snapshot_socket owner = {.answer = answer, .context = context};
     return open_socket(loop, path, &owner, out_socket, failure);
+}
+
+void snapshot_answer_write(const char *status, const struct text *body, struct text *out) {
+    text_append_format(out,
+        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n",
+        status == NULL ? "200 OK" : status,
+        status == NULL ? "application/json" : "text/plain; charset=utf-8", body->length);
+    text_append_bytes(out, text_string(body), body->length);
+}
+
+void snapshot_socket_send(
+    struct snapshot_socket *socket, snapshot_client client, struct text *text) {
+    for (size_t i = 0; i < MAXIMUM_READERS && socket != NULL; i++) {
+        struct reader *reader = socket->readers[i];
+        if (reader != NULL && reader->number == client && reader->is_waiting &&
+            !uv_is_closing((uv_handle_t *)&reader->pipe)) {
+            reader->is_waiting = false;
+            uv_read_stop((uv_stream_t *)&reader->pipe);
+            text_clear(&reader->text);
+            reader->text = *text;
+            *text = (struct text){0};
+            send_text(reader);
+        }
+    }
+    text_clear(text);
 }
 
 void snapshot_socket_free(struct snapshot_socket *socket) {

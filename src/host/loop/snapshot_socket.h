@@ -5,6 +5,9 @@
 #ifndef MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
 #define MUSTER_HOST_LOOP_SNAPSHOT_SOCKET_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
@@ -20,13 +23,24 @@ __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new(struct
     const char *path, void (*append)(void *context, struct text *out), void *context,
     struct snapshot_socket **out_socket, struct failure *failure);
 
+/* Who has asked; no other client gets the same number. */
+typedef uint64_t snapshot_client;
+
 /* The same with a question before each text, of this user or root: `answer` gets its path, which is
- * empty where that is no GET. Who does not ask, or does not read, is closed after some seconds.
- * Where there are many, the others wait for them. */
+ * empty where that is no GET. It returns whether it has made the text; if not, it is sent with
+ * snapshot_socket_send. Who does not ask, or does not read, is closed after some seconds. Where
+ * there are many, the others wait for them. */
 __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new_asked(
     struct event_loop *loop, const char *path,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure);
+    bool (*answer)(void *context, const char *asked, snapshot_client client, struct text *out),
+    void *context, struct snapshot_socket **out_socket, struct failure *failure);
+
+/* Appends an HTTP answer: JSON, or words where there is a status as "404 Not Found". */
+void snapshot_answer_write(const char *status, const struct text *body, struct text *out);
+
+/* The answer to who waits for one; it is taken. Does nothing for a client that has gone. */
+void snapshot_socket_send(
+    struct snapshot_socket *socket, snapshot_client client, struct text *text);
 
 /* Removes the socket, unless something else is at its path by now. Accepts NULL. */
 void snapshot_socket_free(struct snapshot_socket *socket);
