@@ -676,8 +676,10 @@ static void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, ch
     struct text dump = {0};
     ask(report, "py-spy", words, pid, &dump);
     if (*out_stack == NULL) {
-        *out_stack =
+        char *place =
             py_spy_dump_place((struct slice){(const uint8_t *)dump.data, dump.length}, pid);
+        *out_stack = place != NULL ? text_format("%s\n", place) : NULL;
+        free(place);
     }
     text_clear(&dump);
 }

@@ -129,8 +129,10 @@ static void append_words(const struct seen *seen, struct text *out) {
         if (one->stack == NULL) {
             text_append(out, "no stack: ");
         }
-        text_append_format(
-            out, "%d of %d %s: ", one->times, seen->looks, has_samples ? "looks" : "workers");
+        text_append_format(out, "%d of %d %s: ", one->times, seen->looks,
+            has_samples        ? "looks"
+            : seen->looks == 1 ? "worker"
+                               : "workers");
         if (has_samples && one->rank_count <= COUNTED_RANKS_MAXIMUM) {
             append_counts(one, out);
         } else {
