@@ -440,8 +440,7 @@ static void open_job_chronicle(struct agent *agent) {
         .node = agent->preparation.node_name,
         .run_id = agent->preparation.run_id,
         .log_dir = agent->preparation.logs.run_path,
-        .folder =
-            kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
+        .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
@@ -457,6 +456,11 @@ static void answer_later(void *context, uint64_t ticket, struct text *text_taken
     agent_announcement_answer(agent->announcement, ticket, text_taken);
 }
 
+static void wake_followers(void *context) {
+    const struct agent *agent = context;
+    agent_announcement_wake(agent->announcement);
+}
+
 static void open_chronicle(struct agent *agent) {
     open_job_chronicle(agent);
     const struct agent_chronicle_settings settings = {
@@ -467,6 +471,7 @@ static void open_chronicle(struct agent *agent) {
         .log = agent->log,
         .job = agent->job_chronicle,
         .answer = answer_later,
+        .wake = wake_followers,
         .context = agent,
     };
     agent->chronicle = agent_chronicle_new(agent->loop, &settings);
@@ -759,9 +764,10 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static bool answer_asked(void *context, const char *asked, uint64_t ticket, struct text *out) {
+static enum snapshot_answer answer_asked(
+    void *context, struct snapshot_question *question, struct text *out) {
     const struct agent *agent = context;
-    return agent_chronicle_answer(agent->chronicle, asked, ticket, out);
+    return agent_chronicle_answer(agent->chronicle, question, out);
 }
 
 static void announce_job(struct agent *agent) {

@@ -123,7 +123,7 @@ struct agent {
     struct agent_announcement *announcement;
     struct agent_chronicle *chronicle;
     struct agent_job_chronicle *job_chronicle;
-    struct text telling_folder; /* of its keys */
+    struct text telling_folder;           /* of its keys */
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */

@@ -97,8 +97,8 @@ static void keep(struct job_chronicle *job, const struct chronicle_entry *entry)
 }
 
 static void await(struct job_chronicle *job, const struct chronicle_entry *entry) {
-    job->unsettled = memory_reserve(job->unsettled, &job->unsettled_capacity,
-        job->unsettled_count + 1, sizeof *job->unsettled);
+    job->unsettled = memory_reserve(
+        job->unsettled, &job->unsettled_capacity, job->unsettled_count + 1, sizeof *job->unsettled);
     job->unsettled[job->unsettled_count++] = copy_of(entry);
     job->is_sorted = false;
 }
@@ -137,8 +137,8 @@ static void settle(struct job_chronicle *job, struct wall_time now) {
         job->unsettled = NULL;
         job->unsettled_capacity = 0;
     } else if (done > 0) {
-        memmove(job->unsettled, job->unsettled + done,
-            job->unsettled_count * sizeof *job->unsettled);
+        memmove(
+            job->unsettled, job->unsettled + done, job->unsettled_count * sizeof *job->unsettled);
     }
 }
 

@@ -154,7 +154,7 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
             "GET /v1/events?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
         enum failure_code code =
             snapshot_socket_read(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
-                take_line, &hearing, failure);
+                inquiry->patience, take_line, &hearing, failure);
         free(question);
         inquiry->answers[i] = code == FAILURE_NONE && hearing.is_found;
         if (code == FAILURE_NONE && !hearing.is_found) {

@@ -3,6 +3,7 @@
 #ifndef MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 #define MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/chronicle.h"
@@ -15,6 +16,7 @@ struct told_entry {
 
 struct inquiry {
     const char *program;
+    struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */

@@ -53,8 +53,8 @@ static void expect_reader(struct fixture *fixture) {
     pid_t child = fork();
     if (child == 0) {
         size_t lines = 0;
-        enum failure_code code =
-            snapshot_socket_read(fixture->path, NULL, count_line, &lines, NULL);
+        enum failure_code code = snapshot_socket_read(
+            fixture->path, NULL, duration_from_seconds(10), count_line, &lines, NULL);
         _exit(code == FAILURE_NONE && lines == fixture->repetitions ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
@@ -95,8 +95,8 @@ FIXTURE_TEST(a_line_that_is_too_long_is_not_kept) {
     if (child == 0) {
         size_t lines = 0;
         struct failure failure;
-        enum failure_code code =
-            snapshot_socket_read(fixture->path, NULL, count_line, &lines, &failure);
+        enum failure_code code = snapshot_socket_read(
+            fixture->path, NULL, duration_from_seconds(10), count_line, &lines, &failure);
         _exit(code == FAILURE_LIMIT && lines == 1 ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
@@ -112,8 +112,9 @@ FIXTURE_TEST(the_socket_is_gone_afterwards) {
     snapshot_socket_free(fixture->socket);
     fixture->socket = NULL;
     assert_false(temporary_tree_has(&fixture->tree, "socket"));
-    assert_int_equal(
-        snapshot_socket_read(fixture->path, NULL, count_line, &lines, &failure), FAILURE_SYSTEM);
+    assert_int_equal(snapshot_socket_read(fixture->path, NULL, duration_from_seconds(10),
+                         count_line, &lines, &failure),
+        FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "nobody answers"));
     assert_int_equal(lines, 0);
 }
