@@ -166,6 +166,16 @@ static void patience_starts(struct reader *reader) {
     uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000), 0);
 }
 
+/* One piece in a turn of the loop, whose other work comes between. */
+static void next_turn(uv_timer_t *timer) {
+    struct reader *reader = timer->data;
+    if (reader->socket != NULL) {
+        go_on(reader);
+    } else {
+        close_reader(reader);
+    }
+}
+
 static void written(uv_write_t *write, int status) {
     struct reader *reader = write->data;
     bool is_over = reader->progress == SNAPSHOT_WHOLE || reader->progress == SNAPSHOT_LATER;
@@ -174,8 +184,7 @@ static void written(uv_write_t *write, int status) {
         return;
     }
     reader->text.length = 0;
-    patience_starts(reader);
-    go_on(reader);
+    uv_timer_start(&reader->patience, next_turn, 0, 0);
 }
 
 static void send_text(struct reader *reader) {
