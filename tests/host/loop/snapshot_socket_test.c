@@ -158,13 +158,13 @@ static enum snapshot_answer answer_in_pieces(
     struct fixture *fixture = context;
     fixture->pieces++;
     if (text_equals(question->path, "/follow")) {
-        if (question->place++ == 0) {
+        if (question->place == 0) {
+            question->place = 1;
             text_append(out, "head\n");
         }
         while (question->place <= fixture->news) {
             text_append_format(out, "news %d\n", (int)question->place++);
         }
-        question->place = fixture->news + 1;
         return SNAPSHOT_FOLLOWED;
     }
     for (size_t i = 0; i < SNAPSHOT_PIECE_BYTES / 11; i++) {
