@@ -21,6 +21,7 @@
 #include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/telling/agent_story.h"
 #include "agent/telling/agent_voice.h"
@@ -123,6 +124,8 @@ struct agent {
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_chronicle *chronicle;
+    struct agent_job_chronicle *job_chronicle;
+    struct text telling_folder;           /* of its keys */
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */

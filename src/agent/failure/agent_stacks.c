@@ -10,14 +10,16 @@
 #include "host/failure/hang_evidence_collector.h"
 #include "wire/telling/stacks_json.h"
 
-/* The socket serves as many at a time. */
+/* The socket answers as many at a time. */
 #define QUESTIONS_MAXIMUM 8
 /* For all workers together; an asker's own patience is longer. */
 #define LOOK_SECONDS 5
 #define PAUSE_SECONDS 1
+#define ALL "/v1/stacks"
+#define SOME "/v1/stacks?ranks="
 
 struct question {
-    snapshot_client client;
+    uint64_t ticket;
     struct rank_ranges ranks;
 };
 
@@ -30,9 +32,9 @@ struct subject {
 struct agent_stacks {
     struct agent_stacks_settings settings;
     struct event_loop *loop;
-    struct hang_evidence_collector *collector; /* NULL until somebody asks */
-    struct event_timer *pause;
-    bool is_pausing;
+    struct hang_evidence_collector *collector;    /* NULL until somebody asks */
+    struct event_timer *timer;                    /* the next look begins */
+    struct instant next;                          /* not before this */
     struct question questions[QUESTIONS_MAXIMUM]; /* the first one is being answered, if any is */
     size_t question_count;
     struct subject *subjects; /* NULL: nobody is looked at */
@@ -40,12 +42,10 @@ struct agent_stacks {
     struct folded_stacks folded;
 };
 
-static void take_next(struct agent_stacks *stacks);
-
-static void pause_is_over(void *context) {
-    struct agent_stacks *stacks = context;
-    stacks->is_pausing = false;
-    take_next(stacks);
+static void await_next(struct agent_stacks *stacks) {
+    if (stacks->question_count > 0 && stacks->subjects == NULL) {
+        event_timer_set(stacks->timer, stacks->next);
+    }
 }
 
 /* Of a job with many workers that are all elsewhere the last ones are left out. */
@@ -59,13 +59,13 @@ static void write_answer(struct folded_stacks *folded, struct text *out) {
             body.length = start;
         }
     }
-    snapshot_answer_write(NULL, &body, out);
+    snapshot_answer_append("200 OK", (struct slice){(const uint8_t *)body.data, body.length}, out);
     text_clear(&body);
 }
 
 static void answer_first(struct agent_stacks *stacks) {
     struct text text = {0};
-    snapshot_client client = stacks->questions[0].client;
+    uint64_t ticket = stacks->questions[0].ticket;
     write_answer(&stacks->folded, &text);
     folded_stacks_clear(&stacks->folded);
     free(stacks->subjects);
@@ -74,8 +74,8 @@ static void answer_first(struct agent_stacks *stacks) {
     for (size_t i = 0; i < stacks->question_count; i++) {
         stacks->questions[i] = stacks->questions[i + 1];
     }
-    stacks->settings.answer(stacks->settings.context, client, &text);
-    take_next(stacks);
+    stacks->settings.answer(stacks->settings.context, ticket, &text);
+    await_next(stacks);
 }
 
 static void looked_at(void *context, const struct hang_evidence_result *result) {
@@ -123,13 +123,10 @@ static void look(struct agent_stacks *stacks, int local_rank, struct instant end
     }
 }
 
-static void take_next(struct agent_stacks *stacks) {
+static void take_next(void *context) {
+    struct agent_stacks *stacks = context;
     struct instant now = event_loop_now(stacks->loop);
-    if (stacks->question_count == 0 || stacks->subjects != NULL || stacks->is_pausing) {
-        return;
-    }
-    stacks->is_pausing = true;
-    event_timer_set(stacks->pause, instant_after(now, duration_from_seconds(PAUSE_SECONDS)));
+    stacks->next = instant_after(now, duration_from_seconds(PAUSE_SECONDS));
     stacks->subjects =
         memory_allocate(((size_t)stacks->settings.worker_count + 1) * sizeof *stacks->subjects);
     stacks->awaited = 0;
@@ -146,7 +143,7 @@ struct agent_stacks *agent_stacks_new(
     struct agent_stacks *stacks = memory_allocate(sizeof *stacks);
     stacks->settings = *settings;
     stacks->loop = loop;
-    stacks->pause = event_timer_new(loop, pause_is_over, stacks);
+    stacks->timer = event_timer_new(loop, take_next, stacks);
     return stacks;
 }
 
@@ -155,39 +152,37 @@ void agent_stacks_free(struct agent_stacks *stacks) {
         return;
     }
     hang_evidence_collector_free(stacks->collector);
-    event_timer_free(stacks->pause);
+    event_timer_free(stacks->timer);
     folded_stacks_clear(&stacks->folded);
     free(stacks->subjects);
     free(stacks);
 }
 
-static void refuse(struct agent_stacks *stacks, snapshot_client client, const char *why) {
-    struct text text = {0};
-    struct text body = {0};
-    text_append(&body, why);
-    snapshot_answer_write("400 Bad Request", &body, &text);
-    text_clear(&body);
-    stacks->settings.answer(stacks->settings.context, client, &text);
+bool agent_stacks_are_meant(const char *path) {
+    return text_equals(path, ALL) || text_starts_with(path, SOME);
 }
 
-bool agent_stacks_ask(struct agent_stacks *stacks, const char *path, snapshot_client client) {
-    static const char all[] = "/v1/stacks";
-    static const char some[] = "/v1/stacks?ranks=";
+static enum snapshot_answer refuse(const char *why, struct text *out) {
+    snapshot_answer_append("400 Bad Request", slice_from_string(why), out);
+    return SNAPSHOT_WHOLE;
+}
+
+enum snapshot_answer agent_stacks_answer(
+    struct agent_stacks *stacks, const struct snapshot_question *question, struct text *out) {
     struct failure failure = {0};
     struct rank_ranges ranks = {0};
-    if (stacks == NULL || (!text_equals(path, all) && !text_starts_with(path, some))) {
-        return false;
+    if (text_starts_with(question->path, SOME) &&
+        !rank_ranges_add(&ranks, question->path + sizeof SOME - 1)) {
+        return refuse("expected a list of ranks, as 0-3,7\n", out);
     }
-    if (text_starts_with(path, some) && !rank_ranges_add(&ranks, path + sizeof some - 1)) {
-        refuse(stacks, client, "ranks: expected a list as 0-3,7\n");
-    } else if (stacks->question_count == QUESTIONS_MAXIMUM) {
-        refuse(stacks, client, "too many ask at this moment\n");
-    } else if (stacks->collector == NULL && hang_evidence_collector_new(stacks->loop,
-                                                &stacks->collector, &failure) != FAILURE_NONE) {
-        refuse(stacks, client, failure.message);
-    } else {
-        stacks->questions[stacks->question_count++] = (struct question){client, ranks};
-        take_next(stacks);
+    if (stacks == NULL || stacks->question_count == QUESTIONS_MAXIMUM) {
+        return refuse("nobody can be looked at now\n", out);
     }
-    return true;
+    if (stacks->collector == NULL &&
+        hang_evidence_collector_new(stacks->loop, &stacks->collector, &failure) != FAILURE_NONE) {
+        return refuse(failure.message, out);
+    }
+    stacks->questions[stacks->question_count++] = (struct question){question->ticket, ranks};
+    await_next(stacks);
+    return SNAPSHOT_LATER;
 }

@@ -21,8 +21,8 @@ struct agent_stacks_settings {
     const struct node_placement *placement;
     const struct agent_standby *standby; /* or NULL */
     int worker_count;
-    /* To who has asked; the text is taken. */
-    void (*answer)(void *context, snapshot_client client, struct text *text);
+    /* To who has asked (snapshot_socket_answer). */
+    void (*answer)(void *context, uint64_t ticket, struct text *text_taken);
     void *context;
 };
 
@@ -31,8 +31,10 @@ struct agent_stacks *agent_stacks_new(
 /* Nobody is answered any more. Accepts NULL. */
 void agent_stacks_free(struct agent_stacks *stacks);
 
-/* Whether `path` asks for stacks. Then the client is answered later: /v1/stacks?ranks=0-3,7, or
- * /v1/stacks for all. */
-bool agent_stacks_ask(struct agent_stacks *stacks, const char *path, snapshot_client client);
+/* Whether the path is one of /v1/stacks, for all, or /v1/stacks?ranks=0-3,7. */
+bool agent_stacks_are_meant(const char *path);
+/* Accepts NULL, where nobody is answered. */
+enum snapshot_answer agent_stacks_answer(
+    struct agent_stacks *stacks, const struct snapshot_question *question, struct text *out);
 
 #endif

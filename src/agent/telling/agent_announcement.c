@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/snapshot_socket.h"
 #include "host/telling/job_directory.h"
 
 /* How long a disk that does not answer may hold up the end of a job. */
@@ -38,8 +39,9 @@ struct agent_announcement {
     struct job_announcement job;
     struct snapshot_socket *socket; /* NULL: none */
     bool has_no_socket;             /* it could not be made */
-    bool (*answer)(void *context, const char *asked, snapshot_client client,
-        struct text *out); /* NULL: nobody asks */
+    /* NULL: nobody asks */
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out);
     void *context;
 };
 
@@ -202,7 +204,8 @@ void agent_announcement_tell(
 }
 
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    bool (*answer)(void *context, const char *asked, snapshot_client client, struct text *out),
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out),
     void *context) {
     announcement->job = *job;
     *job = (struct job_announcement){0};
@@ -213,9 +216,19 @@ void agent_announcement_open(struct agent_announcement *announcement, struct job
     say(announcement);
 }
 
-void agent_announcement_send(
-    struct agent_announcement *announcement, snapshot_client client, struct text *text) {
-    snapshot_socket_send(announcement->socket, client, text);
+void agent_announcement_answer(
+    struct agent_announcement *announcement, uint64_t ticket, struct text *text_taken) {
+    if (announcement != NULL && announcement->socket != NULL) {
+        snapshot_socket_answer(announcement->socket, ticket, text_taken);
+    } else {
+        text_clear(text_taken);
+    }
+}
+
+void agent_announcement_wake(struct agent_announcement *announcement) {
+    if (announcement != NULL && announcement->socket != NULL) {
+        snapshot_socket_wake(announcement->socket);
+    }
 }
 
 static void patience_is_over(void *context) {

@@ -224,14 +224,6 @@ static size_t tell_answer(const struct asking *asking, char **out_stack) {
     return frame_count;
 }
 
-/* Who is asked again and again has room for the next answer. What the process has appended
- * meanwhile stays, and the answer with it. */
-static void forget_answer(const struct asking *asking, size_t size) {
-    if (file_size(asking) == asking->start + size) {
-        (void)!ftruncate(asking->dump->fd, (off_t)asking->start);
-    }
-}
-
 bool hang_evidence_write_dump(struct hang_report *report, pid_t pid,
     const struct hang_evidence_dump *dump, char **out_stack) {
     struct asking asking = {.report = report, .dump = dump, .pid = pid};
@@ -249,13 +241,10 @@ bool hang_evidence_write_dump(struct hang_report *report, pid_t pid,
         return false;
     }
     bool is_complete = wait_for_answer(&asking);
-    size_t size = answer_size(&asking);
     size_t frame_count = tell_answer(&asking, out_stack);
     if (!is_complete) {
         text_append_format(&report->text, "  Python was asked for its stacks and %s in time\n",
             frame_count > 0 ? "did not finish" : "did not answer");
-    } else {
-        forget_answer(&asking, size);
     }
     hang_report_flush(report);
     return frame_count > 0;

@@ -5,8 +5,7 @@
  *
  * The signal kills a process that does not expect it. So it is sent only to a child of this process
  * that has a handler for it at that moment, and only to a thread that can take it. A process that
- * has closed the record may have given its number to another file, so it is not asked either. The
- * record does not keep the answer.
+ * has closed the record may have given its number to another file, so it is not asked either.
  *
  * The record is a file in memory (memfd): whoever writes to it never waits for the agent. */
 #ifndef MUSTER_HOST_FAILURE_HANG_EVIDENCE_DUMP_H

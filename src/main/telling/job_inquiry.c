@@ -11,30 +11,30 @@
 #include "main/exit_status.h"
 #include "wire/telling/chronicle_json.h"
 
-void job_inquiry_drop(struct job_inquiry *inquiry) {
+void job_inquiry_drop_entries(struct inquiry *inquiry) {
     for (size_t i = 0; i < inquiry->count; i++) {
         chronicle_entry_clear(&inquiry->entries[i].entry);
     }
     inquiry->count = 0;
 }
 
-void job_inquiry_clear(struct job_inquiry *inquiry) {
-    job_inquiry_drop(inquiry);
+void job_inquiry_clear(struct inquiry *inquiry) {
+    job_inquiry_drop_entries(inquiry);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
     job_list_clear(&inquiry->agents);
 }
 
-const char *job_inquiry_shown(const char *text) {
+static const char *shown(const char *text) {
     return text != NULL ? text : "-";
 }
 
 static bool is_of_one_job(
     const struct job_announcement *left, const struct job_announcement *right) {
     return text_equals(left->run_id, right->run_id) &&
-           text_equals(job_inquiry_shown(left->facts[JOB_FACT_ENDPOINT]),
-               job_inquiry_shown(right->facts[JOB_FACT_ENDPOINT]));
+           text_equals(
+               shown(left->facts[JOB_FACT_ENDPOINT]), shown(right->facts[JOB_FACT_ENDPOINT]));
 }
 
 static int say_none(const char *program, const char *wanted, const struct text_list *places) {
@@ -49,14 +49,13 @@ static int say_none(const char *program, const char *wanted, const struct text_l
     return EXIT_FAILURE;
 }
 
-static int say_several(const struct job_inquiry *inquiry) {
+static int say_several(const struct inquiry *inquiry) {
     fprintf(stderr, "%s: error: several jobs run on this machine; write which one is meant:\n",
         inquiry->program);
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         const struct job_announcement *job = &inquiry->agents.items[i];
         fprintf(stderr, "  %s    at %s, agent %" PRId64 ", %s\n", job->run_id,
-            job_inquiry_shown(job->facts[JOB_FACT_ENDPOINT]), job->pid,
-            job_inquiry_shown(job->facts[JOB_FACT_NODE]));
+            shown(job->facts[JOB_FACT_ENDPOINT]), job->pid, shown(job->facts[JOB_FACT_NODE]));
     }
     return EXIT_STATUS_USAGE;
 }
@@ -74,9 +73,8 @@ static void keep_wanted(struct job_list *agents, const char *wanted) {
     agents->count = kept;
 }
 
-/* EXIT_SUCCESS, or what has been said on stderr. */
 int job_inquiry_find(
-    struct job_inquiry *inquiry, const char *wanted, const struct text_list *environment) {
+    struct inquiry *inquiry, const char *wanted, const struct text_list *environment) {
     struct text_list places = {0};
     struct text_list refusals = {0};
     int status = EXIT_SUCCESS;
@@ -128,14 +126,13 @@ static void take_line(void *context, struct slice line) {
     hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
 }
 
-enum failure_code job_inquiry_ask_one(const struct job_inquiry *inquiry, size_t agent,
-    const char *path, void (*take)(void *context, struct slice line), void *context,
-    struct failure *failure) {
+enum failure_code job_inquiry_ask_one(const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
     struct hearing hearing = {.take = take, .context = context};
     char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
     enum failure_code code =
         snapshot_socket_read(inquiry->agents.items[agent].facts[JOB_FACT_SOCKET], question,
-            take_line, &hearing, failure);
+            inquiry->patience, take_line, &hearing, failure);
     free(question);
     return code == FAILURE_NONE && !hearing.is_found
                ? failure_set(failure, FAILURE_MALFORMED, "the agent has no answer")
@@ -144,14 +141,14 @@ enum failure_code job_inquiry_ask_one(const struct job_inquiry *inquiry, size_t 
 
 /* The entries of one agent. */
 struct reading {
-    struct job_inquiry *inquiry;
+    struct inquiry *inquiry;
     size_t agent;
     size_t count;
 };
 
 static void take_entry(void *context, struct slice line) {
     struct reading *reading = context;
-    struct job_inquiry *inquiry = reading->inquiry;
+    struct inquiry *inquiry = reading->inquiry;
     struct chronicle_entry entry;
     if (reading->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
         chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
@@ -176,13 +173,13 @@ static int compare_entries(const void *left, const void *right) {
     return one->entry.seq < other->entry.seq ? -1 : one->entry.seq > other->entry.seq;
 }
 
-static void sort_entries(struct job_inquiry *inquiry) {
+static void sort_entries(struct inquiry *inquiry) {
     if (inquiry->count > 1) {
         qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
     }
 }
 
-bool job_inquiry_ask(struct job_inquiry *inquiry, struct failure *failure) {
+bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     bool has_answer = false;
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         struct reading reading = {.inquiry = inquiry, .agent = i};
@@ -196,7 +193,7 @@ bool job_inquiry_ask(struct job_inquiry *inquiry, struct failure *failure) {
     return has_answer;
 }
 
-void job_inquiry_read_rest(struct job_inquiry *inquiry) {
+void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a command asks: it finds the agents of one job on this machine by their announcements, and
- * asks each at its socket. */
+/* Who can be asked about a job, and what they have told. */
 #ifndef MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 #define MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/bytes.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/chronicle.h"
@@ -19,9 +14,9 @@ struct told_entry {
     size_t agent; /* that has told it */
 };
 
-/* The agents of one job on this machine, and what they have told. Begin with `program`. */
-struct job_inquiry {
-    const char *program; /* of whom errors are */
+struct inquiry {
+    const char *program;
+    struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */
@@ -30,27 +25,21 @@ struct job_inquiry {
     size_t capacity;
 };
 
-void job_inquiry_clear(struct job_inquiry *inquiry);
-
-/* Finds the agents of the job of that name; NULL: of the one that there is. Returns EXIT_SUCCESS,
- * or the status of an error that has been said on stderr. */
+/* EXIT_SUCCESS, or the exit status of what has been said on stderr. `wanted`: the job's name; NULL:
+ * the one that there is. */
 int job_inquiry_find(
-    struct job_inquiry *inquiry, const char *wanted, const struct text_list *environment);
+    struct inquiry *inquiry, const char *wanted, const struct text_list *environment);
+void job_inquiry_clear(struct inquiry *inquiry);
 
-/* Asks each agent for entries that it has not told here. Whether any has answered. What is new is
- * there, in the order of its times. */
-bool job_inquiry_ask(struct job_inquiry *inquiry, struct failure *failure);
-/* Forgets the entries that are there. */
-void job_inquiry_drop(struct job_inquiry *inquiry);
-/* The entries of agents that have ended since they were asked last, from their files. */
-void job_inquiry_read_rest(struct job_inquiry *inquiry);
-
-/* Asks one agent. `take` gets each line of an answer. FAILURE_MALFORMED where it has none. */
+/* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
+bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
-    const struct job_inquiry *inquiry, size_t agent, const char *path,
+    const struct inquiry *inquiry, size_t agent, const char *path,
     void (*take)(void *context, struct slice line), void *context, struct failure *failure);
-
-/* The text, or "-" for NULL. */
-const char *job_inquiry_shown(const char *text);
+/* What agents have told that ended since they were asked last: it is in their files. */
+void job_inquiry_read_rest(struct inquiry *inquiry);
+/* Forgets what they have told, but not until where. */
+void job_inquiry_drop_entries(struct inquiry *inquiry);
 
 #endif

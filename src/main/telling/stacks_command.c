@@ -15,12 +15,14 @@
 #include "wire/telling/stacks_json.h"
 
 #define SAMPLES_MAXIMUM 3600
+/* An agent takes up to 5 s, and others may have asked before. */
+#define PATIENCE_SECONDS 30
 /* Whose ranks are counted one by one, in words. */
 #define COUNTED_RANKS_MAXIMUM 8
 
 /* All that was seen of the job. */
 struct seen {
-    struct job_inquiry inquiry;
+    struct inquiry inquiry;
     struct rank_ranges ranks; /* none: all */
     struct folded_stacks folded;
     int samples; /* that are wanted */
@@ -51,9 +53,8 @@ static bool take_sample(struct seen *seen) {
             FAILURE_NONE) {
             has_answer = true;
         } else {
-            fprintf(stderr, "%s: %s has not answered: %s\n", seen->inquiry.program,
-                job_inquiry_shown(seen->inquiry.agents.items[i].facts[JOB_FACT_NODE]),
-                failure.message);
+            fprintf(stderr, "%s: agent %lld has not answered: %s\n", seen->inquiry.program,
+                (long long)seen->inquiry.agents.items[i].pid, failure.message);
         }
     }
     text_clear(&path);
@@ -252,7 +253,8 @@ static int show(struct seen *seen, bool json) {
 }
 
 int stacks_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct seen seen = {.inquiry = {.program = "muster stacks"}};
+    struct seen seen = {.inquiry = {.program = "muster stacks",
+                            .patience = duration_from_seconds(PATIENCE_SECONDS)}};
     struct option_result result;
     const char *job;
     int code;

@@ -182,8 +182,8 @@ HANG_TEST(
     nobody_is_asked_without_an_agreement, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     const struct hang_evidence_dump none = {0};
     char *stack;
-    assert_false(hang_evidence_write_dump(&fixture->report, fixture->process.pid, &none, &place));
-    assert_null(place);
+    assert_false(hang_evidence_write_dump(&fixture->report, fixture->process.pid, &none, &stack));
+    assert_null(stack);
     assert_string_equal(hang_fixture_read(fixture), "");
 }
 

@@ -122,7 +122,6 @@ TEST(a_python_is_told_of_by_its_line) {
     request.is_brief = true; /* it runs on, and is asked again */
     assert_true(hang_evidence_collect(&request));
     assert_non_null(summary.stack);
-    assert_int_equal(memory_file_length(request.dump.fd), 0);
     request.is_brief = false;
     assert_true(hang_evidence_collect(&request));
     assert_string_equal(summary.stack, "<string>:5 in step\n<string>:6 in <module>\n");
