@@ -440,8 +440,7 @@ static void open_job_chronicle(struct agent *agent) {
         .node = agent->preparation.node_name,
         .run_id = agent->preparation.run_id,
         .log_dir = agent->preparation.logs.run_path,
-        .folder =
-            kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
+        .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
@@ -457,6 +456,11 @@ static void answer_later(void *context, uint64_t ticket, struct text *text_taken
     agent_announcement_answer(agent->announcement, ticket, text_taken);
 }
 
+static void wake_followers(void *context) {
+    const struct agent *agent = context;
+    agent_announcement_wake(agent->announcement);
+}
+
 static void open_chronicle(struct agent *agent) {
     open_job_chronicle(agent);
     const struct agent_chronicle_settings settings = {
@@ -467,6 +471,7 @@ static void open_chronicle(struct agent *agent) {
         .log = agent->log,
         .job = agent->job_chronicle,
         .answer = answer_later,
+        .wake = wake_followers,
         .context = agent,
     };
     agent->chronicle = agent_chronicle_new(agent->loop, &settings);
@@ -759,9 +764,12 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static bool answer_asked(void *context, const char *asked, uint64_t ticket, struct text *out) {
+static enum snapshot_answer answer_asked(
+    void *context, struct snapshot_question *question, struct text *out) {
     const struct agent *agent = context;
-    return agent_chronicle_answer(agent->chronicle, asked, ticket, out);
+    return agent_stacks_are_meant(question->path)
+               ? agent_stacks_answer(agent->stacks, question, out)
+               : agent_chronicle_answer(agent->chronicle, question, out);
 }
 
 static void announce_job(struct agent *agent) {
@@ -781,6 +789,15 @@ static void announce_job(struct agent *agent) {
     for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
         job.facts[fact] = memory_duplicate_string(facts[fact]);
     }
+    const struct agent_stacks_settings stacks = {
+        .workers = agent->workers,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = agent->standby,
+        .worker_count = agent->preparation.worker_count,
+        .answer = answer_later,
+        .context = agent,
+    };
+    agent->stacks = agent_stacks_new(agent->loop, &stacks);
     agent_announcement_open(agent->announcement, &job, answer_asked, agent);
 }
 
@@ -954,6 +971,8 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_stacks_free(agent->stacks);
+    agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);

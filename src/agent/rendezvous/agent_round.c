@@ -225,8 +225,7 @@ static void agent_fixed_nodes_answered(
     }
 }
 
-bool agent_fixed_nodes_ask(
-    struct agent_fixed_nodes *nodes, const struct store_client_call *call) {
+bool agent_fixed_nodes_ask(struct agent_fixed_nodes *nodes, const struct store_client_call *call) {
     bool is_connected = agent_fixed_nodes_are_connected(nodes);
     if (is_connected) {
         store_client_send(nodes->asker, call);

@@ -35,8 +35,7 @@ void agent_fixed_nodes_free(struct agent_fixed_nodes *nodes);
 void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out);
 
 /* For what is no part of a round. False: there is no connection. */
-bool agent_fixed_nodes_ask(
-    struct agent_fixed_nodes *nodes, const struct store_client_call *call);
+bool agent_fixed_nodes_ask(struct agent_fixed_nodes *nodes, const struct store_client_call *call);
 bool agent_fixed_nodes_are_connected(const struct agent_fixed_nodes *nodes);
 
 /* The membership's FLUSH: LEFT follows, perhaps at once. */

@@ -40,7 +40,8 @@ struct agent_announcement {
     struct snapshot_socket *socket; /* NULL: none */
     bool has_no_socket;             /* it could not be made */
     /* NULL: nobody asks */
-    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out);
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out);
     void *context;
 };
 
@@ -203,7 +204,8 @@ void agent_announcement_tell(
 }
 
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    bool (*answer)(void *context, const char *asked, uint64_t ticket, struct text *out),
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out),
     void *context) {
     announcement->job = *job;
     *job = (struct job_announcement){0};
@@ -220,6 +222,12 @@ void agent_announcement_answer(
         snapshot_socket_answer(announcement->socket, ticket, text_taken);
     } else {
         text_clear(text_taken);
+    }
+}
+
+void agent_announcement_wake(struct agent_announcement *announcement) {
+    if (announcement != NULL && announcement->socket != NULL) {
+        snapshot_socket_wake(announcement->socket);
     }
 }
 

@@ -12,7 +12,7 @@
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/chronicle_json.h"
 
 #define FILE_NAME "events.jsonl"
@@ -117,6 +117,7 @@ static void told(void *context, const struct chronicle_entry *entry) {
         event_thread_append(chronicle->file, text_string(&line));
         text_clear(&line);
     }
+    chronicle->settings.wake(chronicle->settings.context);
 }
 
 static void drop_readings(struct agent_chronicle *chronicle) {
@@ -355,10 +356,6 @@ void agent_chronicle_note_timer(
 
 /* Answers. */
 
-static void write_entry(void *context, const struct chronicle_entry *entry) {
-    chronicle_json_write_entry(entry, context);
-}
-
 static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     const struct agent_preparation *preparation = chronicle->settings.preparation;
     struct text_list seen_from = {0};
@@ -373,25 +370,15 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     text_list_clear(&seen_from);
 }
 
-static void append_answer(const char *status, struct slice body, struct text *out) {
-    text_append_format(out,
-        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n",
-        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
-        body.length);
-    text_append_bytes(out, (const char *)body.data, body.length);
-}
-
 /* Whether it is `name`, or asks for what is after a number. */
 static bool is_asked_for(const char *path, const char *name, int64_t *out_after) {
     static const char after[] = "?after=";
     size_t length = strlen(name);
     *out_after = 0;
     return text_starts_with(path, name) &&
-           (path[length] == '\0' ||
-               (text_starts_with(path + length, after) &&
-                   text_parse_integer(path + length + sizeof after - 1, out_after) ==
-                       FAILURE_NONE));
+           (path[length] == '\0' || (text_starts_with(path + length, after) &&
+                                        text_parse_integer(path + length + sizeof after - 1,
+                                            out_after) == FAILURE_NONE));
 }
 
 /* Of the whole job. */
@@ -400,7 +387,7 @@ static void host_answered(void *context, const struct failure *failure, struct s
     struct job_inquiry *inquiry = context;
     const struct agent_chronicle_settings *settings = &inquiry->chronicle->settings;
     char *why = text_format("%s\n", failure != NULL ? failure->message : "");
-    append_answer(failure == NULL ? "200 OK" : "503 Service Unavailable",
+    snapshot_answer_append(failure == NULL ? "200 OK" : "503 Service Unavailable",
         failure == NULL ? answer : slice_from_string(why), &inquiry->text);
     free(why);
     inquiry->is_answered = true;
@@ -427,33 +414,76 @@ static bool ask_host(struct agent_chronicle *chronicle, enum job_question_kind k
     return true;
 }
 
-bool agent_chronicle_answer(
-    struct agent_chronicle *chronicle, const char *path, uint64_t ticket, struct text *out) {
+/* Of this node. */
+
+struct piece {
+    struct snapshot_question *question;
+    struct text *out;
+    bool is_full;
+};
+
+static void add_to_piece(void *context, const struct chronicle_entry *entry) {
+    struct piece *piece = context;
+    if (entry->seq <= piece->question->place || piece->is_full) {
+        return;
+    }
+    chronicle_json_write_entry(entry, piece->out);
+    piece->question->place = entry->seq;
+    piece->is_full = piece->out->length >= SNAPSHOT_PIECE_BYTES - CHRONICLE_LINE_MAXIMUM;
+}
+
+/* Entries, of which the last is named before them: whoever gets less knows that this is not all. */
+static enum snapshot_answer answer_entries(struct agent_chronicle *chronicle,
+    struct snapshot_question *question, int64_t after, bool is_followed, struct text *out) {
+    struct piece piece = {.question = question, .out = out};
+    if (question->place == 0) {
+        int64_t last = chronicle_last_told(chronicle->chronicle);
+        text_append_format(out,
+            "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nMuster-Last: %" PRId64
+            "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+            last);
+        question->place = after > 0 ? after : 0;
+        question->place = question->place == 0 ? -1 : question->place;
+    }
+    chronicle_each_after(chronicle->chronicle, question->place, add_to_piece, &piece);
+    return piece.is_full ? SNAPSHOT_PIECE : is_followed ? SNAPSHOT_FOLLOWED : SNAPSHOT_WHOLE;
+}
+
+enum snapshot_answer agent_chronicle_answer(
+    struct agent_chronicle *chronicle, struct snapshot_question *question, struct text *out) {
     static const char known[] =
-        "there are /v1/status and /v1/events?after=SEQ of this node, and the same of the job: "
-        "/v1/job/status (with ?nodes=1: one by one) and /v1/job/events?after=SEQ\n";
+        "there are /v1/status, /v1/events?after=SEQ and /v1/follow?after=SEQ of this node, and of "
+        "the job /v1/job/status (with ?nodes=1: one by one) and /v1/job/events?after=SEQ\n";
+    const char *path = question->path;
     struct text body = {0};
     int64_t after;
     if (is_asked_for(path, "/v1/job/events", &after)) {
-        return ask_host(chronicle, JOB_QUESTION_EVENTS, after, ticket, out);
+        return ask_host(chronicle, JOB_QUESTION_EVENTS, after, question->ticket, out)
+                   ? SNAPSHOT_WHOLE
+                   : SNAPSHOT_LATER;
     }
     if (text_equals(path, "/v1/job/status")) {
-        return ask_host(chronicle, JOB_QUESTION_STATUS, 0, ticket, out);
+        return ask_host(chronicle, JOB_QUESTION_STATUS, 0, question->ticket, out) ? SNAPSHOT_WHOLE
+                                                                                  : SNAPSHOT_LATER;
     }
     if (text_equals(path, "/v1/job/status?nodes=1")) {
-        return ask_host(chronicle, JOB_QUESTION_NODES, 0, ticket, out);
+        return ask_host(chronicle, JOB_QUESTION_NODES, 0, question->ticket, out) ? SNAPSHOT_WHOLE
+                                                                                  : SNAPSHOT_LATER;
     }
-    bool is_found = true;
-    if (text_equals(path, "/v1/status")) {
+    if (is_asked_for(path, "/v1/events", &after)) {
+        return answer_entries(chronicle, question, after, false, out);
+    }
+    if (is_asked_for(path, "/v1/follow", &after)) {
+        return answer_entries(chronicle, question, after, true, out);
+    }
+    bool is_found = text_equals(path, "/v1/status");
+    if (is_found) {
         write_status(chronicle, &body);
-    } else if (is_asked_for(path, "/v1/events", &after)) {
-        chronicle_each_after(chronicle->chronicle, after, write_entry, &body);
     } else {
-        is_found = false;
         text_append(&body, known);
     }
-    append_answer(is_found ? "200 OK" : "404 Not Found",
+    snapshot_answer_append(is_found ? "200 OK" : "404 Not Found",
         (struct slice){(const uint8_t *)text_string(&body), body.length}, out);
     text_clear(&body);
-    return true;
+    return SNAPSHOT_WHOLE;
 }

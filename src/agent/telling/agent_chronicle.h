@@ -14,6 +14,7 @@
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/snapshot_socket.h"
 
 struct agent_chronicle;
 
@@ -26,6 +27,7 @@ struct agent_chronicle_settings {
     struct agent_job_chronicle *job; /* the whole job's */
     /* Answers who has this ticket. */
     void (*answer)(void *context, uint64_t ticket, struct text *text_taken);
+    void (*wake)(void *context); /* who follows is to be told what is new */
     void *context;
 };
 
@@ -53,11 +55,9 @@ void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
 
-/* The answer to who asks for `path`, as HTTP has it: /v1/status or /v1/events?after=N of what this
- * node knows, /v1/job/status (?nodes=1) or /v1/job/events?after=N of what the host of the job's
- * store does.
- * False: it is given later, to this ticket. */
-bool agent_chronicle_answer(
-    struct agent_chronicle *chronicle, const char *path, uint64_t ticket, struct text *out);
+/* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
+ * entries at once or as they come, and the same of the whole job, which its host is asked for. */
+enum snapshot_answer agent_chronicle_answer(
+    struct agent_chronicle *chronicle, struct snapshot_question *question, struct text *out);
 
 #endif

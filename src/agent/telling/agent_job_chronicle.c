@@ -12,7 +12,8 @@
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
 #define TELL_AFTER_MILLISECONDS 200
-/* … and each node so much later than the one before it, so that the host hears one after another. */
+/* … and each node so much later than the one before it, so that the host hears one after another.
+ */
 #define TELL_APART_MICROSECONDS 200
 /* Between two tellings of a node that has more to tell than one has room for. */
 #define TELL_ON_MILLISECONDS 20
@@ -91,12 +92,11 @@ static void remove_answers(void *context) {
     struct hosting *hosting = &job->hosting;
     struct instant now = event_loop_now(job->loop);
     size_t done = 0;
-    while (done < hosting->answer_count &&
-           !instant_is_before(now, hosting->answers[done].until)) {
+    while (done < hosting->answer_count && !instant_is_before(now, hosting->answers[done].until)) {
         if (hosting->ear != NULL) {
             char *key = key_of_answer(job, hosting->answers[done].name);
-            ear_send(job, (struct store_request){
-                              .operation = STORE_DELETE, .key = slice_from_string(key)});
+            ear_send(job,
+                (struct store_request){.operation = STORE_DELETE, .key = slice_from_string(key)});
             free(key);
         }
         hosting->answer_bytes -= hosting->answers[done++].bytes;
@@ -124,13 +124,11 @@ static void give(struct agent_job_chronicle *job, const char *name, char last, s
     char *key = key_of_answer(job, name);
     struct given_answer *given = &hosting->answers[hosting->answer_count++];
     *given = (struct given_answer){.bytes = body.length,
-        .until = instant_after(
-            event_loop_now(job->loop), duration_from_seconds(ANSWER_SECONDS))};
+        .until = instant_after(event_loop_now(job->loop), duration_from_seconds(ANSWER_SECONDS))};
     snprintf(given->name, sizeof given->name, "%s", name);
     hosting->answer_bytes += body.length;
     while (body.length > JOB_ANSWER_PIECE_MAXIMUM) {
-        push_piece(job, key, JOB_ANSWER_MORE,
-            (struct slice){body.data, JOB_ANSWER_PIECE_MAXIMUM});
+        push_piece(job, key, JOB_ANSWER_MORE, (struct slice){body.data, JOB_ANSWER_PIECE_MAXIMUM});
         body = slice_from(body, JOB_ANSWER_PIECE_MAXIMUM);
     }
     push_piece(job, key, last, body);
@@ -153,8 +151,8 @@ static void write_status(struct agent_job_chronicle *job, bool has_nodes, struct
     chronicle_status_clear(&status);
 }
 
-static void write_answer(struct agent_job_chronicle *job, enum job_question_kind kind,
-    int64_t after, struct text *out) {
+static void write_answer(
+    struct agent_job_chronicle *job, enum job_question_kind kind, int64_t after, struct text *out) {
     if (kind != JOB_QUESTION_EVENTS) {
         write_status(job, kind == JOB_QUESTION_NODES, out);
     } else {
@@ -247,9 +245,8 @@ static void ear_lost(void *context, const struct failure *failure) {
     struct agent_job_chronicle *job = context;
     (void)failure; /* the node's own connection says so, where that is news */
     stop_listening(job);
-    event_timer_set(job->hosting.again,
-        instant_after(event_loop_now(job->loop),
-            duration_from_milliseconds(LISTEN_AGAIN_MILLISECONDS)));
+    event_timer_set(job->hosting.again, instant_after(event_loop_now(job->loop),
+                                            duration_from_milliseconds(LISTEN_AGAIN_MILLISECONDS)));
 }
 
 static void ear_connected(void *context, const struct failure *failure) {
@@ -331,8 +328,7 @@ struct adding {
 
 static void add_entry(void *context, const struct chronicle_entry *entry) {
     struct adding *adding = context;
-    adding->is_full =
-        adding->is_full || !node_telling_add(&adding->telling, entry, &adding->bytes);
+    adding->is_full = adding->is_full || !node_telling_add(&adding->telling, entry, &adding->bytes);
     if (!adding->is_full) {
         adding->job->told_seq = entry->seq;
     }
@@ -420,7 +416,8 @@ static void tell_now(void *context) {
 }
 
 static struct duration delay(const struct agent_job_chronicle *job) {
-    int64_t rank = job->settings.placement->group_rank > 0 ? job->settings.placement->group_rank : 0;
+    int64_t rank =
+        job->settings.placement->group_rank > 0 ? job->settings.placement->group_rank : 0;
     return (struct duration){TELL_AFTER_MILLISECONDS * (int64_t)NANOSECONDS_PER_MILLISECOND +
                              rank * TELL_APART_MICROSECONDS * 1000};
 }

@@ -24,9 +24,9 @@ struct agent_job_chronicle_settings {
     const struct log *log;
     const char *node; /* this node's one name */
     const char *run_id;
-    const char *log_dir;           /* or NULL */
-    const char *folder;            /* of the telling's keys; NULL: the store keeps none */
-    const struct store_key *key;   /* of the job's token; NULL: there is none */
+    const char *log_dir;         /* or NULL */
+    const char *folder;          /* of the telling's keys; NULL: the store keeps none */
+    const struct store_key *key; /* of the job's token; NULL: there is none */
     const struct node_placement *placement;
     /* The connection of this node to the job's store: a number that another one does not have, or
      * 0 where there is none. */
@@ -47,8 +47,7 @@ void agent_job_chronicle_free(struct agent_job_chronicle *job);
 void agent_job_chronicle_use(
     struct agent_job_chronicle *job, struct chronicle *chronicle, struct wall_time life);
 /* It has told this. */
-void agent_job_chronicle_note(
-    struct agent_job_chronicle *job, const struct chronicle_entry *entry);
+void agent_job_chronicle_note(struct agent_job_chronicle *job, const struct chronicle_entry *entry);
 /* This node is connected to a store, perhaps to another one than before. */
 void agent_job_chronicle_note_connected(struct agent_job_chronicle *job);
 /* This node hosts the job's store at this port; 0: there is no store where anybody meets. */
@@ -62,7 +61,6 @@ void agent_job_chronicle_leave(struct agent_job_chronicle *job);
  * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */
 struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
     enum job_question_kind kind, int64_t after,
-    void (*done)(void *context, const struct failure *failure, struct slice answer),
-    void *context);
+    void (*done)(void *context, const struct failure *failure, struct slice answer), void *context);
 
 #endif

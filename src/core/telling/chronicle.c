@@ -374,6 +374,10 @@ void chronicle_free(struct chronicle *chronicle) {
     }
 }
 
+int64_t chronicle_last_told(const struct chronicle *chronicle) {
+    return chronicle->next_seq - (int64_t)(chronicle->count - chronicle->told_count);
+}
+
 void chronicle_each_after(const struct chronicle *chronicle, int64_t after,
     void (*take)(void *context, const struct chronicle_entry *entry), void *context) {
     for (size_t i = 0; i < chronicle->told_count; i++) {

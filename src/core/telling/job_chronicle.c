@@ -157,8 +157,8 @@ static void settle(struct job_chronicle *job, struct wall_time now) {
         job->unsettled = NULL;
         job->unsettled_capacity = 0;
     } else if (done > 0) {
-        memmove(job->unsettled, job->unsettled + done,
-            job->unsettled_count * sizeof *job->unsettled);
+        memmove(
+            job->unsettled, job->unsettled + done, job->unsettled_count * sizeof *job->unsettled);
     }
 }
 

@@ -118,8 +118,8 @@ static void checked(void *context, const struct store_client_result *result) {
         return;
     }
     if (result->reply->byte != STORE_READY) {
-        char *why = text_format("no agent that keeps a chronicle of this job hosts the store at %s",
-            asking->place);
+        char *why = text_format(
+            "no agent that keeps a chronicle of this job hosts the store at %s", asking->place);
         fail(asking, FAILURE_MISSING, why);
         free(why);
         return;
@@ -139,8 +139,8 @@ static void checked(void *context, const struct store_client_result *result) {
 static void check(struct job_asking *asking) {
     char *key = text_format("%s" TELLING_KEY_SERVED, asking->folder);
     struct slice keys[] = {slice_from_string(key)};
-    request(asking,
-        (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1}, checked);
+    request(asking, (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
+        checked);
     free(key);
 }
 
@@ -166,8 +166,7 @@ struct job_asking *job_asking_new(
     };
     asking->client = store_client_new(loop, &client);
     asking->patience = event_timer_new(loop, is_late, asking);
-    event_timer_set(
-        asking->patience, instant_after(event_loop_now(loop), settings->timeout));
+    event_timer_set(asking->patience, instant_after(event_loop_now(loop), settings->timeout));
     check(asking);
     return asking;
 }

@@ -3,6 +3,7 @@
 #ifndef MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 #define MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/chronicle.h"
@@ -21,6 +22,7 @@ struct inquiry {
     bool is_of_host;       /* what has been told is the host's: */
     struct status_seen seen;
     int64_t host_seq; /* the last of the job's that has been read */
+    struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */
@@ -44,6 +46,10 @@ __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
 /* The same for what has happened; what is new is there. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host_for_events(
     struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
+    const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
 /* What agents have told that ended since they were asked last: it is in their files. */
 void job_inquiry_read_rest(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */

@@ -130,7 +130,7 @@ static int show_status(struct inquiry *inquiry, const struct option_result *resu
 }
 
 int status_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster status"};
+    struct inquiry inquiry = {.program = "muster status", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &status_table, arguments, environment, &result, &code)) {
@@ -258,7 +258,7 @@ static int show_events(struct inquiry *inquiry, const struct option_result *resu
 }
 
 int events_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster events"};
+    struct inquiry inquiry = {.program = "muster events", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &events_table, arguments, environment, &result, &code)) {

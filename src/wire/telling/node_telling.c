@@ -171,8 +171,8 @@ bool node_telling_add(
     put_size(&body, (uint64_t)entry->seq);
     put_size(&body, age > 0 ? (uint64_t)(age / CHRONICLE_GRAIN_NANOSECONDS) : 0);
     put_size(&body, entry->has_round ? (uint64_t)entry->round + 1 : 0);
-    put_text(&body, text_equals(entry->node, telling->node) ? "" : entry->node,
-        NODE_NAME_BYTES_MAXIMUM);
+    put_text(
+        &body, text_equals(entry->node, telling->node) ? "" : entry->node, NODE_NAME_BYTES_MAXIMUM);
     for (int i = 0; i < entry->value_count; i++) {
         put_value(&body, &entry->values[i]);
     }
@@ -242,8 +242,7 @@ static int find_code(const unsigned char *codes, int count, uint64_t code) {
 }
 
 static bool is_in_range(enum chronicle_field field, int64_t number) {
-    bool is_long =
-        field == CHRONICLE_PID || field == CHRONICLE_STEP || field == CHRONICLE_TERM;
+    bool is_long = field == CHRONICLE_PID || field == CHRONICLE_STEP || field == CHRONICLE_TERM;
     switch (chronicle_field_type(field)) {
     case CHRONICLE_INTEGER:
         return is_long ? number <= LARGEST_NUMBER && number >= -LARGEST_NUMBER
@@ -309,11 +308,10 @@ static bool take_values(struct slice *rest, struct chronicle_entry *entry) {
         }
         enum shape shape = (enum shape)(tag % SHAPE_COUNT);
         int field = find_code(field_codes, CHRONICLE_FIELD_COUNT, tag / SHAPE_COUNT);
-        bool is_wanted =
-            field < CHRONICLE_FIELD_COUNT &&
-            chronicle_kind_has(entry->kind, (enum chronicle_field)field) &&
-            shape_of((enum chronicle_field)field) == shape && (seen >> field & 1) == 0 &&
-            entry->value_count < CHRONICLE_VALUES_MAXIMUM;
+        bool is_wanted = field < CHRONICLE_FIELD_COUNT &&
+                         chronicle_kind_has(entry->kind, (enum chronicle_field)field) &&
+                         shape_of((enum chronicle_field)field) == shape &&
+                         (seen >> field & 1) == 0 && entry->value_count < CHRONICLE_VALUES_MAXIMUM;
         seen |= is_wanted ? UINT64_C(1) << field : 0;
         if (!take_value(rest, shape,
                 is_wanted ? (enum chronicle_field)field : CHRONICLE_FIELD_COUNT, entry)) {
@@ -344,8 +342,7 @@ static enum failure_code read_entry(struct slice body, struct wall_time now,
     }
     chronicle_entry_set_node(entry, *node != '\0' ? node : telling->node);
     free(node);
-    entry->kind =
-        (enum chronicle_kind)find_code(kind_codes, CHRONICLE_KIND_COUNT, head.data[0]);
+    entry->kind = (enum chronicle_kind)find_code(kind_codes, CHRONICLE_KIND_COUNT, head.data[0]);
     if (entry->kind == CHRONICLE_KIND_COUNT) {
         return FAILURE_MISSING;
     }

@@ -59,8 +59,8 @@ static double hours(const struct json_value *object, const char *name) {
 static int find_name(const struct json_value *value, int number, const char *(*name_of)(int)) {
     const char *text = json_value_text(value);
     int index = 0;
-    while (index < number && (text == NULL || name_of(index) == NULL ||
-                                 !text_equals(name_of(index), text))) {
+    while (index < number &&
+           (text == NULL || name_of(index) == NULL || !text_equals(name_of(index), text))) {
         index++;
     }
     return index;
@@ -87,10 +87,8 @@ static const char *name_of_cause(int cause) {
 static bool read_job(const struct json_value *job, struct chronicle_status *status) {
     const struct json_value *nodes = json_value_member(job, "nodes");
     const struct json_value *restarts = json_value_member(job, "restarts");
-    int state =
-        find_name(json_value_member(job, "state"), JOB_STATE_COUNT, name_of_job_state);
-    int result =
-        find_name(json_value_member(job, "result"), JOB_RESULT_COUNT, name_of_result);
+    int state = find_name(json_value_member(job, "state"), JOB_STATE_COUNT, name_of_job_state);
+    int result = find_name(json_value_member(job, "result"), JOB_RESULT_COUNT, name_of_result);
     int round = count(job, "round", -1);
     int here = count(nodes, "here", -1);
     int workers = count(job, "workers", -1);
@@ -161,11 +159,11 @@ static void read_recovery(
     struct chronicle_recovery *recovery = &status->recoveries[index];
     int64_t exit;
     int cause = find_name(json_value_member(value, "cause"), CHRONICLE_CAUSE_COUNT, name_of_cause);
-    bool has_exit = json_value_integer(json_value_member(value, "exit"), &exit) &&
-                    exit > INT_MIN && exit <= INT_MAX;
-    *recovery = (struct chronicle_recovery){
-        .cause = cause < CHRONICLE_CAUSE_COUNT ? (enum chronicle_cause)cause
-                                               : CHRONICLE_CAUSE_NODE_LOST,
+    bool has_exit = json_value_integer(json_value_member(value, "exit"), &exit) && exit > INT_MIN &&
+                    exit <= INT_MAX;
+    *recovery = (struct chronicle_recovery){.cause = cause < CHRONICLE_CAUSE_COUNT
+                                                         ? (enum chronicle_cause)cause
+                                                         : CHRONICLE_CAUSE_NODE_LOST,
         .round = count(value, "round", 0),
         .what = clean_text(json_value_member(value, "what")),
         .node = clean_text(json_value_member(value, "node")),
@@ -175,15 +173,15 @@ static void read_recovery(
         .is_over = json_value_is_true(json_value_member(value, "over"))};
     recovery->moments[RECOVERY_FAILED].nanoseconds = nanoseconds(value, "at");
     read_phases(json_value_member(value, "phases"), status, recovery);
-    recovery->is_given_up = !recovery->is_over && (status->state == JOB_ENDED ||
-                                                      index + 1 < status->recovery_count);
+    recovery->is_given_up =
+        !recovery->is_over && (status->state == JOB_ENDED || index + 1 < status->recovery_count);
 }
 
 static void read_recoveries(const struct json_value *list, struct chronicle_status *status) {
     size_t number = json_value_item_count(list);
     number = number < CHRONICLE_RECOVERIES_MAXIMUM ? number : CHRONICLE_RECOVERIES_MAXIMUM;
-    status->recoveries = memory_reserve(
-        NULL, &status->recovery_capacity, number + 1, sizeof *status->recoveries);
+    status->recoveries =
+        memory_reserve(NULL, &status->recovery_capacity, number + 1, sizeof *status->recoveries);
     status->recovery_count = number;
     for (size_t i = 0; i < number; i++) {
         read_recovery(json_value_item(list, i), i, status);
@@ -197,8 +195,7 @@ static void read_node(
     int state = find_name(json_value_item(json_value_member(columns, "state"), index),
         CHRONICLE_NODE_STATE_COUNT, name_of_node_state);
     char *name = clean_text(json_value_item(json_value_member(columns, "name"), index));
-    *out_node = (struct chronicle_node){
-        .name = name != NULL ? name : memory_duplicate_string("-"),
+    *out_node = (struct chronicle_node){.name = name != NULL ? name : memory_duplicate_string("-"),
         .state = state < CHRONICLE_NODE_STATE_COUNT ? (enum chronicle_node_state)state
                                                     : CHRONICLE_NODE_WAITING,
         .rank = count_of(json_value_item(json_value_member(columns, "rank"), index), -1),
@@ -207,8 +204,7 @@ static void read_node(
         .workers = count_of(json_value_item(json_value_member(columns, "workers"), index), -1),
         .failed_first =
             count_of(json_value_item(json_value_member(columns, "failed_first"), index), 0),
-        .spares_ready =
-            count_of(json_value_item(json_value_member(columns, "spares"), index), -1),
+        .spares_ready = count_of(json_value_item(json_value_member(columns, "spares"), index), -1),
         .spares = -1};
     out_node->said.nanoseconds =
         nanoseconds_of(json_value_item(json_value_member(columns, "said"), index));
@@ -217,8 +213,7 @@ static void read_node(
 static void read_nodes(const struct json_value *columns, struct chronicle_status *status) {
     size_t number = json_value_item_count(json_value_member(columns, "name"));
     number = number < CHRONICLE_NODES_MAXIMUM ? number : CHRONICLE_NODES_MAXIMUM;
-    status->nodes =
-        memory_reserve(NULL, &status->node_capacity, number + 1, sizeof *status->nodes);
+    status->nodes = memory_reserve(NULL, &status->node_capacity, number + 1, sizeof *status->nodes);
     for (size_t i = 0; i < number; i++) {
         read_node(columns, i, &status->nodes[status->known_nodes++]);
     }
@@ -229,8 +224,7 @@ static enum failure_code read_root(
     const char *schema = json_value_text(json_value_member(root, "schema"));
     const struct json_value *job = json_value_member(root, "job");
     const struct json_value *said = json_value_member(root, "seen");
-    if (schema == NULL || !text_equals(schema, CHRONICLE_STATUS_SCHEMA) ||
-        !read_job(job, status)) {
+    if (schema == NULL || !text_equals(schema, CHRONICLE_STATUS_SCHEMA) || !read_job(job, status)) {
         return FAILURE_MALFORMED;
     }
     status->now.nanoseconds = nanoseconds(said, "at");
