@@ -57,8 +57,8 @@ static void check_status(struct job_chronicle *job) {
     FUZZ_REQUIRE(sum == chronicle_status_wall(&status).nanoseconds);
     chronicle_json_write_status(
         &status, &(struct chronicle_view){.host = "host", .has_nodes = true}, &text);
-    FUZZ_REQUIRE(status_json_read(slice_from_string(text_string(&text)), &again, &seen) ==
-                 FAILURE_NONE);
+    FUZZ_REQUIRE(
+        status_json_read(slice_from_string(text_string(&text)), &again, &seen) == FAILURE_NONE);
     FUZZ_REQUIRE(again.known_nodes == status.known_nodes);
     FUZZ_REQUIRE(again.recovery_count == status.recovery_count);
     status_seen_clear(&seen);

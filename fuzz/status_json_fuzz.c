@@ -23,8 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     status_seen_clear(&seen);
     write_status(&status, &first);
     FUZZ_REQUIRE(strcspn(text_string(&first), "\n\x1b\x7f") == first.length - 1);
-    FUZZ_REQUIRE(status_json_read(slice_from_string(text_string(&first)), &again, &seen) ==
-                 FAILURE_NONE);
+    FUZZ_REQUIRE(
+        status_json_read(slice_from_string(text_string(&first)), &again, &seen) == FAILURE_NONE);
     write_status(&again, &second);
     FUZZ_REQUIRE(again.known_nodes == status.known_nodes);
     FUZZ_REQUIRE(again.recovery_count == status.recovery_count);

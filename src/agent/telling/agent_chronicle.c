@@ -468,7 +468,7 @@ enum snapshot_answer agent_chronicle_answer(
     }
     if (text_equals(path, "/v1/job/status?nodes=1")) {
         return ask_host(chronicle, JOB_QUESTION_NODES, 0, question->ticket, out) ? SNAPSHOT_WHOLE
-                                                                                  : SNAPSHOT_LATER;
+                                                                                 : SNAPSHOT_LATER;
     }
     if (is_asked_for(path, "/v1/events", &after)) {
         return answer_entries(chronicle, question, after, false, out);

@@ -103,8 +103,8 @@ static void keep(struct job_chronicle *job, const struct chronicle_entry *entry)
 
 static void await(
     struct job_chronicle *job, const struct chronicle_entry *entry, struct wall_time now) {
-    job->unsettled = memory_reserve(job->unsettled, &job->unsettled_capacity,
-        job->unsettled_count + 1, sizeof *job->unsettled);
+    job->unsettled = memory_reserve(
+        job->unsettled, &job->unsettled_capacity, job->unsettled_count + 1, sizeof *job->unsettled);
     job->unsettled[job->unsettled_count++] = (struct unsettled){copy_of(entry), now};
     job->is_sorted = false;
 }
@@ -130,8 +130,7 @@ static int64_t settled_until(const struct job_chronicle *job, struct wall_time n
     int64_t until = recently;
     for (size_t i = 0; i < job->unsettled_count; i++) {
         const struct unsettled *unsettled = &job->unsettled[i];
-        if (unsettled->came.nanoseconds > recently &&
-            unsettled->entry.time.nanoseconds <= until) {
+        if (unsettled->came.nanoseconds > recently && unsettled->entry.time.nanoseconds <= until) {
             until = unsettled->entry.time.nanoseconds - 1;
         }
     }

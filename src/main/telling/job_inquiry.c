@@ -21,7 +21,7 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
     status_seen_clear(&inquiry->seen);
-    job_host_free(inquiry->host);
+    job_endpoint_clear(&inquiry->endpoint);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
@@ -229,8 +229,8 @@ static enum failure_code ask_through_agents(struct inquiry *inquiry, enum job_qu
 static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
     struct bytes *answer, struct failure *failure) {
     bytes_init(answer, JOB_HOST_ANSWER_MAXIMUM);
-    return inquiry->host != NULL
-               ? job_host_ask(inquiry->host, kind, inquiry->host_seq, answer, failure)
+    return inquiry->endpoint.host != NULL
+               ? job_host_ask(inquiry->endpoint.host, kind, inquiry->host_seq, answer, failure)
                : ask_through_agents(inquiry, kind, answer, failure);
 }
 
@@ -261,8 +261,8 @@ enum failure_code job_inquiry_ask_host_for_events(
         struct slice line = {rest.data, (size_t)(end - rest.data)};
         struct chronicle_entry entry;
         if (chronicle_json_read_entry(line, &entry) == FAILURE_NONE) {
-            inquiry->entries = memory_reserve(inquiry->entries, &inquiry->capacity,
-                inquiry->count + 1, sizeof *inquiry->entries);
+            inquiry->entries = memory_reserve(
+                inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
             inquiry->entries[inquiry->count++] = (struct told_entry){entry, 0};
             inquiry->host_seq = entry.seq;
         }

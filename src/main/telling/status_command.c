@@ -8,7 +8,6 @@
 #include "host/loop/clock.h"
 #include "main/command_family.h"
 #include "main/exit_status.h"
-#include "main/telling/job_host.h"
 #include "main/telling/job_inquiry.h"
 #include "main/telling/status_text.h"
 #include "options/argparse/option_parser.h"
@@ -37,7 +36,7 @@ static const struct option_definition status_definitions[] = {
         .names = {"--nodes"},
         .kind = OPTION_FLAG,
         .help = "With --json: the nodes one by one, too."},
-    JOB_HOST_OPTION_DEFINITIONS,
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -79,8 +78,8 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
         *out_status = command_print(result);
         return false;
     }
-    *out_status = job_host_open(inquiry->program, result, environment, &inquiry->host);
-    if (*out_status != EXIT_SUCCESS || inquiry->host != NULL) {
+    *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
+    if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
         return *out_status == EXIT_SUCCESS;
     }
     *out_status = job_inquiry_find(inquiry, option_result_value(result, "job")->text, environment);
@@ -97,7 +96,7 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
 static bool find_status(
     struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
     struct chronicle_status whole;
-    if (inquiry->host != NULL) {
+    if (inquiry->endpoint.host != NULL) {
         return job_inquiry_ask_host(inquiry, out_status, failure) == FAILURE_NONE;
     }
     fold(inquiry, out_status);
@@ -158,7 +157,7 @@ static const struct option_definition events_definitions[] = {
         .kind = OPTION_COMMA_LIST,
         .help = "Only these kinds, between commas, as worker_failed,node_lost."},
     {.destination = "node", .names = {"--node"}, .help = "Only those of this node."},
-    JOB_HOST_OPTION_DEFINITIONS,
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -214,7 +213,7 @@ static bool check_kinds(struct option_result *result) {
 /* As find_status, at first; who was asked then is asked again. */
 static bool ask_for_events(struct inquiry *inquiry, bool is_first, struct failure *failure) {
     struct chronicle_status status;
-    if (inquiry->host != NULL || inquiry->is_of_host) {
+    if (inquiry->endpoint.host != NULL || inquiry->is_of_host) {
         return job_inquiry_ask_host_for_events(inquiry, failure) == FAILURE_NONE;
     }
     if (!is_first) {

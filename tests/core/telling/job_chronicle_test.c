@@ -36,10 +36,8 @@ static struct chronicle_entry *add(
     struct story *story, int node, int64_t milliseconds, enum chronicle_kind kind) {
     struct told *told = &story->told[story->count++];
     *told = (struct told){.node = node,
-        .entry = {.seq = ++story->seqs[node],
-            .time = at(milliseconds),
-            .kind = kind,
-            .has_round = true}};
+        .entry = {
+            .seq = ++story->seqs[node], .time = at(milliseconds), .kind = kind, .has_round = true}};
     chronicle_entry_set_node(&told->entry, name_of(node));
     return &told->entry;
 }
@@ -120,8 +118,8 @@ static void assert_story(struct job_chronicle *job, int64_t now) {
         assert_int_equal(recovery->moments[i].nanoseconds, at(moments[i]).nanoseconds);
         assert_string_equal(status.nodes[recovery->last[i]].name, last[i]);
     }
-    assert_int_equal(chronicle_status_wall(&status).nanoseconds,
-        now * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(
+        chronicle_status_wall(&status).nanoseconds, now * (int64_t)NANOSECONDS_PER_MILLISECOND);
     chronicle_status_clear(&status);
 }
 

@@ -74,12 +74,14 @@ TEST(entries_come_as_they_were_told_dated_by_the_host) {
     add(&bytes, &rate);
     assert_int_equal(read(&bytes, &read_text), FAILURE_NONE);
     assert_string_equal(text_string(&read_text),
-        "{\"schema\":\"muster.event/1\",\"seq\":12,\"time\":1799999999.998500,\"node\":\"gpu-n052\","
+        "{\"schema\":\"muster.event/"
+        "1\",\"seq\":12,\"time\":1799999999.998500,\"node\":\"gpu-n052\","
         "\"kind\":\"worker_failed\",\"severity\":\"warning\",\"round\":4,\"rank\":417,\"pid\":"
         "1099511627776,\"signal\":11,\"first\":true,\"text\":\"no \\\"memory\\\"\"}\n"
         "{\"schema\":\"muster.event/1\",\"seq\":13,\"time\":1799999998.000000,\"node\":\"gpu-n7\","
         "\"kind\":\"node_lost\",\"severity\":\"warning\",\"round\":4,\"silence\":3.500000}\n"
-        "{\"schema\":\"muster.event/1\",\"seq\":14,\"time\":1800000000.000000,\"node\":\"gpu-n052\","
+        "{\"schema\":\"muster.event/"
+        "1\",\"seq\":14,\"time\":1800000000.000000,\"node\":\"gpu-n052\","
         "\"kind\":\"progress\",\"severity\":\"warning\",\"rate\":2.5}\n");
     text_clear(&read_text);
     bytes_clear(&bytes);
@@ -125,8 +127,8 @@ TEST(recovery_of_a_node_is_told_in_few_bytes) {
 
 TEST(kinds_and_fields_of_later_versions_are_passed_over) {
     /* An entry of kind 200; then a "stopped" with a field 900 of each shape, and one of its own. */
-    static const uint8_t later[] = {1, 10, 20, 1, 'n',                          /* head */
-        7, 200, 0, 1, 0, 0, 0, 99,                                              /* unknown */
+    static const uint8_t later[] = {1, 10, 20, 1, 'n',                           /* head */
+        7, 200, 0, 1, 0, 0, 0, 99,                                               /* unknown */
         29, 8, 0, 2, 0, 5, 0, 0x8c, 0x15, 6, 0x8d, 0x15, 1, 2, 3, 4, 5, 6, 7, 8, /* 900 */
         0x8e, 0x15, 3, 'a', 'b', 'c', 60, 10, 60, 12};
     struct bytes bytes = {0};
@@ -134,7 +136,8 @@ TEST(kinds_and_fields_of_later_versions_are_passed_over) {
     assert_int_equal(bytes_append(&bytes, later, sizeof later), FAILURE_NONE);
     assert_int_equal(read(&bytes, &seen), FAILURE_NONE);
     assert_string_equal(text_string(&seen),
-        "{\"schema\":\"muster.event/1\",\"seq\":2,\"time\":1800000000.000000,\"node\":\"n\",\"kind\":"
+        "{\"schema\":\"muster.event/"
+        "1\",\"seq\":2,\"time\":1800000000.000000,\"node\":\"n\",\"kind\":"
         "\"stopped\",\"severity\":\"info\",\"round\":4,\"last\":5}\n");
     text_clear(&seen);
     bytes_clear(&bytes);
@@ -147,18 +150,17 @@ TEST(nonsense_of_a_node_is_no_entry) {
     } nonsense[] = {
         {0, {0}},
         {1, {2}},
-        {4, {1, 10, 20, 0}},                                                /* no name */
-        {5, {1, 10, 20, 9, 'n'}},                                           /* cut */
-        {13, {1, 10, 20, 1, 'n', 7, 8, 0, 0, 0, 0, 0, 0}},                  /* its number is 0 */
-        {13, {1, 10, 20, 1, 'n', 90, 8, 0, 1, 0, 0, 0, 0}},                 /* longer than it is */
-        {15, {1, 10, 20, 1, 'n', 9, 8, 0, 1, 0, 0, 0, 62, 0xff, 0xff}},     /* a cut text */
+        {4, {1, 10, 20, 0}},                                            /* no name */
+        {5, {1, 10, 20, 9, 'n'}},                                       /* cut */
+        {13, {1, 10, 20, 1, 'n', 7, 8, 0, 0, 0, 0, 0, 0}},              /* its number is 0 */
+        {13, {1, 10, 20, 1, 'n', 90, 8, 0, 1, 0, 0, 0, 0}},             /* longer than it is */
+        {15, {1, 10, 20, 1, 'n', 9, 8, 0, 1, 0, 0, 0, 62, 0xff, 0xff}}, /* a cut text */
         {16, {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 1, 'n', 0, 0, 0}},
     };
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         struct bytes bytes = {0};
         struct text seen = {0};
-        assert_int_equal(
-            bytes_append(&bytes, nonsense[i].bytes, nonsense[i].length), FAILURE_NONE);
+        assert_int_equal(bytes_append(&bytes, nonsense[i].bytes, nonsense[i].length), FAILURE_NONE);
         assert_int_equal(read(&bytes, &seen), FAILURE_MALFORMED);
         assert_int_equal(seen.length, 0);
         bytes_clear(&bytes);
@@ -168,8 +170,8 @@ TEST(nonsense_of_a_node_is_no_entry) {
 TEST(very_old_entry_is_as_old_as_an_entry_can_be) {
     struct bytes bytes = {0};
     struct text seen = {0};
-    static const uint8_t old[] = {1, 10, 20, 1, 'n', 13, 8, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff,
-        0xff, 0xff, 0x7f, 0, 0};
+    static const uint8_t old[] = {
+        1, 10, 20, 1, 'n', 13, 8, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0};
     assert_int_equal(bytes_append(&bytes, old, sizeof old), FAILURE_NONE);
     assert_int_equal(read(&bytes, &seen), FAILURE_NONE);
     assert_non_null(strstr(text_string(&seen), "\"time\":1483776000.000000"));
@@ -195,8 +197,7 @@ TEST(questions_are_read_as_they_are_written) {
         "ask/1 0123456789abcdef end 0", "ask/1 0123456789abcdef status",
         "ask/1 0123456789abcdef events -1"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-        assert_int_equal(
-            job_question_read(slice_from_string(none[i]), &again), FAILURE_MALFORMED);
+        assert_int_equal(job_question_read(slice_from_string(none[i]), &again), FAILURE_MALFORMED);
     }
 }
 
@@ -210,8 +211,7 @@ TEST(status_that_was_read_is_spelled_the_same_again) {
         CHRONICLE_JOINED, CHRONICLE_STARTED, CHRONICLE_WORKER_FAILED, CHRONICLE_STOPPING,
         CHRONICLE_STOPPED, CHRONICLE_WORLD, CHRONICLE_JOINED, CHRONICLE_STARTED};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct chronicle_entry entry =
-            entry_of((int64_t)i, (int64_t)(50 - i) * SECOND, kinds[i]);
+        struct chronicle_entry entry = entry_of((int64_t)i, (int64_t)(50 - i) * SECOND, kinds[i]);
         if (entry.kind == CHRONICLE_WORLD) {
             chronicle_entry_add(&entry, CHRONICLE_NODES, 1);
             chronicle_entry_add(&entry, CHRONICLE_WORKERS, 8);
@@ -232,8 +232,7 @@ TEST(status_that_was_read_is_spelled_the_same_again) {
     const struct chronicle_view view = {
         .run_id = "job", .log_dir = "/logs", .host = "gpu-n052", .has_nodes = true};
     chronicle_json_write_status(&status, &view, &first);
-    assert_int_equal(
-        status_json_read(slice_from_string(text_string(&first)), &read_status, &seen),
+    assert_int_equal(status_json_read(slice_from_string(text_string(&first)), &read_status, &seen),
         FAILURE_NONE);
     assert_string_equal(seen.host, "gpu-n052");
     assert_true(seen.is_complete);
