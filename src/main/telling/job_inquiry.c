@@ -256,6 +256,7 @@ enum failure_code job_inquiry_ask_host_for_events(
     enum failure_code code = ask_host(inquiry, JOB_QUESTION_EVENTS, &answer, failure);
     struct slice rest = bytes_slice(&answer);
     const uint8_t *end;
+    size_t before = inquiry->count;
     while (code == FAILURE_NONE && rest.length > 0 &&
            (end = memchr(rest.data, '\n', rest.length)) != NULL) {
         struct slice line = {rest.data, (size_t)(end - rest.data)};
@@ -267,6 +268,10 @@ enum failure_code job_inquiry_ask_host_for_events(
             inquiry->host_seq = entry.seq;
         }
         rest = slice_from(rest, line.length + 1);
+    }
+    if (inquiry->count > before + 1) {
+        qsort(inquiry->entries + before, inquiry->count - before, sizeof *inquiry->entries,
+            compare_entries);
     }
     bytes_clear(&answer);
     return code;
