@@ -20,6 +20,8 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
 
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
+    status_seen_clear(&inquiry->seen);
+    job_endpoint_clear(&inquiry->endpoint);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
@@ -193,9 +195,91 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     return has_answer;
 }
 
+struct whole_answer {
+    struct bytes *bytes;
+    bool is_cut;
+};
+
+static void take_whole(void *context, struct slice line) {
+    struct whole_answer *answer = context;
+    answer->is_cut = answer->is_cut ||
+                     bytes_append(answer->bytes, line.data, line.length) != FAILURE_NONE ||
+                     bytes_append(answer->bytes, "\n", 1) != FAILURE_NONE;
+}
+
+/* Through the first agent that gets an answer. */
+static enum failure_code ask_through_agents(struct inquiry *inquiry, enum job_question_kind kind,
+    struct bytes *answer, struct failure *failure) {
+    enum failure_code code = FAILURE_MISSING;
+    char *path = kind == JOB_QUESTION_EVENTS
+                     ? text_format("/v1/job/events?after=%" PRId64, inquiry->host_seq)
+                     : memory_duplicate_string("/v1/job/status?nodes=1");
+    for (size_t i = 0; i < inquiry->agents.count && code != FAILURE_NONE; i++) {
+        struct whole_answer whole = {.bytes = answer};
+        bytes_consume(answer, answer->length);
+        code = job_inquiry_ask_one(inquiry, i, path, take_whole, &whole, failure);
+        if (code == FAILURE_NONE && whole.is_cut) {
+            code = failure_set(failure, FAILURE_LIMIT, "the answer is too long");
+        }
+    }
+    free(path);
+    return code;
+}
+
+static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
+    struct bytes *answer, struct failure *failure) {
+    bytes_init(answer, JOB_HOST_ANSWER_MAXIMUM);
+    return inquiry->endpoint.host != NULL
+               ? job_host_ask(inquiry->endpoint.host, kind, inquiry->host_seq, answer, failure)
+               : ask_through_agents(inquiry, kind, answer, failure);
+}
+
+enum failure_code job_inquiry_ask_host(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_NODES, &answer, failure);
+    if (code == FAILURE_NONE) {
+        status_seen_clear(&inquiry->seen);
+        code = status_json_read(bytes_slice(&answer), out_status, &inquiry->seen);
+        inquiry->is_of_host = code == FAILURE_NONE;
+        if (code != FAILURE_NONE) {
+            (void)failure_set(failure, code, "the answer of the job's host makes no sense");
+        }
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
+enum failure_code job_inquiry_ask_host_for_events(
+    struct inquiry *inquiry, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_EVENTS, &answer, failure);
+    struct slice rest = bytes_slice(&answer);
+    const uint8_t *end;
+    size_t before = inquiry->count;
+    while (code == FAILURE_NONE && rest.length > 0 &&
+           (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        struct slice line = {rest.data, (size_t)(end - rest.data)};
+        struct chronicle_entry entry;
+        if (chronicle_json_read_entry(line, &entry) == FAILURE_NONE) {
+            inquiry->entries = memory_reserve(
+                inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
+            inquiry->entries[inquiry->count++] = (struct told_entry){entry, 0};
+            inquiry->host_seq = entry.seq;
+        }
+        rest = slice_from(rest, line.length + 1);
+    }
+    if (inquiry->count > before + 1) {
+        qsort(inquiry->entries + before, inquiry->count - before, sizeof *inquiry->entries,
+            compare_entries);
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
 void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
+    for (size_t i = 0; i < inquiry->agents.count && !inquiry->is_of_host; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
         struct reading reading = {.inquiry = inquiry, .agent = i};
         int64_t last = inquiry->seqs[i];

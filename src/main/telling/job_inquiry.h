@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "core/telling/chronicle.h"
 #include "host/telling/job_directory.h"
+#include "main/telling/job_endpoint.h"
+#include "wire/telling/status_json.h"
 
 struct told_entry {
     struct chronicle_entry entry;
@@ -16,6 +18,10 @@ struct told_entry {
 
 struct inquiry {
     const char *program;
+    struct job_endpoint endpoint; /* whom to ask elsewhere; none: agents of this machine */
+    bool is_of_host;              /* what has been told is the host's: */
+    struct status_seen seen;
+    int64_t host_seq;         /* the last of the job's that has been read */
     struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
@@ -33,6 +39,13 @@ void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks the host of the job's store, through an agent or over the job's endpoint, how the job
+ * stands; the caller clears the status. FAILURE_MISSING: there is none that knows. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure);
+/* The same for what has happened; what is new is there. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host_for_events(
+    struct inquiry *inquiry, struct failure *failure);
 /* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
     const struct inquiry *inquiry, size_t agent, const char *path,

@@ -36,6 +36,7 @@ static const struct option_definition status_definitions[] = {
         .names = {"--nodes"},
         .kind = OPTION_FLAG,
         .help = "With --json: the nodes one by one, too."},
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -51,6 +52,23 @@ static const struct option_table status_table = {
     .definition_count = sizeof status_definitions / sizeof *status_definitions,
 };
 
+/* Whether the entries are of all nodes of the world. */
+static bool is_whole(const struct inquiry *inquiry, const struct chronicle_status *status) {
+    size_t answers = 0;
+    for (size_t i = 0; i < inquiry->agents.count; i++) {
+        answers += inquiry->answers[i] ? 1 : 0;
+    }
+    return status->node_count > 0 && answers >= (size_t)status->node_count;
+}
+
+static void fold(const struct inquiry *inquiry, struct chronicle_status *out_status) {
+    *out_status = (struct chronicle_status){0};
+    for (size_t i = 0; i < inquiry->count; i++) {
+        chronicle_status_take(out_status, &inquiry->entries[i].entry);
+    }
+    chronicle_status_advance(out_status, clock_wall_time());
+}
+
 static bool begin(struct inquiry *inquiry, const struct option_table *table,
     const struct text_list *arguments, const struct text_list *environment,
     struct option_result *result, int *out_status) {
@@ -59,6 +77,10 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
     if (result->outcome != OPTION_OUTCOME_VALUES) {
         *out_status = command_print(result);
         return false;
+    }
+    *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
+    if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
+        return *out_status == EXIT_SUCCESS;
     }
     *out_status = job_inquiry_find(inquiry, option_result_value(result, "job")->text, environment);
     if (*out_status == EXIT_SUCCESS && !job_inquiry_ask(inquiry, &failure)) {
@@ -69,13 +91,31 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
     return *out_status == EXIT_SUCCESS;
 }
 
-static int show_status(const struct inquiry *inquiry, const struct option_result *result) {
-    struct chronicle_status status = {0};
-    struct text out = {0};
-    for (size_t i = 0; i < inquiry->count; i++) {
-        chronicle_status_take(&status, &inquiry->entries[i].entry);
+/* What the agents here know where they are all, else what the host of the job's store does; where
+ * none can be asked, what the agents here know. False: the failure says why. */
+static bool find_status(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
+    struct chronicle_status whole;
+    if (inquiry->endpoint.host != NULL) {
+        return job_inquiry_ask_host(inquiry, out_status, failure) == FAILURE_NONE;
     }
-    chronicle_status_advance(&status, clock_wall_time());
+    fold(inquiry, out_status);
+    if (!is_whole(inquiry, out_status) &&
+        job_inquiry_ask_host(inquiry, &whole, failure) == FAILURE_NONE) {
+        chronicle_status_clear(out_status);
+        *out_status = whole;
+    }
+    return true;
+}
+
+static int show_status(struct inquiry *inquiry, const struct option_result *result) {
+    struct chronicle_status status = {0};
+    struct failure failure = {0};
+    struct text out = {0};
+    if (!find_status(inquiry, &status, &failure)) {
+        fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
+        return EXIT_FAILURE;
+    }
     if (option_result_value(result, "json")->flag) {
         status_text_append_json(inquiry, &status, option_result_value(result, "nodes")->flag, &out);
     } else {
@@ -117,6 +157,7 @@ static const struct option_definition events_definitions[] = {
         .kind = OPTION_COMMA_LIST,
         .help = "Only these kinds, between commas, as worker_failed,node_lost."},
     {.destination = "node", .names = {"--node"}, .help = "Only those of this node."},
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -169,25 +210,58 @@ static bool check_kinds(struct option_result *result) {
     return true;
 }
 
-int events_command(const struct text_list *arguments, const struct text_list *environment) {
+/* As find_status, at first; who was asked then is asked again. */
+static bool ask_for_events(struct inquiry *inquiry, bool is_first, struct failure *failure) {
+    struct chronicle_status status;
+    if (inquiry->endpoint.host != NULL || inquiry->is_of_host) {
+        return job_inquiry_ask_host_for_events(inquiry, failure) == FAILURE_NONE;
+    }
+    if (!is_first) {
+        return job_inquiry_ask(inquiry, failure);
+    }
+    fold(inquiry, &status);
+    bool is_missing = !is_whole(inquiry, &status);
+    chronicle_status_clear(&status);
+    size_t count = inquiry->count;
+    if (is_missing && job_inquiry_ask_host_for_events(inquiry, failure) == FAILURE_NONE) {
+        inquiry->is_of_host = true;
+        for (size_t i = 0; i < count; i++) { /* the host tells them, too */
+            chronicle_entry_clear(&inquiry->entries[i].entry);
+        }
+        inquiry->count -= count;
+        for (size_t i = 0; i < inquiry->count; i++) {
+            inquiry->entries[i] = inquiry->entries[i + count];
+        }
+    }
+    return true;
+}
+
+static int show_events(struct inquiry *inquiry, const struct option_result *result) {
     const struct timespec pause = {.tv_nsec = FOLLOW_MILLISECONDS * NANOSECONDS_PER_MILLISECOND};
+    struct failure failure = {0};
+    bool is_following = option_result_value(result, "follow")->flag;
+    if (!ask_for_events(inquiry, true, &failure)) {
+        fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
+        return EXIT_FAILURE;
+    }
+    bool is_written = show_entries(inquiry, result);
+    while (is_written && is_following && nanosleep(&pause, NULL) == 0 &&
+           ask_for_events(inquiry, false, &failure)) {
+        is_written = show_entries(inquiry, result);
+    }
+    if (is_written && is_following) {
+        job_inquiry_read_rest(inquiry);
+        is_written = show_entries(inquiry, result);
+    }
+    return is_written ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int events_command(const struct text_list *arguments, const struct text_list *environment) {
     struct inquiry inquiry = {.program = "muster events", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
-    if (begin(&inquiry, &events_table, arguments, environment, &result, &code) &&
-        !check_kinds(&result)) {
-        code = command_print(&result);
-    } else if (code == EXIT_SUCCESS && result.outcome == OPTION_OUTCOME_VALUES) {
-        bool is_written = show_entries(&inquiry, &result);
-        while (is_written && option_result_value(&result, "follow")->flag &&
-               nanosleep(&pause, NULL) == 0 && job_inquiry_ask(&inquiry, NULL)) {
-            is_written = show_entries(&inquiry, &result);
-        }
-        if (is_written && option_result_value(&result, "follow")->flag) {
-            job_inquiry_read_rest(&inquiry);
-            is_written = show_entries(&inquiry, &result);
-        }
-        code = is_written ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (begin(&inquiry, &events_table, arguments, environment, &result, &code)) {
+        code = check_kinds(&result) ? show_events(&inquiry, &result) : command_print(&result);
     }
     option_result_clear(&result);
     job_inquiry_clear(&inquiry);
