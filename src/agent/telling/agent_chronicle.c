@@ -462,7 +462,7 @@ enum snapshot_answer agent_chronicle_answer(
     struct agent_chronicle *chronicle, struct snapshot_question *question, struct text *out) {
     static const char known[] =
         "there are /v1/status, /v1/events?after=SEQ and /v1/follow?after=SEQ of this node, and of "
-        "the job /v1/job/status and /v1/job/events?after=SEQ\n";
+        "the job /v1/job/status (with ?nodes=1: one by one) and /v1/job/events?after=SEQ\n";
     const char *path = question->path;
     struct text body = {0};
     int64_t after;
@@ -474,6 +474,10 @@ enum snapshot_answer agent_chronicle_answer(
     if (text_equals(path, "/v1/job/status")) {
         return ask_host(chronicle, JOB_QUESTION_STATUS, 0, question->ticket, out) ? SNAPSHOT_WHOLE
                                                                                   : SNAPSHOT_LATER;
+    }
+    if (text_equals(path, "/v1/job/status?nodes=1")) {
+        return ask_host(chronicle, JOB_QUESTION_NODES, 0, question->ticket, out) ? SNAPSHOT_WHOLE
+                                                                                 : SNAPSHOT_LATER;
     }
     if (is_asked_for(path, "/v1/events", &after)) {
         return answer_entries(chronicle, question, after, false, out);

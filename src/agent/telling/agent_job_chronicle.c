@@ -140,12 +140,12 @@ static void write_entry(void *context, const struct chronicle_entry *entry) {
     chronicle_json_write_entry(entry, context);
 }
 
-static void write_status(struct agent_job_chronicle *job, struct text *out) {
+static void write_status(struct agent_job_chronicle *job, bool has_nodes, struct text *out) {
     struct chronicle_status status;
     const struct chronicle_view view = {.run_id = job->settings.run_id,
         .log_dir = job->settings.log_dir,
         .host = job->settings.node,
-        .has_nodes = true};
+        .has_nodes = has_nodes};
     job_chronicle_write_status(job->hosting.chronicle, wall_now(job), &status);
     chronicle_json_write_status(&status, &view, out);
     chronicle_status_clear(&status);
@@ -153,8 +153,8 @@ static void write_status(struct agent_job_chronicle *job, struct text *out) {
 
 static void write_answer(
     struct agent_job_chronicle *job, enum job_question_kind kind, int64_t after, struct text *out) {
-    if (kind == JOB_QUESTION_STATUS) {
-        write_status(job, out);
+    if (kind != JOB_QUESTION_EVENTS) {
+        write_status(job, kind == JOB_QUESTION_NODES, out);
     } else {
         job_chronicle_each_after(job->hosting.chronicle, after, write_entry, out);
     }

@@ -2,9 +2,11 @@
 #include "main/telling/job_inquiry.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "host/loop/snapshot_socket.h"
@@ -20,6 +22,8 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
 
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
+    status_seen_clear(&inquiry->seen);
+    job_host_free(inquiry->host);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
@@ -108,24 +112,57 @@ struct hearing {
     bool is_found;
     bool is_body;
     bool is_answered;
+    bool is_followed; /* there may be any number */
+    int64_t last;     /* the number that its last entry will have; 0: not said */
     size_t count;
 };
+
+/* The number of an entry that a later version tells. */
+static int64_t seq_of(struct slice line) {
+    static const char name[] = "\"seq\":";
+    const uint8_t *found = memmem(line.data, line.length, name, sizeof name - 1);
+    int64_t seq = 0;
+    char digits[20] = "";
+    if (found != NULL) {
+        struct slice rest = slice_from(line, (size_t)(found - line.data) + sizeof name - 1);
+        snprintf(digits, sizeof digits, "%.*s", (int)rest.length, (const char *)rest.data);
+        digits[strspn(digits, "0123456789")] = '\0';
+    }
+    return text_parse_integer(digits, &seq) == FAILURE_NONE ? seq : 0;
+}
+
+static void take_head(struct hearing *hearing, struct slice line) {
+    static const char found[] = "HTTP/1.1 200 ";
+    static const char last[] = "Muster-Last: ";
+    hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
+                         memcmp(line.data, found, sizeof found - 1) == 0;
+    hearing->is_answered = true;
+    hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+    if (line.length >= sizeof last && memcmp(line.data, last, sizeof last - 1) == 0) {
+        char *number = text_format("%.*s", (int)(line.length - sizeof last),
+            (const char *)line.data + sizeof last - 1); /* without the \r */
+        (void)!text_parse_integer(number, &hearing->last);
+        free(number);
+    }
+}
 
 static void take_line(void *context, struct slice line) {
     struct hearing *hearing = context;
     struct inquiry *inquiry = hearing->inquiry;
-    static const char found[] = "HTTP/1.1 200 ";
     struct chronicle_entry entry;
     if (!hearing->is_body) {
-        hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
-                             memcmp(line.data, found, sizeof found - 1) == 0;
-        hearing->is_answered = true;
-        hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+        take_head(hearing, line);
         return;
     }
-    if (!hearing->is_found || hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
-        chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
-        return; /* what a later version tells is not known here */
+    if (!hearing->is_found ||
+        (hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM && !hearing->is_followed)) {
+        return;
+    }
+    if (chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
+        int64_t seq = seq_of(line); /* what a later version tells is not known here */
+        inquiry->seqs[hearing->agent] =
+            seq > inquiry->seqs[hearing->agent] ? seq : inquiry->seqs[hearing->agent];
+        return;
     }
     inquiry->entries = memory_reserve(
         inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
@@ -146,6 +183,12 @@ static int compare_entries(const void *left, const void *right) {
     return one->entry.seq < other->entry.seq ? -1 : one->entry.seq > other->entry.seq;
 }
 
+static void sort_entries(struct inquiry *inquiry) {
+    if (inquiry->count > 1) {
+        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
+    }
+}
+
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     bool has_answer = false;
     for (size_t i = 0; i < inquiry->agents.count; i++) {
@@ -160,17 +203,131 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
         if (code == FAILURE_NONE && !hearing.is_found) {
             (void)failure_set(failure, FAILURE_MALFORMED, "the agent has no answer");
         }
+        if (inquiry->answers[i] && inquiry->seqs[i] < hearing.last) {
+            fprintf(stderr,
+                "%s: the agent of %s has ended while it answered; the file events.jsonl beside its "
+                "logs has the rest\n",
+                inquiry->program, shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
+        }
         has_answer = has_answer || inquiry->answers[i];
     }
-    if (inquiry->count > 1) {
-        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
-    }
+    sort_entries(inquiry);
     return has_answer;
+}
+
+static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
+    struct bytes *answer, struct failure *failure) {
+    return inquiry->host != NULL
+               ? job_host_ask(inquiry->host, kind, inquiry->host_seq, answer, failure)
+               : job_host_ask_agents(
+                     &inquiry->agents, inquiry->patience, kind, inquiry->host_seq, answer, failure);
+}
+
+enum failure_code job_inquiry_ask_host(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_NODES, &answer, failure);
+    if (code == FAILURE_NONE) {
+        status_seen_clear(&inquiry->seen);
+        code = status_json_read(bytes_slice(&answer), out_status, &inquiry->seen);
+        inquiry->is_of_host = code == FAILURE_NONE;
+        if (code != FAILURE_NONE) {
+            (void)failure_set(failure, code, "the answer of the job's host makes no sense");
+        }
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
+enum failure_code job_inquiry_ask_host_for_events(
+    struct inquiry *inquiry, struct failure *failure) {
+    struct bytes answer = {0};
+    enum failure_code code = ask_host(inquiry, JOB_QUESTION_EVENTS, &answer, failure);
+    struct slice rest = bytes_slice(&answer);
+    const uint8_t *end;
+    while (code == FAILURE_NONE && rest.length > 0 &&
+           (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        struct slice line = {rest.data, (size_t)(end - rest.data)};
+        struct chronicle_entry entry;
+        if (chronicle_json_read_entry(line, &entry) == FAILURE_NONE) {
+            inquiry->entries = memory_reserve(
+                inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
+            inquiry->entries[inquiry->count++] = (struct told_entry){entry, 0};
+            inquiry->host_seq = entry.seq;
+        }
+        rest = slice_from(rest, line.length + 1);
+    }
+    bytes_clear(&answer);
+    return code;
+}
+
+/* Following. */
+
+static void follow_one(
+    struct inquiry *inquiry, struct pollfd *watched, struct hearing *hearing, struct bytes *come) {
+    int error;
+    if (!snapshot_socket_take(watched->fd, come, take_line, hearing, &error)) {
+        close(watched->fd);
+        watched->fd = -1;
+        inquiry->answers[hearing->agent] = false;
+    }
+}
+
+/* The last one is the output: nobody reads there any more. */
+static struct pollfd *open_followed(struct inquiry *inquiry, struct failure *failure) {
+    size_t count = inquiry->agents.count;
+    struct pollfd *watched = memory_allocate((count + 1) * sizeof *watched);
+    for (size_t i = 0; i < count; i++) {
+        char *question = text_format(
+            "GET /v1/follow?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
+        watched[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+        inquiry->answers[i] =
+            snapshot_socket_ask(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
+                inquiry->patience, &watched[i].fd, failure) == FAILURE_NONE;
+        free(question);
+    }
+    watched[count] = (struct pollfd){.fd = STDOUT_FILENO};
+    return watched;
+}
+
+void job_inquiry_follow(
+    struct inquiry *inquiry, bool (*take)(void *context, struct inquiry *inquiry), void *context) {
+    size_t count = inquiry->agents.count;
+    struct pollfd *watched = open_followed(inquiry, NULL);
+    struct hearing *hearings = memory_allocate((count + 1) * sizeof *hearings);
+    struct bytes *come = memory_allocate((count + 1) * sizeof *come);
+    bool goes_on = true;
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        hearings[i] = (struct hearing){.inquiry = inquiry, .agent = i, .is_followed = true};
+        bytes_init(&come[i], SNAPSHOT_ROOM);
+        left += inquiry->answers[i] ? 1 : 0;
+    }
+    while (goes_on && left > 0 && poll(watched, count + 1, -1) > 0 && watched[count].revents == 0) {
+        left = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (watched[i].fd >= 0 && watched[i].revents != 0) {
+                follow_one(inquiry, &watched[i], &hearings[i], &come[i]);
+            }
+            left += watched[i].fd >= 0 ? 1 : 0;
+        }
+        sort_entries(inquiry);
+        goes_on = inquiry->count == 0 || take(context, inquiry);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (watched[i].fd >= 0) {
+            close(watched[i].fd);
+        }
+        bytes_clear(&come[i]);
+    }
+    free(watched);
+    free(hearings);
+    free(come);
 }
 
 void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
+    for (size_t i = 0; i < inquiry->agents.count && !inquiry->is_of_host; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
         struct hearing hearing = {
             .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
@@ -190,7 +347,5 @@ void job_inquiry_read_rest(struct inquiry *inquiry) {
         }
         free(path);
     }
-    if (inquiry->count > 1) {
-        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
-    }
+    sort_entries(inquiry);
 }

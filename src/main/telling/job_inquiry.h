@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "core/telling/chronicle.h"
 #include "host/telling/job_directory.h"
+#include "main/telling/job_host.h"
+#include "wire/telling/status_json.h"
 
 struct told_entry {
     struct chronicle_entry entry;
@@ -17,6 +19,10 @@ struct told_entry {
 struct inquiry {
     const char *program;
     struct duration patience; /* with one agent */
+    struct job_host *host;    /* whom to ask elsewhere; NULL: agents of this machine */
+    bool is_of_host;          /* what has been told is the host's: */
+    struct status_seen seen;
+    int64_t host_seq; /* the last of the job's that has been read */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */
@@ -33,6 +39,17 @@ void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks the host of the job's store, through an agent or over the job's endpoint, how the job
+ * stands; the caller clears the status. FAILURE_MISSING: there is none that knows. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
+    struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure);
+/* The same for what has happened; what is new is there. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host_for_events(
+    struct inquiry *inquiry, struct failure *failure);
+/* Calls `take` for what the agents tell as they tell it, until none is there any more, `take`
+ * returns false, or nobody reads the output. */
+void job_inquiry_follow(
+    struct inquiry *inquiry, bool (*take)(void *context, struct inquiry *inquiry), void *context);
 /* What agents have told that ended since they were asked last: it is in their files. */
 void job_inquiry_read_rest(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */

@@ -68,7 +68,8 @@ static void append_head(const struct inquiry *inquiry, const struct status_shown
                          : status->state == JOB_RUNNING    ? COLOUR_GOOD
                          : status->state == JOB_RECOVERING ? COLOUR_BAD
                                                            : COLOUR_CHANGING;
-    text_append_format(out, "%s  %s%s%s", inquiry->agents.items[0].run_id, colour,
+    text_append_format(out, "%s  %s%s%s",
+        inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
         status->result != JOB_UNDECIDED && status->state == JOB_ENDED
             ? job_result_name(status->result)
             : job_state_name(status->state),
@@ -86,7 +87,11 @@ static void append_head(const struct inquiry *inquiry, const struct status_shown
     }
     text_append(out, ", for ");
     append_time((struct duration){status->now.nanoseconds - status->since.nanoseconds}, out);
-    if (count_answers(inquiry) < (size_t)status->node_count || status->node_count == 0) {
+    if (inquiry->is_of_host) {
+        text_append(out, inquiry->seen.is_complete || status->node_count == 0
+                             ? ""
+                             : "; not all of its nodes have told of themselves");
+    } else if (count_answers(inquiry) < (size_t)status->node_count || status->node_count == 0) {
         text_append(out, "; seen from ");
         append_names(inquiry, out);
         text_append(out, " only");
@@ -115,7 +120,8 @@ static void append_account(const struct chronicle_status *status, struct text *o
 }
 
 static void append_log_dir(const struct inquiry *inquiry, struct text *out) {
-    const char *log_dir = inquiry->agents.items[0].facts[JOB_FACT_LOG_DIR];
+    const char *log_dir = inquiry->is_of_host ? inquiry->seen.log_dir
+                                              : inquiry->agents.items[0].facts[JOB_FACT_LOG_DIR];
     if (log_dir != NULL) {
         text_append_format(out, "logs: %s\n", log_dir);
     }
@@ -395,6 +401,14 @@ void status_text_fit(const char *text, int columns, int rows, struct text *out) 
 
 void status_text_append_json(const struct inquiry *inquiry, const struct chronicle_status *status,
     bool has_nodes, struct text *out) {
+    if (inquiry->is_of_host) {
+        const struct chronicle_view view = {.run_id = inquiry->seen.run_id,
+            .log_dir = inquiry->seen.log_dir,
+            .host = inquiry->seen.host,
+            .has_nodes = has_nodes};
+        chronicle_json_write_status(status, &view, out);
+        return;
+    }
     const struct job_announcement *job = &inquiry->agents.items[0];
     struct text_list seen_from = {0};
     for (size_t i = 0; i < inquiry->agents.count; i++) {

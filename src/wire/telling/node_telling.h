@@ -50,6 +50,7 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read(struct s
 /* What is asked of the host. */
 enum job_question_kind {
     JOB_QUESTION_STATUS, /* a muster.status/1 */
+    JOB_QUESTION_NODES,  /* the same, with the nodes one by one */
     JOB_QUESTION_EVENTS, /* those after `after`, a muster.event/1 a line */
     JOB_QUESTION_KIND_COUNT,
 };

@@ -2,7 +2,6 @@
 #include "wire/telling/status_json.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -27,7 +26,8 @@ static int64_t nanoseconds_of(const struct json_value *value) {
     if (!json_value_number(value, &seconds) || !(seconds >= 0) || seconds >= LATEST_SECONDS) {
         return 0;
     }
-    int64_t micros = llround(seconds * (NANOSECONDS_PER_SECOND / CHRONICLE_GRAIN_NANOSECONDS));
+    int64_t micros =
+        (int64_t)(seconds * (NANOSECONDS_PER_SECOND / CHRONICLE_GRAIN_NANOSECONDS) + 0.5);
     return micros * CHRONICLE_GRAIN_NANOSECONDS;
 }
 

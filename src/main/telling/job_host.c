@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "main/telling/job_host.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/rendezvous/agent_proof.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "core/rendezvous/endpoint_match.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "core/round/round_key.h"
+#include "host/log/log_sink.h"
+#include "host/loop/snapshot_socket.h"
+#include "host/register/register.h"
+#include "host/telling/job_asking.h"
+#include "main/exit_status.h"
+#include "options/launch/launch_options.h"
+
+struct job_host {
+    struct launch_options options; /* what a node of the job would be told */
+    struct event_loop *loop;
+    struct log_sink *sink;
+    struct agent_proof *proof; /* NULL: nobody proves anything */
+    struct text folder;
+    struct duration timeout;
+    struct host_place place; /* of the job's store */
+    /* Of the question, or of the look into the register, that is under way: */
+    bool is_done;
+    struct failure failure;
+    struct bytes *answer;
+};
+
+/* Where. */
+
+static void take_look(void *context, const struct register_event *event) {
+    struct job_host *host = context;
+    if (event->kind == REGISTER_FAILED) {
+        host->failure = *event->failure;
+    } else if (event->kind != REGISTER_READ) {
+        return;
+    } else if (event->entry == NULL ||
+               host_place_parse(event->entry->addresses, &host->place) != FAILURE_NONE) {
+        (void)failure_set(&host->failure, FAILURE_MISSING,
+            "the register knows of no host of job '%s'", host->options.config.run_id);
+    }
+    host->is_done = true;
+    event_loop_stop(host->loop);
+}
+
+static void run(struct job_host *host) {
+    while (!host->is_done) {
+        event_loop_run(host->loop);
+    }
+}
+
+/* The host may be another one each time. */
+static enum failure_code look_into_register(struct job_host *host, struct failure *failure) {
+    const struct launch_config *config = &host->options.config;
+    struct job_register *reg;
+    const struct register_settings settings = {
+        .endpoint = config->dynamic.register_endpoint,
+        .run_id = config->run_id,
+        .node_name = "muster",
+        .conf = &config->rdzv_conf,
+        .observer = {take_look, host},
+    };
+    host_place_clear(&host->place);
+    host->is_done = false;
+    host->failure = (struct failure){0};
+    enum failure_code code = register_open(host->loop,
+        register_engine_named(config->dynamic.register_engine), &settings, &reg, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    (void)register_read(reg, instant_after(event_loop_now(host->loop), host->timeout));
+    run(host);
+    register_free(reg);
+    *failure = host->failure;
+    return failure->code;
+}
+
+static enum failure_code find_place(struct job_host *host, struct failure *failure) {
+    const struct launch_config *config = &host->options.config;
+    if (config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC &&
+        config->dynamic.register_engine != NULL) {
+        return look_into_register(host, failure);
+    }
+    bool is_fixed = config->rendezvous == LAUNCH_RENDEZVOUS_STATIC;
+    host_place_clear(&host->place);
+    host->place.names =
+        memory_duplicate_string(is_fixed ? config->master_host : config->dynamic.host);
+    host->place.port = is_fixed ? config->master_port : config->dynamic.port;
+    return host->place.names != NULL ? FAILURE_NONE
+                                     : failure_set(failure, FAILURE_UNSUPPORTED,
+                                           "a store in a file has no host that could be asked");
+}
+
+/* Asking. */
+
+static void answered(void *context, const struct failure *failure, struct slice answer) {
+    struct job_host *host = context;
+    if (failure != NULL) {
+        host->failure = *failure;
+    } else if (bytes_append(host->answer, answer.data, answer.length) != FAILURE_NONE) {
+        (void)failure_set(&host->failure, FAILURE_LIMIT, "the answer is too long");
+    }
+    host->is_done = true;
+    event_loop_stop(host->loop);
+}
+
+enum failure_code job_host_ask(struct job_host *host, enum job_question_kind kind, int64_t after,
+    struct bytes *answer, struct failure *failure) {
+    enum failure_code code = find_place(host, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    const struct job_asking_settings settings = {
+        .host = host->place.names,
+        .port = host->place.port,
+        .key = agent_proof_key(host->proof),
+        .folder = text_string(&host->folder),
+        .kind = kind,
+        .after = after,
+        .timeout = host->timeout,
+        .done = answered,
+        .context = host,
+    };
+    host->is_done = false;
+    host->failure = (struct failure){0};
+    host->answer = answer;
+    struct job_asking *asking = job_asking_new(host->loop, &settings);
+    run(host);
+    job_asking_free(asking);
+    *failure = host->failure;
+    return failure->code;
+}
+
+/* Life. */
+
+static void add(struct text_list *arguments, const char *name, const struct option_result *options,
+    const char *destination) {
+    const char *text = option_result_text(options, destination);
+    if (*text != '\0') {
+        text_list_add(arguments, name);
+        text_list_add(arguments, text);
+    }
+}
+
+/* The options are read as a node's are, with their defaults and rules. */
+static bool read_options(const char *program, const struct option_result *options,
+    const struct text_list *environment, struct launch_options *out_options) {
+    struct text_list arguments = {0};
+    add(&arguments, "--rdzv-endpoint", options, "rdzv_endpoint");
+    add(&arguments, "--rdzv-backend", options, "rdzv_backend");
+    add(&arguments, "--rdzv-id", options, "rdzv_id");
+    add(&arguments, "--rdzv-conf", options, "rdzv_conf");
+    add(&arguments, "--token-file", options, "token_file");
+    add(&arguments, "--auth", options, "auth");
+    text_list_add(&arguments, "--nnodes=2");
+    text_list_add(&arguments, "script.py");
+    launch_options_parse(program, &arguments, environment, out_options);
+    text_list_clear(&arguments);
+    if (out_options->outcome != OPTION_OUTCOME_VALUES) {
+        const char *error = strstr(out_options->text, "error: ");
+        char *line = text_format("%s", error != NULL ? error : out_options->text);
+        utf8_make_string_printable(line);
+        fprintf(stderr, "%s: %s", program, line);
+        free(line);
+        return false;
+    }
+    return true;
+}
+
+static enum failure_code open_host(struct job_host *host, struct failure *failure) {
+    const struct launch_config *config = &host->options.config;
+    enum failure_code code = event_loop_new(&host->loop, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (config->rendezvous == LAUNCH_RENDEZVOUS_STATIC) {
+        round_key_write_telling(config->run_id, &host->folder);
+    } else {
+        rendezvous_key_write_telling(config->run_id, &host->folder);
+    }
+    const struct agent_proof_settings proof = {config, config->run_id, host->loop,
+        log_sink_log(host->sink), NULL,
+        duration_from_seconds(AGENT_PROOF_MUNGE_PERSISTENCE_SECONDS)};
+    return agent_proof_open(&proof, &host->proof, failure);
+}
+
+int job_host_open(const char *program, const struct option_result *options,
+    const struct text_list *environment, struct job_host **out_host) {
+    struct failure failure = {0};
+    *out_host = NULL;
+    if (*option_result_text(options, "rdzv_endpoint") == '\0') {
+        return EXIT_SUCCESS;
+    }
+    struct job_host *host = memory_allocate(sizeof *host);
+    host->timeout = duration_from_seconds(option_result_value(options, "timeout")->number);
+    if (!read_options(program, options, environment, &host->options)) {
+        job_host_free(host);
+        return EXIT_STATUS_USAGE;
+    }
+    signal_watch_ignore_write_signals();
+    host->sink = log_sink_new("ERROR", STDERR_FILENO);
+    if (open_host(host, &failure) != FAILURE_NONE) {
+        fprintf(stderr, "%s: error: %s\n", program, failure.message);
+        job_host_free(host);
+        return EXIT_FAILURE;
+    }
+    *out_host = host;
+    return EXIT_SUCCESS;
+}
+
+void job_host_free(struct job_host *host) {
+    if (host == NULL) {
+        return;
+    }
+    host_place_clear(&host->place);
+    agent_proof_free(host->proof);
+    (void)event_loop_free(host->loop);
+    log_sink_free(host->sink);
+    text_clear(&host->folder);
+    launch_options_clear(&host->options);
+    free(host);
+}
+
+/* Through agents. */
+
+struct hearing {
+    struct bytes *answer;
+    struct text refusal;
+    bool is_answered;
+    bool is_found;
+    bool is_body;
+    bool is_whole;
+};
+
+static void take_line(void *context, struct slice line) {
+    static const char found[] = "HTTP/1.1 200 ";
+    struct hearing *hearing = context;
+    if (!hearing->is_body) {
+        hearing->is_found |= !hearing->is_answered && line.length >= sizeof found - 1 &&
+                             memcmp(line.data, found, sizeof found - 1) == 0;
+        hearing->is_answered = true;
+        hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+    } else if (!hearing->is_found) {
+        text_append_bytes(&hearing->refusal, (const char *)line.data, line.length);
+    } else {
+        hearing->is_whole = hearing->is_whole &&
+                            bytes_append(hearing->answer, line.data, line.length) == FAILURE_NONE &&
+                            bytes_append(hearing->answer, "\n", 1) == FAILURE_NONE;
+    }
+}
+
+static enum failure_code ask_agent(const struct job_announcement *agent, const char *question,
+    struct duration patience, struct bytes *answer, struct failure *failure) {
+    struct hearing hearing = {.answer = answer, .is_whole = true};
+    enum failure_code code = snapshot_socket_read(
+        agent->facts[JOB_FACT_SOCKET], question, patience, take_line, &hearing, failure);
+    if (code == FAILURE_NONE && !hearing.is_found) {
+        char *refusal = memory_duplicate_string(text_string(&hearing.refusal));
+        utf8_make_line_printable(refusal);
+        code = failure_set(
+            failure, FAILURE_MISSING, "%s", *refusal != '\0' ? refusal : "the agent has no answer");
+        free(refusal);
+    } else if (code == FAILURE_NONE && !hearing.is_whole) {
+        code = failure_set(failure, FAILURE_LIMIT, "the answer is too long");
+    }
+    text_clear(&hearing.refusal);
+    return code;
+}
+
+enum failure_code job_host_ask_agents(const struct job_list *agents, struct duration patience,
+    enum job_question_kind kind, int64_t after, struct bytes *answer, struct failure *failure) {
+    enum failure_code code = FAILURE_MISSING;
+    char *path = kind == JOB_QUESTION_EVENTS ? text_format("/v1/job/events?after=%" PRId64, after)
+                                             : text_format("/v1/job/status%s",
+                                                   kind == JOB_QUESTION_NODES ? "?nodes=1" : "");
+    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
+    for (size_t i = 0; i < agents->count && code != FAILURE_NONE; i++) {
+        bytes_consume(answer, answer->length);
+        code = ask_agent(&agents->items[i], question, patience, answer, failure);
+    }
+    free(question);
+    free(path);
+    return code;
+}
