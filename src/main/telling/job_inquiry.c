@@ -119,7 +119,7 @@ struct hearing {
 
 /* The number of an entry that a later version tells. */
 static int64_t seq_of(struct slice line) {
-    static const char name[] = "\"seq\":";
+    static const char name[] = "\"seq\":"; /* as agents write it */
     const uint8_t *found = memmem(line.data, line.length, name, sizeof name - 1);
     int64_t seq = 0;
     char digits[20] = "";
