@@ -767,7 +767,9 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
 static enum snapshot_answer answer_asked(
     void *context, struct snapshot_question *question, struct text *out) {
     const struct agent *agent = context;
-    return agent_chronicle_answer(agent->chronicle, question, out);
+    return agent_stacks_are_meant(question->path)
+               ? agent_stacks_answer(agent->stacks, question, out)
+               : agent_chronicle_answer(agent->chronicle, question, out);
 }
 
 static void announce_job(struct agent *agent) {
@@ -787,6 +789,15 @@ static void announce_job(struct agent *agent) {
     for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
         job.facts[fact] = memory_duplicate_string(facts[fact]);
     }
+    const struct agent_stacks_settings stacks = {
+        .workers = agent->workers,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = agent->standby,
+        .worker_count = agent->preparation.worker_count,
+        .answer = answer_later,
+        .context = agent,
+    };
+    agent->stacks = agent_stacks_new(agent->loop, &stacks);
     agent_announcement_open(agent->announcement, &job, answer_asked, agent);
 }
 
@@ -960,6 +971,8 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_stacks_free(agent->stacks);
+    agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);

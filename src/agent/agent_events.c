@@ -8,7 +8,7 @@
 
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
-#include "core/agent/agent_transcript.h"
+#include "core/agent/agent_machine.h"
 #include "core/standby/standby_transcript.h"
 #include "core/workers/signal_name.h"
 

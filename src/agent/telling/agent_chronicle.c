@@ -12,7 +12,7 @@
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/chronicle_json.h"
 
 #define FILE_NAME "events.jsonl"
@@ -387,15 +387,6 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     text_list_clear(&seen_from);
 }
 
-static void append_answer(const char *status, struct slice body, struct text *out) {
-    text_append_format(out,
-        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n",
-        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
-        body.length);
-    text_append_bytes(out, (const char *)body.data, body.length);
-}
-
 /* Whether it is `name`, or asks for what is after a number. */
 static bool is_asked_for(const char *path, const char *name, int64_t *out_after) {
     static const char after[] = "?after=";
@@ -413,7 +404,7 @@ static void host_answered(void *context, const struct failure *failure, struct s
     struct job_inquiry *inquiry = context;
     const struct agent_chronicle_settings *settings = &inquiry->chronicle->settings;
     char *why = text_format("%s\n", failure != NULL ? failure->message : "");
-    append_answer(failure == NULL ? "200 OK" : "503 Service Unavailable",
+    snapshot_answer_append(failure == NULL ? "200 OK" : "503 Service Unavailable",
         failure == NULL ? answer : slice_from_string(why), &inquiry->text);
     free(why);
     inquiry->is_answered = true;
@@ -508,7 +499,7 @@ enum snapshot_answer agent_chronicle_answer(
     } else {
         text_append(&body, known);
     }
-    append_answer(is_found ? "200 OK" : "404 Not Found",
+    snapshot_answer_append(is_found ? "200 OK" : "404 Not Found",
         (struct slice){(const uint8_t *)text_string(&body), body.length}, out);
     text_clear(&body);
     return SNAPSHOT_WHOLE;
