@@ -8,7 +8,7 @@
 #include "base/table.h"
 #include "base/text.h"
 
-/* What is older than this is told by all nodes that tell it. */
+/* What has come longer ago than this is told by all nodes that tell it. */
 #define SETTLED_AFTER_SECONDS 5
 /* Of entries that are not settled; then the oldest are, whatever comes. */
 #define UNSETTLED_MAXIMUM ((size_t)128 * 1024)
@@ -17,12 +17,17 @@
 /* Agents whose numbers are known; each node may have had several. */
 #define TELLERS_MAXIMUM (2 * CHRONICLE_NODES_MAXIMUM)
 
+struct unsettled {
+    struct chronicle_entry entry; /* its number is the job's */
+    struct wall_time came;
+};
+
 struct job_chronicle {
     struct chronicle_entry *ring; /* by their numbers */
     size_t first;
     size_t count;
     int64_t next_seq;
-    struct chronicle_entry *unsettled; /* in the order of their times, where … */
+    struct unsettled *unsettled; /* in the order of their times, where … */
     bool is_sorted;
     size_t unsettled_count;
     size_t unsettled_capacity;
@@ -56,7 +61,7 @@ void job_chronicle_free(struct job_chronicle *job) {
         chronicle_entry_clear(&job->ring[(job->first + i) % JOB_CHRONICLE_ENTRIES_MAXIMUM]);
     }
     for (size_t i = 0; i < job->unsettled_count; i++) {
-        chronicle_entry_clear(&job->unsettled[i]);
+        chronicle_entry_clear(&job->unsettled[i].entry);
     }
     chronicle_status_clear(&job->settled);
     table_free(job->tellers);
@@ -96,16 +101,17 @@ static void keep(struct job_chronicle *job, const struct chronicle_entry *entry)
     job->ring[(job->first + job->count++) % JOB_CHRONICLE_ENTRIES_MAXIMUM] = copy_of(entry);
 }
 
-static void await(struct job_chronicle *job, const struct chronicle_entry *entry) {
+static void await(
+    struct job_chronicle *job, const struct chronicle_entry *entry, struct wall_time now) {
     job->unsettled = memory_reserve(
         job->unsettled, &job->unsettled_capacity, job->unsettled_count + 1, sizeof *job->unsettled);
-    job->unsettled[job->unsettled_count++] = copy_of(entry);
+    job->unsettled[job->unsettled_count++] = (struct unsettled){copy_of(entry), now};
     job->is_sorted = false;
 }
 
 static int compare(const void *left, const void *right) {
-    const struct chronicle_entry *one = left;
-    const struct chronicle_entry *other = right;
+    const struct chronicle_entry *one = &((const struct unsettled *)left)->entry;
+    const struct chronicle_entry *other = &((const struct unsettled *)right)->entry;
     int64_t difference = one->time.nanoseconds - other->time.nanoseconds;
     difference = difference != 0 ? difference : one->seq - other->seq;
     return (difference > 0) - (difference < 0);
@@ -118,18 +124,31 @@ static void sort(struct job_chronicle *job) {
     job->is_sorted = true;
 }
 
+/* Nothing is settled that is later than what has just come. */
+static int64_t settled_until(const struct job_chronicle *job, struct wall_time now) {
+    int64_t recently = now.nanoseconds - SETTLED_AFTER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND;
+    int64_t until = recently;
+    for (size_t i = 0; i < job->unsettled_count; i++) {
+        const struct unsettled *unsettled = &job->unsettled[i];
+        if (unsettled->came.nanoseconds > recently && unsettled->entry.time.nanoseconds <= until) {
+            until = unsettled->entry.time.nanoseconds - 1;
+        }
+    }
+    return until;
+}
+
 static void settle(struct job_chronicle *job, struct wall_time now) {
+    int64_t until = settled_until(job, now);
     sort(job);
     job->settled_at = now;
-    int64_t until = now.nanoseconds - SETTLED_AFTER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND;
     size_t done = 0;
     size_t excess = job->unsettled_count > UNSETTLED_MAXIMUM
                         ? job->unsettled_count - UNSETTLED_MAXIMUM + UNSETTLED_SLACK
                         : 0;
     while (done < job->unsettled_count &&
-           (done < excess || job->unsettled[done].time.nanoseconds <= until)) {
-        chronicle_status_take(&job->settled, &job->unsettled[done]);
-        chronicle_entry_clear(&job->unsettled[done++]);
+           (done < excess || job->unsettled[done].entry.time.nanoseconds <= until)) {
+        chronicle_status_take(&job->settled, &job->unsettled[done].entry);
+        chronicle_entry_clear(&job->unsettled[done++].entry);
     }
     job->unsettled_count -= done;
     if (job->unsettled_count == 0) {
@@ -150,7 +169,7 @@ bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall
     struct chronicle_entry numbered = *entry; /* borrows its texts */
     numbered.seq = ++job->next_seq;
     keep(job, &numbered);
-    await(job, &numbered);
+    await(job, &numbered, now);
     if (now.nanoseconds - job->settled_at.nanoseconds >= NANOSECONDS_PER_SECOND ||
         job->unsettled_count > UNSETTLED_MAXIMUM) {
         settle(job, now);
@@ -172,7 +191,7 @@ void job_chronicle_write_status(
     settle(job, now);
     chronicle_status_copy(&job->settled, out_status);
     for (size_t i = 0; i < job->unsettled_count; i++) {
-        chronicle_status_take(out_status, &job->unsettled[i]);
+        chronicle_status_take(out_status, &job->unsettled[i].entry);
     }
     chronicle_status_advance(out_status, now);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/telling/job_host.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "host/log/log_sink.h"
-#include "host/loop/snapshot_socket.h"
 #include "host/register/register.h"
 #include "host/telling/job_asking.h"
 #include "main/exit_status.h"
@@ -227,66 +225,4 @@ void job_host_free(struct job_host *host) {
     text_clear(&host->folder);
     launch_options_clear(&host->options);
     free(host);
-}
-
-/* Through agents. */
-
-struct hearing {
-    struct bytes *answer;
-    struct text refusal;
-    bool is_answered;
-    bool is_found;
-    bool is_body;
-    bool is_whole;
-};
-
-static void take_line(void *context, struct slice line) {
-    static const char found[] = "HTTP/1.1 200 ";
-    struct hearing *hearing = context;
-    if (!hearing->is_body) {
-        hearing->is_found |= !hearing->is_answered && line.length >= sizeof found - 1 &&
-                             memcmp(line.data, found, sizeof found - 1) == 0;
-        hearing->is_answered = true;
-        hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
-    } else if (!hearing->is_found) {
-        text_append_bytes(&hearing->refusal, (const char *)line.data, line.length);
-    } else {
-        hearing->is_whole = hearing->is_whole &&
-                            bytes_append(hearing->answer, line.data, line.length) == FAILURE_NONE &&
-                            bytes_append(hearing->answer, "\n", 1) == FAILURE_NONE;
-    }
-}
-
-static enum failure_code ask_agent(const struct job_announcement *agent, const char *question,
-    struct duration patience, struct bytes *answer, struct failure *failure) {
-    struct hearing hearing = {.answer = answer, .is_whole = true};
-    enum failure_code code = snapshot_socket_read(
-        agent->facts[JOB_FACT_SOCKET], question, patience, take_line, &hearing, failure);
-    if (code == FAILURE_NONE && !hearing.is_found) {
-        char *refusal = memory_duplicate_string(text_string(&hearing.refusal));
-        utf8_make_line_printable(refusal);
-        code = failure_set(
-            failure, FAILURE_MISSING, "%s", *refusal != '\0' ? refusal : "the agent has no answer");
-        free(refusal);
-    } else if (code == FAILURE_NONE && !hearing.is_whole) {
-        code = failure_set(failure, FAILURE_LIMIT, "the answer is too long");
-    }
-    text_clear(&hearing.refusal);
-    return code;
-}
-
-enum failure_code job_host_ask_agents(const struct job_list *agents, struct duration patience,
-    enum job_question_kind kind, int64_t after, struct bytes *answer, struct failure *failure) {
-    enum failure_code code = FAILURE_MISSING;
-    char *path = kind == JOB_QUESTION_EVENTS ? text_format("/v1/job/events?after=%" PRId64, after)
-                                             : text_format("/v1/job/status%s",
-                                                   kind == JOB_QUESTION_NODES ? "?nodes=1" : "");
-    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
-    for (size_t i = 0; i < agents->count && code != FAILURE_NONE; i++) {
-        bytes_consume(answer, answer->length);
-        code = ask_agent(&agents->items[i], question, patience, answer, failure);
-    }
-    free(question);
-    free(path);
-    return code;
 }

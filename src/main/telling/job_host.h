@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the host of a job's store about the whole job: through an agent of this machine, which has a
- * connection there, or over the job's endpoint (host/telling/job_asking), as a node would find it
- * and prove itself. */
+/* Asks the host of a job's store about the whole job over the job's endpoint
+ * (host/telling/job_asking), which it finds as a node would, and proves itself as a node does. */
 #ifndef MUSTER_MAIN_TELLING_JOB_HOST_H
 #define MUSTER_MAIN_TELLING_JOB_HOST_H
 
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "host/telling/job_directory.h"
 #include "options/argparse/option_result.h"
 #include "wire/telling/node_telling.h"
 
@@ -45,6 +43,8 @@
 
 struct job_host;
 
+#define JOB_HOST_ANSWER_MAXIMUM ((size_t)32 << 20)
+
 /* EXIT_SUCCESS, or the exit status of what has been said on stderr. NULL where the options name no
  * endpoint. */
 int job_host_open(const char *program, const struct option_result *options,
@@ -55,10 +55,5 @@ void job_host_free(struct job_host *host);
 /* Appends the answer. As job_asking. */
 __attribute__((warn_unused_result)) enum failure_code job_host_ask(struct job_host *host,
     enum job_question_kind kind, int64_t after, struct bytes *answer, struct failure *failure);
-
-/* The same through the first of these agents that gets an answer. */
-__attribute__((warn_unused_result)) enum failure_code job_host_ask_agents(
-    const struct job_list *agents, struct duration patience, enum job_question_kind kind,
-    int64_t after, struct bytes *answer, struct failure *failure);
 
 #endif

@@ -238,12 +238,43 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     return has_answer;
 }
 
+struct whole_answer {
+    struct bytes *bytes;
+    bool is_cut;
+};
+
+static void take_whole(void *context, struct slice line) {
+    struct whole_answer *answer = context;
+    answer->is_cut = answer->is_cut ||
+                     bytes_append(answer->bytes, line.data, line.length) != FAILURE_NONE ||
+                     bytes_append(answer->bytes, "\n", 1) != FAILURE_NONE;
+}
+
+/* Through the first agent that gets an answer. */
+static enum failure_code ask_through_agents(struct inquiry *inquiry, enum job_question_kind kind,
+    struct bytes *answer, struct failure *failure) {
+    enum failure_code code = FAILURE_MISSING;
+    char *path = kind == JOB_QUESTION_EVENTS
+                     ? text_format("/v1/job/events?after=%" PRId64, inquiry->host_seq)
+                     : memory_duplicate_string("/v1/job/status?nodes=1");
+    for (size_t i = 0; i < inquiry->agents.count && code != FAILURE_NONE; i++) {
+        struct whole_answer whole = {.bytes = answer};
+        bytes_consume(answer, answer->length);
+        code = job_inquiry_ask_one(inquiry, i, path, take_whole, &whole, failure);
+        if (code == FAILURE_NONE && whole.is_cut) {
+            code = failure_set(failure, FAILURE_LIMIT, "the answer is too long");
+        }
+    }
+    free(path);
+    return code;
+}
+
 static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
     struct bytes *answer, struct failure *failure) {
+    bytes_init(answer, JOB_HOST_ANSWER_MAXIMUM);
     return inquiry->host != NULL
                ? job_host_ask(inquiry->host, kind, inquiry->host_seq, answer, failure)
-               : job_host_ask_agents(
-                     &inquiry->agents, inquiry->patience, kind, inquiry->host_seq, answer, failure);
+               : ask_through_agents(inquiry, kind, answer, failure);
 }
 
 enum failure_code job_inquiry_ask_host(

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/telling/job_chronicle.h"
+
+#define BEGAN_SECONDS INT64_C(1700000000)
+#define NODES 3
+
+static struct wall_time at(int64_t milliseconds) {
+    return (struct wall_time){
+        BEGAN_SECONDS * NANOSECONDS_PER_SECOND + milliseconds * NANOSECONDS_PER_MILLISECOND};
+}
+
+/* What the nodes of a job tell in which one worker fails: the same entries each time. */
+struct told {
+    int node;
+    struct chronicle_entry entry;
+};
+
+struct story {
+    struct told told[128];
+    size_t count;
+    int64_t seqs[NODES];
+};
+
+static const char *name_of(int node) {
+    static const char *const names[NODES] = {"node0", "node1", "node2"};
+    return names[node];
+}
+
+static struct chronicle_entry *add(
+    struct story *story, int node, int64_t milliseconds, enum chronicle_kind kind) {
+    struct told *told = &story->told[story->count++];
+    *told = (struct told){.node = node,
+        .entry = {
+            .seq = ++story->seqs[node], .time = at(milliseconds), .kind = kind, .has_round = true}};
+    chronicle_entry_set_node(&told->entry, name_of(node));
+    return &told->entry;
+}
+
+static void add_start(struct story *story, int node, int64_t milliseconds, int restarts) {
+    struct chronicle_entry *world = add(story, node, milliseconds, CHRONICLE_WORLD);
+    chronicle_entry_add(world, CHRONICLE_NODES, NODES);
+    chronicle_entry_add(world, CHRONICLE_WORKERS, 2 * NODES);
+    chronicle_entry_add(world, CHRONICLE_CHARGED, restarts > 0);
+    chronicle_entry_add(world, CHRONICLE_USED, restarts);
+    chronicle_entry_add(world, CHRONICLE_MAX, 3);
+    struct chronicle_entry *joined = add(story, node, milliseconds, CHRONICLE_JOINED);
+    chronicle_entry_add(joined, CHRONICLE_RANK, node);
+    chronicle_entry_add(joined, CHRONICLE_FIRST_RANK, 2 * node);
+    chronicle_entry_add(joined, CHRONICLE_WORKERS, 2);
+    (void)add(story, node, milliseconds + 20 + node, CHRONICLE_STARTED);
+}
+
+static void add_stop(struct story *story, int node, int64_t milliseconds) {
+    struct chronicle_entry *stopping = add(story, node, milliseconds, CHRONICLE_STOPPING);
+    chronicle_entry_add_text(stopping, CHRONICLE_REASON, "rank 3 on node1 failed");
+    chronicle_entry_add_text(stopping, CHRONICLE_CAUSE, "worker_failed");
+    (void)add(story, node, milliseconds + 100 - 10 * node, CHRONICLE_STOPPED);
+}
+
+static void write_story(struct story *story) {
+    *story = (struct story){0};
+    for (int node = 0; node < NODES; node++) {
+        struct chronicle_entry *waiting = add(story, node, 10 * node, CHRONICLE_WAITING);
+        chronicle_entry_add(waiting, CHRONICLE_MIN, NODES);
+        chronicle_entry_add(waiting, CHRONICLE_MAX, NODES);
+        add_start(story, node, 100 + node, 0);
+    }
+    struct chronicle_entry *failed = add(story, 1, 7000, CHRONICLE_WORKER_FAILED);
+    chronicle_entry_add(failed, CHRONICLE_RANK, 3);
+    chronicle_entry_add(failed, CHRONICLE_EXIT, 7);
+    chronicle_entry_add(failed, CHRONICLE_FIRST, 1);
+    for (int node = 0; node < NODES; node++) {
+        add_stop(story, node, 7001 + node);
+        add_start(story, node, 7200 + node, 1);
+    }
+}
+
+static void clear_story(struct story *story) {
+    for (size_t i = 0; i < story->count; i++) {
+        chronicle_entry_clear(&story->told[i].entry);
+    }
+}
+
+static bool tell(struct job_chronicle *job, const struct told *told, int64_t now) {
+    return job_chronicle_take(job, name_of(told->node), at(0), &told->entry, at(now));
+}
+
+/* Each node tells all that is its own from one moment on, in the order of these nodes. */
+static void tell_by_node(struct job_chronicle *job, const struct story *story, const int *order) {
+    for (int i = 0; i < NODES; i++) {
+        for (size_t k = 0; k < story->count; k++) {
+            if (story->told[k].node == order[i]) {
+                assert_true(tell(job, &story->told[k], 7600));
+            }
+        }
+    }
+}
+
+static void assert_story(struct job_chronicle *job, int64_t now) {
+    struct chronicle_status status;
+    job_chronicle_write_status(job, at(now), &status);
+    assert_int_equal(status.state, JOB_RUNNING);
+    assert_int_equal(status.restarts, 1);
+    assert_int_equal(status.known_nodes, NODES);
+    assert_int_equal(status.recovery_count, 1);
+    const struct chronicle_recovery *recovery = &status.recoveries[0];
+    assert_string_equal(recovery->node, "node1");
+    assert_true(recovery->is_over);
+    static const int64_t moments[] = {7000, 7000, 7101, 7202, 7224};
+    static const char *const last[] = {NULL, "node1", "node0", "node2", "node2"};
+    for (int i = RECOVERY_NOTICED; i < RECOVERY_MOMENT_COUNT; i++) {
+        assert_int_equal(recovery->moments[i].nanoseconds, at(moments[i]).nanoseconds);
+        assert_string_equal(status.nodes[recovery->last[i]].name, last[i]);
+    }
+    assert_int_equal(
+        chronicle_status_wall(&status).nanoseconds, now * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    chronicle_status_clear(&status);
+}
+
+TEST(status_is_the_same_in_whatever_order_nodes_tell) {
+    static const int orders[][NODES] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}};
+    struct story story;
+    write_story(&story);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        struct job_chronicle *job = job_chronicle_new();
+        tell_by_node(job, &story, orders[i]);
+        assert_story(job, 7700);
+        assert_story(job, 20000); /* also when all of it is settled */
+        job_chronicle_free(job);
+    }
+    clear_story(&story);
+}
+
+static void collect(void *context, const struct chronicle_entry *entry) {
+    text_append_format(context, "%d:%s ", (int)entry->seq, entry->node);
+}
+
+TEST(what_is_told_twice_is_taken_once_and_numbers_are_the_jobs) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct story story;
+    struct text seen = {0};
+    write_story(&story);
+    assert_true(tell(job, &story.told[0], 1000));
+    assert_true(tell(job, &story.told[4], 1000));
+    assert_false(tell(job, &story.told[0], 1001));
+    /* Another agent of that name has numbers of its own. */
+    assert_true(job_chronicle_take(job, "node0", at(500), &story.told[0].entry, at(1002)));
+    job_chronicle_each_after(job, 1, collect, &seen);
+    assert_string_equal(text_string(&seen), "2:node1 3:node0 ");
+    text_clear(&seen);
+    clear_story(&story);
+    job_chronicle_free(job);
+}
+
+static void count(void *context, const struct chronicle_entry *entry) {
+    int64_t *last = context;
+    assert_int_equal(entry->seq, *last + 1);
+    *last = entry->seq;
+}
+
+TEST(of_very_many_entries_the_last_are_kept_and_all_count) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct chronicle_status status;
+    struct story story = {0};
+    const int number = (int)JOB_CHRONICLE_ENTRIES_MAXIMUM + 100;
+    for (int i = 0; i < number; i++) {
+        struct chronicle_entry *failed = add(&story, 0, i, CHRONICLE_WORKER_FAILED);
+        chronicle_entry_add(failed, CHRONICLE_RANK, i);
+        assert_true(tell(job, &story.told[0], i));
+        clear_story(&story);
+        story.count = 0;
+    }
+    int64_t last = 100;
+    job_chronicle_each_after(job, 0, count, &last);
+    assert_int_equal(last, number);
+    job_chronicle_write_status(job, at(number), &status);
+    assert_int_equal(status.recoveries_before + status.recovery_count, number);
+    chronicle_status_clear(&status);
+    job_chronicle_free(job);
+}
