@@ -100,6 +100,11 @@ def test_nodes_that_stand_equally_are_one_line_and_the_odd_ones_are_first(ask, p
         folded = ask("status")
         whole = ask("status", "--nodes")
         ranks = ask("status", "--ranks")
+        groups = check(json.loads(ask("status", "--json").out), "status")["groups"]
+    assert [(group["nodes"], group["state"], group["which"]) for group in groups] == [
+        (1, "lost", "n007.site"),
+        (29, "running", "n[000-006,008-029].site"),
+    ]
     table = folded.out[folded.out.index("NODES") :].splitlines()
     assert table[1].startswith("    1  lost      last news 1 min 3")
     assert table[1].endswith(" n007.site")

@@ -405,6 +405,7 @@ void status_text_append_json(const struct inquiry *inquiry, const struct chronic
         const struct chronicle_view view = {.run_id = inquiry->seen.run_id,
             .log_dir = inquiry->seen.log_dir,
             .host = inquiry->seen.host,
+            .has_groups = true,
             .has_nodes = has_nodes};
         chronicle_json_write_status(status, &view, out);
         return;
@@ -420,6 +421,7 @@ void status_text_append_json(const struct inquiry *inquiry, const struct chronic
         .log_dir = job->facts[JOB_FACT_LOG_DIR],
         .slurm_job = job->facts[JOB_FACT_SLURM_JOB],
         .seen_from = &seen_from,
+        .has_groups = true,
         .has_nodes = has_nodes};
     chronicle_json_write_status(status, &view, out);
     text_list_clear(&seen_from);
