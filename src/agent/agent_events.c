@@ -528,6 +528,7 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
         agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
     agent_story_step(&agent->story, event, before);

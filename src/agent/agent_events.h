@@ -120,6 +120,7 @@ struct agent {
     struct agent_said said; /* by it */
     struct agent_story story;
     struct agent_announcement *announcement;
+    struct worker_progress *progress; /* NULL: workers do not tell of their steps */
     struct agent_chronicle *chronicle;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */

@@ -305,6 +305,19 @@ static void drop(struct chronicle *chronicle, size_t index) {
     chronicle->told_count -= chronicle->told_count > 0 ? 1 : 0;
 }
 
+/* Of the told ones. Days of progress shall not push out why the job has restarted. */
+static size_t least_needed(const struct chronicle *chronicle) {
+    size_t first = 0;
+    size_t count = 0;
+    for (size_t i = chronicle->told_count; i-- > 0;) {
+        if (entry_at(chronicle, i)->kind == CHRONICLE_PROGRESS) {
+            first = i;
+            count++;
+        }
+    }
+    return count > CHRONICLE_PROGRESS_MAXIMUM ? first : 0;
+}
+
 static bool is_complete(
     const struct chronicle *chronicle, struct chronicle_entry *entry, bool is_late) {
     struct text words = {0};
@@ -335,19 +348,6 @@ bool chronicle_tell(struct chronicle *chronicle, bool is_late) {
         drop(chronicle, least_needed(chronicle));
     }
     return chronicle->told_count == chronicle->count;
-}
-
-/* Of the told ones. Days of progress shall not push out why the job has restarted. */
-static size_t least_needed(const struct chronicle *chronicle) {
-    size_t first = 0;
-    size_t count = 0;
-    for (size_t i = chronicle->told_count; i-- > 0;) {
-        if (entry_at(chronicle, i)->kind == CHRONICLE_PROGRESS) {
-            first = i;
-            count++;
-        }
-    }
-    return count > CHRONICLE_PROGRESS_MAXIMUM ? first : 0;
 }
 
 /* Room for one more. */
@@ -726,9 +726,8 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
     (void)chronicle_tell(chronicle, false);
 }
 
-void chronicle_note_progress(
-    struct chronicle *chronicle, struct instant at, const struct progress_news *news) {
-    struct chronicle_entry *entry = append(chronicle, at, news->kind, CHRONICLE_INFO);
+void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news) {
+    struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_INFO);
     if (news->kind == CHRONICLE_TRAINING) {
         chronicle_entry_add(entry, CHRONICLE_LAST, rank_of(chronicle, news->local_rank));
         chronicle_entry_add(entry, CHRONICLE_TOOK, news->took.nanoseconds);

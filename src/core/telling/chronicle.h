@@ -199,6 +199,7 @@ enum progress_source {
 struct progress_news {
     enum chronicle_kind kind;
     enum progress_source source;
+    struct instant at; /* when the worker did it */
     int64_t step;
     double rate;          /* PROGRESS: steps a second; negative: not known yet */
     struct duration took; /* TRAINING: from the start of the workers on … */
@@ -229,9 +230,8 @@ void chronicle_note_hang(
     struct chronicle *chronicle, struct instant now, int local_rank, const char *what);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here);
-/* What the program itself has said of its steps; `at` is when it took the step. */
-void chronicle_note_progress(
-    struct chronicle *chronicle, struct instant at, const struct progress_news *news);
+/* What workers have said of their steps. */
+void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news);
 
 struct wall_time chronicle_time(const struct chronicle *chronicle, struct instant now);
 

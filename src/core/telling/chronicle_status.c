@@ -243,7 +243,10 @@ static void count_redone(struct chronicle_status *status, int64_t step, struct w
     }
     int64_t last = step < status->lost_step ? step : status->lost_step;
     double part = (double)(last - before) / (double)(step - before);
-    status->account.redone.nanoseconds += (int64_t)((double)time * part);
+    int64_t room =
+        status->account.states[JOB_TRAINING].nanoseconds - status->account.redone.nanoseconds;
+    int64_t redone = (int64_t)((double)time * part);
+    status->account.redone.nanoseconds += redone < room ? redone : room;
     status->lost_step = step < status->lost_step ? status->lost_step : -1;
 }
 
