@@ -25,23 +25,37 @@ _LOOKS_MAXIMUM = 1000  # for a page that the agent has not marked yet, since it 
 
 _now = time.monotonic_ns
 _page = None  # there is none, or it has not been looked for
+_page_of_steps = None  # the same, as soon as a step has been told
 _looks_left = _LOOKS_MAXIMUM
 
 
 def step(n):
     """This worker has taken step `n`, which is its number in the whole training, and is not counted from the last start
     on."""
-    page = _page or _find_page()
+    page = _page_of_steps or _begin_steps(n)
     if page is not None:
-        now, count = _now(), page[_COUNT]
         try:
-            page[_STEP] = n
+            page[4] = n  # _STEP; this may be called often, and each look for a name takes its time
         except (TypeError, ValueError):
             raise _complaint("step", n) from None
-        if count == 0:
-            page[_FIRST_STEP], page[_FIRST] = page[_STEP], now
-        page[_SOURCE], page[_STEPPED] = _PROGRAM, now
-        page[_COUNT] = count + 1
+        page[5] = _now()
+        page[3] += 1
+
+
+def _begin_steps(n):
+    """The page, which has the first step by now."""
+    global _page_of_steps
+    page = _page or _find_page()
+    if page is not None:
+        if page[_COUNT] == 0:
+            try:
+                page[_FIRST_STEP] = n
+            except (TypeError, ValueError):
+                raise _complaint("step", n) from None
+            page[_FIRST] = _now()
+        page[_SOURCE] = _PROGRAM
+        _page_of_steps = page
+    return page
 
 
 def checkpoint(n):
@@ -78,14 +92,16 @@ def _complaint(name, n):
 
 
 def _go_off():
-    global _page, _looks_left
-    _page, _looks_left = None, 0
+    global _page, _page_of_steps, _looks_left
+    _page, _page_of_steps, _looks_left = None, None, 0
 
 
 def _find_page():
     global _page, _looks_left
+    if not _looks_left:
+        return None
     told = os.environ.get("MUSTER_PROGRESS", "")
-    if not _looks_left or not told.isdigit():
+    if not told.isdigit():
         _looks_left = 0
         return None
     _looks_left -= 1
