@@ -12,8 +12,8 @@
  *             muster_progress_checkpoint(step);
  *
  * Under another launcher, with --progress off, and in children of a worker these functions do
- * nothing. Any thread may call them; of calls at the same time one counts. They never fail and never
- * wait. */
+ * nothing. Any thread may call them; of calls at the same time one counts. They never fail and
+ * never wait. */
 #ifndef MUSTER_PROGRESS_H
 #define MUSTER_PROGRESS_H
 
@@ -27,7 +27,8 @@ extern "C" {
  * from the last start on. A negative one is passed over. */
 void muster_progress_step(int64_t n);
 
-/* What a restart would go on from has step `n`: it has been saved. A negative one is passed over. */
+/* What a restart would go on from has step `n`: it has been saved. A negative one is passed over.
+ */
 void muster_progress_checkpoint(int64_t n);
 
 /* From here to the end this thread waits for other ranks, or for data. An end without a beginning
@@ -40,9 +41,10 @@ void muster_progress_wait_end(void);
  * in /proc/self/fd begins with "/memfd:muster-" and which has the mark. It is a file of at least
  * 4,096 bytes. Map the first page shared, to read and write. From byte MUSTER_PROGRESS_OFFSET on it
  * has words of 64 bits in the order of the machine's bytes. Times are nanoseconds of
- * CLOCK_MONOTONIC. The agent writes the first three words: use the page when MUSTER_PROGRESS_MARK is
- * MUSTER_PROGRESS_MAGIC, and MUSTER_PROGRESS_WORKER is your process id (or it is 0, and
- * MUSTER_PROGRESS_AGENT is your parent's). The rest is yours. MUSTER_PROGRESS_COUNT is written last. */
+ * CLOCK_MONOTONIC. The agent writes the first three words: use the page when MUSTER_PROGRESS_MARK
+ * is MUSTER_PROGRESS_MAGIC, and MUSTER_PROGRESS_WORKER is your process id (or it is 0, and
+ * MUSTER_PROGRESS_AGENT is your parent's). The rest is yours. MUSTER_PROGRESS_COUNT is written
+ * last. */
 #define MUSTER_PROGRESS_OFFSET 2048
 #define MUSTER_PROGRESS_MAGIC UINT64_C(0x3153534552474f52)
 

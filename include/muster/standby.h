@@ -49,7 +49,8 @@ extern "C" {
  * write(2) says.
  *
  * In each case MUSTER_STANDBY is no longer in the environment, and its descriptor is closed; what
- * muster_progress_step needs of it stays under a high number (muster/progress.h). A second call returns 0. Signals may come meanwhile, and do not end the waiting. */
+ * muster_progress_step needs of it stays under a high number (muster/progress.h). A second call
+ * returns 0. Signals may come meanwhile, and do not end the waiting. */
 int muster_standby_wait(void);
 
 #ifdef __cplusplus

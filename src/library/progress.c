@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "muster/progress.h"
+#include <muster/progress.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -94,12 +94,12 @@ static uint64_t *find_page(void) {
     if (atomic_load(&is_off)) {
         return NULL;
     }
-    uint64_t *found = told != NULL && text_parse_integer(told, &fd) == FAILURE_NONE && fd >= 0 &&
-                              fd <= INT32_MAX
-                          ? search(fd)
-                          : NULL;
-    bool is_early = found != NULL && !is_marked(found) &&
-                    atomic_fetch_add(&looks, 1) < LOOKS_MAXIMUM;
+    uint64_t *found =
+        told != NULL && text_parse_integer(told, &fd) == FAILURE_NONE && fd >= 0 && fd <= INT32_MAX
+            ? search(fd)
+            : NULL;
+    bool is_early =
+        found != NULL && !is_marked(found) && atomic_fetch_add(&looks, 1) < LOOKS_MAXIMUM;
     uint64_t *none = NULL;
     (void)pthread_once(&once, arrange_children);
     if (found == NULL || !is_marked(found) || !is_ours(found) ||

@@ -44,8 +44,7 @@ static void close_own(struct page *page) {
     }
 }
 
-void worker_progress_dress(
-    const struct worker_progress *progress, struct text_list *environment) {
+void worker_progress_dress(const struct worker_progress *progress, struct text_list *environment) {
     if (progress != NULL) {
         text_list_set_variable(environment, PROGRESS_VARIABLE, PROGRESS_DESCRIPTOR);
     }
@@ -116,13 +115,12 @@ static void look(struct worker_progress *progress, bool is_last) {
 
 static void set_timer(struct worker_progress *progress) {
     struct instant now = event_loop_now(progress->loop);
-    bool is_eager =
-        !progress_watch_has_begun(progress->watch) &&
-        instant_is_before(
-            now, instant_after(progress->started, duration_from_seconds(EAGER_SECONDS)));
+    bool is_eager = !progress_watch_has_begun(progress->watch) &&
+                    instant_is_before(now,
+                        instant_after(progress->started, duration_from_seconds(EAGER_SECONDS)));
     event_timer_set(progress->timer,
-        instant_after(now, duration_from_milliseconds(
-                               is_eager ? FIRST_LOOK_MILLISECONDS : LOOK_MILLISECONDS)));
+        instant_after(now,
+            duration_from_milliseconds(is_eager ? FIRST_LOOK_MILLISECONDS : LOOK_MILLISECONDS)));
 }
 
 static void is_time(void *context) {
@@ -131,16 +129,16 @@ static void is_time(void *context) {
     set_timer(progress);
 }
 
-void worker_progress_step(struct worker_progress *progress, enum agent_phase before,
-    enum agent_phase now) {
+void worker_progress_step(
+    struct worker_progress *progress, enum agent_phase before, enum agent_phase now) {
     if (progress == NULL) {
         return;
     }
     if (before == AGENT_STARTING && now == AGENT_RUNNING) {
         progress->is_watching = true;
         progress->started = event_loop_now(progress->loop);
-        progress_watch_begin(progress->watch, progress->started,
-            progress->settings.placement->ranks.base_rank == 0);
+        progress_watch_begin(
+            progress->watch, progress->started, progress->settings.placement->ranks.base_rank == 0);
         set_timer(progress);
     } else if (progress->is_watching && now != AGENT_RUNNING && now != AGENT_DOUBTING) {
         progress->is_watching = false;

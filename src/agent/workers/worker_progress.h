@@ -31,8 +31,7 @@ struct worker_progress *worker_progress_new(
 void worker_progress_free(struct worker_progress *progress);
 
 /* Says in the environment of a worker where its page is. */
-void worker_progress_dress(
-    const struct worker_progress *progress, struct text_list *environment);
+void worker_progress_dress(const struct worker_progress *progress, struct text_list *environment);
 /* The descriptor that a worker gets which is about to be started: its record, or where it has none
  * (-1) a new page, which stays here. */
 int worker_progress_descriptor(struct worker_progress *progress, int local_rank, int record);
@@ -41,7 +40,7 @@ void worker_progress_note_worker(
     struct worker_progress *progress, int local_rank, pid_t pid, int record);
 
 /* The agent machine has taken a step; before the chronicle hears of it. */
-void worker_progress_step(struct worker_progress *progress, enum agent_phase before,
-    enum agent_phase now);
+void worker_progress_step(
+    struct worker_progress *progress, enum agent_phase before, enum agent_phase now);
 
 #endif

@@ -12,7 +12,8 @@
 /* The variable that tells a process what its descriptor 3 is. */
 #define STANDBY_VARIABLE "MUSTER_STANDBY"
 
-/* It tells a worker where the page is in which it says how far it is (wire/telling/progress_page). */
+/* It tells a worker where the page is in which it says how far it is (wire/telling/progress_page).
+ */
 #define PROGRESS_VARIABLE "MUSTER_PROGRESS"
 
 enum standby_role {

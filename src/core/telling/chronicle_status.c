@@ -483,12 +483,13 @@ const char *job_result_name(enum job_result result) {
 }
 
 const char *chronicle_node_state_name(enum chronicle_node_state state) {
-    static const char *const names[] = {
-        "waiting", "starting", "running", "training", "stopping", "joining", "ending", "ended", "left", "lost"};
+    static const char *const names[] = {"waiting", "starting", "running", "training", "stopping",
+        "joining", "ending", "ended", "left", "lost"};
     return names[state];
 }
 
 const char *recovery_moment_name(enum recovery_moment moment) {
-    static const char *const names[] = {"failed", "noticed", "stopped", "agreed", "started", "training"};
+    static const char *const names[] = {
+        "failed", "noticed", "stopped", "agreed", "started", "training"};
     return names[moment];
 }

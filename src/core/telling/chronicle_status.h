@@ -63,8 +63,8 @@ struct chronicle_node {
     int first_rank;
     int workers;
     int failed_first; /* so often one of its workers failed before all others */
-    int64_t step; /* that was told last; -1: none */
-    double rate;  /* steps a second; negative: not known */
+    int64_t step;     /* that was told last; -1: none */
+    double rate;      /* steps a second; negative: not known */
     bool has_trained;
     int spares_ready;
     int spares;
@@ -73,20 +73,20 @@ struct chronicle_node {
 enum recovery_moment {
     RECOVERY_FAILED,
     RECOVERY_NOTICED,
-    RECOVERY_STOPPED, /* the last old process is gone */
-    RECOVERY_AGREED,  /* the last node has its world */
-    RECOVERY_STARTED, /* the last new process runs */
+    RECOVERY_STOPPED,  /* the last old process is gone */
+    RECOVERY_AGREED,   /* the last node has its world */
+    RECOVERY_STARTED,  /* the last new process runs */
     RECOVERY_TRAINING, /* the last worker has taken its first step, in a job that takes steps */
     RECOVERY_MOMENT_COUNT,
 };
 
 struct chronicle_recovery {
     enum chronicle_cause cause;
-    int64_t round; /* that ended */
-    char *what;    /* the words of the failed worker, or the reason; or NULL */
-    char *node;    /* of the failed worker, or that was lost; or NULL */
-    int rank;      /* of the failed worker; -1: none has */
-    int exit;      /* as in Python; INT_MIN: not known */
+    int64_t round;        /* that ended */
+    char *what;           /* the words of the failed worker, or the reason; or NULL */
+    char *node;           /* of the failed worker, or that was lost; or NULL */
+    int rank;             /* of the failed worker; -1: none has */
+    int exit;             /* as in Python; INT_MIN: not known */
     int64_t redone_steps; /* so many steps are taken once more; -1: not known */
     bool is_charged;
     bool is_over;
@@ -101,7 +101,7 @@ struct chronicle_account {
     struct duration recovering[CHRONICLE_CAUSE_COUNT];
     struct duration redone; /* of the time of training: until the step is reached that was lost */
     bool knows_redone;      /* every step had a number of the program's */
-    double worker_seconds;         /* of workers that ran */
+    double worker_seconds;  /* of workers that ran */
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
 };
 
@@ -124,13 +124,13 @@ struct chronicle_status {
     int restarts;
     int max_restarts; /* -1: not known */
     enum progress_source source;
-    int64_t step; /* that was told last; -1: none */
-    double rate;  /* steps a second; negative: not known */
+    int64_t step;      /* that was told last; -1: none */
+    double rate;       /* steps a second; negative: not known */
     int64_t lost_step; /* of the world before; steps up to this one are taken once more; -1: none */
     struct wall_time stepped;      /* when `step` was taken … */
     int64_t step_of_world;         /* … or one of this world; -1: none yet */
     struct duration since_started; /* so long it has run without a step */
-    int hung_rank;    /* in this world; -1: none */
+    int hung_rank;                 /* in this world; -1: none */
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;

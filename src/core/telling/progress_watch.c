@@ -56,10 +56,10 @@ void progress_watch_see(struct progress_watch *watch, int local_rank,
     struct progress_sample seen = *sample;
     seen.first = worker->count > 0 ? worker->first : credible(watch, seen.first, now);
     seen.first_step = worker->count > 0 ? worker->first_step : seen.first_step;
-    seen.stepped = seen.count == worker->count ? worker->stepped
-                                               : credible(watch, seen.stepped, now);
-    seen.saved = seen.save_count == worker->save_count ? worker->saved
-                                                       : credible(watch, seen.saved, now);
+    seen.stepped =
+        seen.count == worker->count ? worker->stepped : credible(watch, seen.stepped, now);
+    seen.saved =
+        seen.save_count == worker->save_count ? worker->saved : credible(watch, seen.saved, now);
     *worker = seen;
 }
 
@@ -121,8 +121,8 @@ static double rate_since_told(
                                                                          : -1;
 }
 
-static struct progress_news steps(struct progress_watch *watch,
-    const struct progress_sample *leader, struct instant now) {
+static struct progress_news steps(
+    struct progress_watch *watch, const struct progress_sample *leader, struct instant now) {
     double rate = rate_since_told(watch, leader);
     bool stands = leader->count == watch->told.count;
     watch->told = *leader;

@@ -88,13 +88,11 @@ static void append_steps(const struct chronicle_status *status, struct text *out
     }
     text_append(out, units[status->source]);
     text_append(out, ", ");
-    append_time(
-        (struct duration){status->now.nanoseconds - status->stepped.nanoseconds}, out);
+    append_time((struct duration){status->now.nanoseconds - status->stepped.nanoseconds}, out);
     text_append(out, " ago\n");
 }
 
-static void append_share(
-    struct duration time, const char *what, bool *is_first, struct text *out) {
+static void append_share(struct duration time, const char *what, bool *is_first, struct text *out) {
     if (time.nanoseconds > 0) {
         text_append(out, *is_first ? " " : ", ");
         append_time(time, out);
@@ -162,9 +160,8 @@ static void append_recovery(const struct chronicle_status *status, struct text *
             continue;
         }
         sum.nanoseconds += phase.nanoseconds;
-        text_append_format(
-            out, "%s %s%s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment),
-            moment == RECOVERY_TRAINING ? " again" : "");
+        text_append_format(out, "%s %s%s ", i > RECOVERY_NOTICED ? "," : "",
+            recovery_moment_name(moment), moment == RECOVERY_TRAINING ? " again" : "");
         append_time(phase, out);
         if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
             text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);

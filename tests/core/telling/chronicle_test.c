@@ -419,8 +419,7 @@ static void note(struct fixture *fixture, int milliseconds, struct progress_news
     chronicle_note_progress(fixture->chronicle, &news);
 }
 
-static void note_training(
-    struct fixture *fixture, int milliseconds, enum progress_source source) {
+static void note_training(struct fixture *fixture, int milliseconds, enum progress_source source) {
     note(fixture, milliseconds,
         (struct progress_news){.kind = CHRONICLE_TRAINING, .source = source, .local_rank = 1});
 }
@@ -518,8 +517,7 @@ TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, te
     note_training(fixture, 500, PROGRESS_OPTIMIZER);
     assert_int_equal(fixture->status.recovery_count, 1);
     assert_true(fixture->status.recoveries[0].is_over);
-    expect_milliseconds(
-        fixture->status.account.states[JOB_RECOVERING], 149 + 10000 + 149 + 500);
+    expect_milliseconds(fixture->status.account.states[JOB_RECOVERING], 149 + 10000 + 149 + 500);
     expect_law(fixture);
 }
 
