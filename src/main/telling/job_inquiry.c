@@ -102,35 +102,62 @@ int job_inquiry_find(
 
 /* Asking. */
 
+/* An answer, as its lines come. */
 struct hearing {
-    struct inquiry *inquiry;
-    size_t agent;
+    void (*take)(void *context, struct slice line);
+    void *context;
     bool is_found;
     bool is_body;
     bool is_answered;
-    size_t count;
 };
 
 static void take_line(void *context, struct slice line) {
     struct hearing *hearing = context;
-    struct inquiry *inquiry = hearing->inquiry;
     static const char found[] = "HTTP/1.1 200 ";
-    struct chronicle_entry entry;
-    if (!hearing->is_body) {
-        hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
-                             memcmp(line.data, found, sizeof found - 1) == 0;
-        hearing->is_answered = true;
-        hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+    if (hearing->is_body) {
+        if (hearing->is_found) {
+            hearing->take(hearing->context, line);
+        }
         return;
     }
-    if (!hearing->is_found || hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
+    hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
+                         memcmp(line.data, found, sizeof found - 1) == 0;
+    hearing->is_answered = true;
+    hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+}
+
+enum failure_code job_inquiry_ask_one(const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
+    struct hearing hearing = {.take = take, .context = context};
+    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
+    enum failure_code code =
+        snapshot_socket_read(inquiry->agents.items[agent].facts[JOB_FACT_SOCKET], question,
+            inquiry->patience, take_line, &hearing, failure);
+    free(question);
+    return code == FAILURE_NONE && !hearing.is_found
+               ? failure_set(failure, FAILURE_MALFORMED, "the agent has no answer")
+               : code;
+}
+
+/* The entries of one agent. */
+struct reading {
+    struct inquiry *inquiry;
+    size_t agent;
+    size_t count;
+};
+
+static void take_entry(void *context, struct slice line) {
+    struct reading *reading = context;
+    struct inquiry *inquiry = reading->inquiry;
+    struct chronicle_entry entry;
+    if (reading->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
         chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
         return; /* what a later version tells is not known here */
     }
     inquiry->entries = memory_reserve(
         inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
-    inquiry->entries[inquiry->count++] = (struct told_entry){entry, hearing->agent};
-    inquiry->seqs[hearing->agent] = entry.seq;
+    inquiry->entries[inquiry->count++] = (struct told_entry){entry, reading->agent};
+    inquiry->seqs[reading->agent] = entry.seq;
 }
 
 static int compare_entries(const void *left, const void *right) {
@@ -146,25 +173,23 @@ static int compare_entries(const void *left, const void *right) {
     return one->entry.seq < other->entry.seq ? -1 : one->entry.seq > other->entry.seq;
 }
 
-bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
-    bool has_answer = false;
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        struct hearing hearing = {.inquiry = inquiry, .agent = i};
-        char *question = text_format(
-            "GET /v1/events?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
-        enum failure_code code =
-            snapshot_socket_read(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
-                take_line, &hearing, failure);
-        free(question);
-        inquiry->answers[i] = code == FAILURE_NONE && hearing.is_found;
-        if (code == FAILURE_NONE && !hearing.is_found) {
-            (void)failure_set(failure, FAILURE_MALFORMED, "the agent has no answer");
-        }
-        has_answer = has_answer || inquiry->answers[i];
-    }
+static void sort_entries(struct inquiry *inquiry) {
     if (inquiry->count > 1) {
         qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
     }
+}
+
+bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
+    bool has_answer = false;
+    for (size_t i = 0; i < inquiry->agents.count; i++) {
+        struct reading reading = {.inquiry = inquiry, .agent = i};
+        char *path = text_format("/v1/events?after=%" PRId64, inquiry->seqs[i]);
+        inquiry->answers[i] =
+            job_inquiry_ask_one(inquiry, i, path, take_entry, &reading, failure) == FAILURE_NONE;
+        free(path);
+        has_answer = has_answer || inquiry->answers[i];
+    }
+    sort_entries(inquiry);
     return has_answer;
 }
 
@@ -172,14 +197,13 @@ void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
-        struct hearing hearing = {
-            .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
+        struct reading reading = {.inquiry = inquiry, .agent = i};
         int64_t last = inquiry->seqs[i];
         size_t kept = inquiry->count;
         char *path = text_format("%s/events.jsonl", log_dir != NULL ? log_dir : "");
         FILE *file = log_dir != NULL ? fopen(path, "re") : NULL;
         while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-            take_line(&hearing, (struct slice){(const uint8_t *)line, strcspn(line, "\n")});
+            take_entry(&reading, (struct slice){(const uint8_t *)line, strcspn(line, "\n")});
             if (inquiry->count > kept && inquiry->seqs[i] <= last) {
                 chronicle_entry_clear(&inquiry->entries[--inquiry->count].entry);
             }
@@ -190,7 +214,5 @@ void job_inquiry_read_rest(struct inquiry *inquiry) {
         }
         free(path);
     }
-    if (inquiry->count > 1) {
-        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
-    }
+    sort_entries(inquiry);
 }

@@ -3,6 +3,7 @@
 #ifndef MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 #define MUSTER_MAIN_TELLING_JOB_INQUIRY_H
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/chronicle.h"
@@ -15,6 +16,7 @@ struct told_entry {
 
 struct inquiry {
     const char *program;
+    struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */
@@ -31,6 +33,10 @@ void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
+    const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
 /* What agents have told that ended since they were asked last: it is in their files. */
 void job_inquiry_read_rest(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */

@@ -90,7 +90,7 @@ static int show_status(const struct inquiry *inquiry, const struct option_result
 }
 
 int status_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster status"};
+    struct inquiry inquiry = {.program = "muster status", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &status_table, arguments, environment, &result, &code)) {
@@ -172,7 +172,7 @@ static bool check_kinds(struct option_result *result) {
 
 int events_command(const struct text_list *arguments, const struct text_list *environment) {
     const struct timespec pause = {.tv_nsec = FOLLOW_MILLISECONDS * NANOSECONDS_PER_MILLISECOND};
-    struct inquiry inquiry = {.program = "muster events"};
+    struct inquiry inquiry = {.program = "muster events", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &events_table, arguments, environment, &result, &code) &&
