@@ -10,6 +10,8 @@ worker dies, the launcher starts the group again, and every worker continues fro
 With `--standby on` the workers that are started again have done everything above the call of
 wait() before: imports, reading the data, building the model. docs/standby.md says what may stand there.
 
+It tells of its steps and checkpoints, so that `muster status` can show them, and what a restart has cost (docs/seeing.md).
+
 With `--scratch 64M` a restart costs no step: one worker of each node keeps every step in memory, in
 the directory MUSTER_SCRATCH, which outlives the workers. Where a node is new, all continue from the
 checkpoint on disk. docs/checkpoints.md has more about it.
@@ -28,9 +30,11 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
 
 try:
+    from muster.progress import checkpoint as tell_checkpoint
+    from muster.progress import step as tell_step
     from muster.standby import wait
-except ImportError:  # without Muster's Python package there is nothing to wait for
-    wait = bool
+except ImportError:  # without Muster's Python package there is nothing to wait for, and nobody to tell
+    wait, tell_step, tell_checkpoint = bool, bool, bool
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "energy.csv"
 STEPS_BETWEEN_CHECKPOINTS = 5  # on disk
@@ -119,6 +123,7 @@ class Checkpoints:
                 self.copying.start()
         elif is_due:
             save_file(self.path, state)
+        tell_checkpoint(step)
 
     def keep(self, step, state):
         """False where the memory has no room: then this node does without it."""
@@ -161,6 +166,7 @@ def train(rows, model, checkpoint, steps, before_step=lambda step: None):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        tell_step(step + 1)
         checkpoints.save(step + 1, model, optimizer)
     checkpoints.wait()
     total = loss.detach().clone()

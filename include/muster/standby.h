@@ -48,8 +48,9 @@ extern "C" {
  * another one by now, because something between agent and program has closed it; otherwise what
  * write(2) says.
  *
- * In each case MUSTER_STANDBY is no longer in the environment, and the descriptor is closed. A
- * second call returns 0. Signals may come meanwhile, and do not end the waiting. */
+ * In each case MUSTER_STANDBY is no longer in the environment, and its descriptor is closed; what
+ * muster_progress_step needs of it stays under a high number (muster/progress.h). A second call
+ * returns 0. Signals may come meanwhile, and do not end the waiting. */
 int muster_standby_wait(void);
 
 #ifdef __cplusplus

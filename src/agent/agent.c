@@ -477,6 +477,23 @@ static void open_chronicle(struct agent *agent) {
     agent->chronicle = agent_chronicle_new(agent->loop, &settings);
 }
 
+static void tell_progress(void *context, const struct progress_news *news) {
+    const struct agent *agent = context;
+    agent_chronicle_note_progress(agent->chronicle, news);
+}
+
+static void prepare_progress(struct agent *agent) {
+    const struct worker_progress_settings settings = {
+        .worker_count = agent->preparation.worker_count,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .tell = tell_progress,
+        .context = agent,
+    };
+    if (agent->config->has_progress) {
+        agent->progress = worker_progress_new(agent->loop, &settings);
+    }
+}
+
 /* Of the timers and the program, that of whoever is behind. */
 static struct wall_time last_progress(void *context) {
     const struct agent *agent = context;
@@ -727,6 +744,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
         .standby = agent->standby,
+        .progress = agent->progress,
         .observer = agent_workers_events(agent),
     };
     return agent_workers_new(agent->loop, &settings, &agent->workers, failure);
@@ -922,6 +940,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         prepare_standby(agent);
+        prepare_progress(agent);
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -979,6 +998,7 @@ static void tear_down(struct agent *agent) {
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
+    worker_progress_free(agent->progress);
     agent_chronicle_free(agent->chronicle); /* it asks for the last words */
     agent->chronicle = NULL;
     last_words_free(agent->last_words);

@@ -529,6 +529,7 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
         }
     }
     agent_story_step(&agent->story, event, before);
+    worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
         agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);

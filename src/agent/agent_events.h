@@ -123,6 +123,7 @@ struct agent {
     struct agent_said said; /* by it */
     struct agent_story story;
     struct agent_announcement *announcement;
+    struct worker_progress *progress; /* NULL: workers do not tell of their steps */
     struct agent_chronicle *chronicle;
     struct agent_job_chronicle *job_chronicle;
     struct text telling_folder;           /* of its keys */

@@ -11,24 +11,22 @@ from support.json_schema import check
 from support.nodes import wait_until
 from support.standby_jobs import Job
 
-# Rank 1 is where no other is. All run until they are told to end.
+# Rank 1 is where no other is. All stay there until somebody writes to their pipes.
 WORKER = """
-import os, time
+import os
 
-def runs_ahead():
-    while not os.path.exists("end"):
-        time.sleep(0.01)
+def runs_ahead(pipe):
+    open(pipe).read()
 
-def waits_for_data():
-    while not os.path.exists("end"):
-        time.sleep(0.01)
+def waits_for_data(pipe):
+    open(pipe).read()
 
 def main(depth):
     rank = os.environ["RANK"]
     if depth > 0:
         return main(depth - 1)
-    open("ready." + rank, "w").close()
-    (waits_for_data if rank == "1" else runs_ahead)()
+    os.mkfifo("end." + rank)
+    (waits_for_data if rank == "1" else runs_ahead)("end." + rank)
 
 main(DEPTH)
 """
@@ -48,7 +46,7 @@ def ask(muster, place):
 def job(muster, scratch, place, request):
     script = WORKER.replace("DEPTH", str(getattr(request, "param", 0)))
     made = Job(muster, scratch, workers=3, script=script, MUSTER_RUNTIME_DIR=place)
-    made.wait_for(lambda: len(list(scratch.glob("ready.*"))) == 3)
+    made.wait_for(lambda: len(list(scratch.glob("end.*"))) == 3)
     made.wait_for(lambda: any('"socket"' in path.read_text() for path in place.glob("job-*")))
     return made
 
@@ -73,7 +71,8 @@ def test_the_worker_that_is_elsewhere_comes_first_and_all_run_on(ask, job, scrat
     shown = ask("--all")
     assert shown.status == 0 and shown.out.startswith("1 of 3 workers: rank 1: sleeping"), shown
     assert "\n2 of 3 workers: ranks 0,2: sleeping" in shown.out and " in waits_for_data\n" in shown.out, shown
-    (scratch / "end").touch()
+    for pipe in scratch.glob("end.*"):
+        pipe.write_text("")
     ended = job.running.finish()
     assert ended.status == 0 and "Restarting" not in ended.err, ended
 

@@ -196,6 +196,10 @@ int agent_standby_dress(
     return place->record.fd;
 }
 
+int agent_standby_record(const struct agent_standby *standby, int local_rank) {
+    return standby != NULL ? standby->places[local_rank].record.fd : -1;
+}
+
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
     if (standby != NULL) {
         standby->places[local_rank].record.worker = pid;

@@ -59,6 +59,8 @@ void agent_standby_attach(
  * stays here. */
 int agent_standby_dress(
     struct agent_standby *standby, int local_rank, struct text_list *environment);
+/* The record of the worker, as a descriptor that stays here; -1: it has none. */
+int agent_standby_record(const struct agent_standby *standby, int local_rank);
 /* It has been started. */
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid);
 /* It has ended, or is told to: nobody needs early news of its end any more. */

@@ -350,6 +350,13 @@ void agent_chronicle_note_host(struct agent_chronicle *chronicle) {
     }
 }
 
+void agent_chronicle_note_progress(
+    struct agent_chronicle *chronicle, const struct progress_news *news) {
+    if (chronicle != NULL) {
+        chronicle_note_progress(chronicle->chronicle, news);
+    }
+}
+
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here) {
     if (chronicle != NULL) {
         chronicle_note_waiting(chronicle->chronicle, event_loop_now(chronicle->loop), here);

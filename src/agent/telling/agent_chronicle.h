@@ -51,6 +51,8 @@ void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, i
 /* This node hosts the store of the job. */
 void agent_chronicle_note_host(struct agent_chronicle *chronicle);
 /* It waits with others: so many nodes are here. */
+void agent_chronicle_note_progress(
+    struct agent_chronicle *chronicle, const struct progress_news *news);
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
 /* Of the watchdog. */
 void agent_chronicle_note_timer(

@@ -292,6 +292,7 @@ static enum failure_code worker_start_environment(const struct agent_workers_set
             text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
     }
     standby_environment_undress(out_environment);
+    worker_progress_dress(settings->progress, out_environment);
     if (timer_file != NULL) {
         text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", timer_file);
     }
@@ -436,16 +437,25 @@ static enum failure_code worker_batch_add(struct worker_batch *batch, int local_
             return code;
         }
     }
+    if (settings->function == NULL) {
+        further = worker_progress_descriptor(settings->progress, local_rank, further);
+    }
     const int descriptors[] = {-1, streams[ATTEMPT_STDOUT], streams[ATTEMPT_STDERR], further};
     worker_start_request(
         settings, local_rank, &item->environment, descriptors, &item->arguments, &task->request);
     return FAILURE_NONE;
 }
 
+static void note_progress(struct agent_workers *workers, int local_rank, pid_t pid) {
+    worker_progress_note_worker(workers->settings.progress, local_rank, pid,
+        agent_standby_record(workers->settings.standby, local_rank));
+}
+
 static void keep_worker(
     struct agent_workers *workers, int local_rank, const struct process *process) {
     workers->items[local_rank].pid = process->pid;
     agent_standby_note_worker(workers->settings.standby, local_rank, process->pid);
+    note_progress(workers, local_rank, process->pid);
     process_family_add(workers->family, process, local_rank);
 }
 
@@ -668,6 +678,7 @@ static enum failure_code take_place(struct worker_batch *batch, int local_rank,
     if (worker->pid == 0) {
         return worker_batch_add(batch, local_rank, environment_taken, fds, failure);
     }
+    note_progress(workers, local_rank, worker->pid);
     awaited_place_keep(&worker->place, environment_taken, fds);
     text_list_clear(environment_taken);
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {

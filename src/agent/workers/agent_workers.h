@@ -10,6 +10,7 @@
 
 #include "agent/scratch/agent_scratch.h"
 #include "agent/standby/agent_standby.h"
+#include "agent/workers/worker_progress.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/attempt_logs.h"
 #include "agent/workers/worker_errors.h"
@@ -60,8 +61,9 @@ struct agent_workers_settings {
     const struct process_function *function; /* run in the place of the program; or NULL */
     int processors;                          /* so many processors may be used to start workers */
     struct guardian *guardian;
-    struct log_thread *log_thread; /* NULL when no stream is redirected */
-    struct agent_standby *standby; /* NULL when there are no standby workers */
+    struct log_thread *log_thread;    /* NULL when no stream is redirected */
+    struct agent_standby *standby;    /* NULL when there are no standby workers */
+    struct worker_progress *progress; /* NULL when workers do not tell of their steps */
     struct agent_workers_observer observer;
 };
 

@@ -309,6 +309,7 @@ struct launch_config {
     struct duration
         standby_timeout;           /* for which a new node warms before it joins a running world */
     struct duration standby_after; /* how long no worker may have imported anything before that */
+    bool has_progress;             /* workers tell of their steps */
     bool has_standby_parent;       /* which forks standby workers, where it can */
     double standby_rest; /* how many times as long as it has worked a standby worker rests */
     bool is_virtual_local_rank;

@@ -29,7 +29,7 @@ static bool is_of_round(const char *entry) {
 }
 
 static bool is_said_to_another(const char *entry) {
-    return is_named(entry, STANDBY_VARIABLE);
+    return is_named(entry, STANDBY_VARIABLE) || is_named(entry, PROGRESS_VARIABLE);
 }
 
 static void drop(struct text_list *environment, bool (*is_unwanted)(const char *entry)) {
@@ -52,7 +52,8 @@ void standby_environment_drop_rank(struct text_list *environment) {
 }
 
 void standby_environment_undress(struct text_list *environment) {
-    if (text_list_variable(environment, STANDBY_VARIABLE) != NULL) {
+    if (text_list_variable(environment, STANDBY_VARIABLE) != NULL ||
+        text_list_variable(environment, PROGRESS_VARIABLE) != NULL) {
         drop(environment, is_said_to_another);
     }
 }

@@ -12,6 +12,10 @@
 /* The variable that tells a process what its descriptor 3 is. */
 #define STANDBY_VARIABLE "MUSTER_STANDBY"
 
+/* It tells a worker where the page is in which it says how far it is (wire/telling/progress_page).
+ */
+#define PROGRESS_VARIABLE "MUSTER_PROGRESS"
+
 enum standby_role {
     STANDBY_RECORD, /* a worker, which records what it imports */
     STANDBY_SPARE,  /* a standby worker */
@@ -34,7 +38,7 @@ void standby_environment_dress(struct text_list *environment, const struct stand
 /* Makes the environment of one worker that of all workers of its node. */
 void standby_environment_drop_rank(struct text_list *environment);
 
-/* Takes STANDBY_VARIABLE out of an environment. An agent that is started by a worker inherits what
+/* Takes both variables out of an environment. An agent that is started by a worker inherits what
  * was said to that worker. */
 void standby_environment_undress(struct text_list *environment);
 

@@ -60,6 +60,7 @@ static const char *const field_names[CHRONICLE_FIELD_COUNT] = {"rank", "first_ra
     "min", "missing", "ready", "of", "step", "term", "last", "charged", "first", "silence",
     "last_heard", "took", "rate", "ratio", "version", "reason", "text", "cause", "what", "where",
     "result", "source", "from"};
+static const char *const sources[] = {"none", "optimizer", "program"};
 static const char *const severities[] = {"info", "warning", "error"};
 static const char *const causes[] = {
     NULL, "worker_failed", "node_lost", "hang", "node_left", "scale_up", "signal"};
@@ -101,6 +102,18 @@ enum chronicle_cause chronicle_cause_from_name(const char *name) {
         cause++;
     }
     return (enum chronicle_cause)cause;
+}
+
+const char *progress_source_name(enum progress_source source) {
+    return sources[source];
+}
+
+enum progress_source progress_source_from_name(const char *name) {
+    int source = PROGRESS_SOURCE_COUNT - 1;
+    while (source > PROGRESS_NONE && !text_equals(sources[source], name)) {
+        source--;
+    }
+    return (enum progress_source)source;
 }
 
 const char *chronicle_field_name(enum chronicle_field field) {
@@ -214,6 +227,12 @@ int64_t chronicle_entry_number(
     return value == NULL ? absent : value->number;
 }
 
+double chronicle_entry_rate(
+    const struct chronicle_entry *entry, enum chronicle_field field, double absent) {
+    const struct chronicle_value *value = find_value(entry, field);
+    return value == NULL ? absent : value->rate;
+}
+
 const char *chronicle_entry_text(const struct chronicle_entry *entry, enum chronicle_field field) {
     const struct chronicle_value *value = find_value(entry, field);
     return value == NULL ? NULL : value->text;
@@ -255,13 +274,29 @@ static size_t size_of(const struct chronicle_entry *entry) {
     return size;
 }
 
-static void drop_first(struct chronicle *chronicle) {
-    struct chronicle_entry *entry = entry_at(chronicle, 0);
+static void drop(struct chronicle *chronicle, size_t index) {
+    struct chronicle_entry *entry = entry_at(chronicle, index);
     chronicle->bytes -= size_of(entry);
     chronicle_entry_clear(entry);
+    for (; index > 0; index--) {
+        *entry_at(chronicle, index) = *entry_at(chronicle, index - 1);
+    }
     chronicle->first = (chronicle->first + 1) % chronicle->capacity;
     chronicle->count--;
     chronicle->told_count -= chronicle->told_count > 0 ? 1 : 0;
+}
+
+/* Of the told ones. Days of progress shall not push out why the job has restarted. */
+static size_t least_needed(const struct chronicle *chronicle) {
+    size_t first = 0;
+    size_t count = 0;
+    for (size_t i = chronicle->told_count; i-- > 0;) {
+        if (entry_at(chronicle, i)->kind == CHRONICLE_PROGRESS) {
+            first = i;
+            count++;
+        }
+    }
+    return count > CHRONICLE_PROGRESS_MAXIMUM ? first : 0;
 }
 
 static bool is_complete(
@@ -291,7 +326,7 @@ bool chronicle_tell(struct chronicle *chronicle, bool is_late) {
         }
     }
     while (chronicle->told_count > 0 && chronicle->bytes > CHRONICLE_BYTES_MAXIMUM) {
-        drop_first(chronicle);
+        drop(chronicle, least_needed(chronicle));
     }
     return chronicle->told_count == chronicle->count;
 }
@@ -299,7 +334,7 @@ bool chronicle_tell(struct chronicle *chronicle, bool is_late) {
 /* Room for one more. */
 static void grow(struct chronicle *chronicle) {
     if (chronicle->count >= CHRONICLE_ENTRIES_MAXIMUM && chronicle->told_count > 0) {
-        drop_first(chronicle);
+        drop(chronicle, least_needed(chronicle));
     }
     if (chronicle->count < chronicle->capacity) {
         return;
@@ -673,5 +708,22 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
     chronicle_entry_add(entry, CHRONICLE_MIN, chronicle->settings.minimum_nodes);
     chronicle_entry_add(entry, CHRONICLE_MAX, chronicle->settings.maximum_nodes);
     chronicle_entry_add(entry, CHRONICLE_MISSING, missing > 0 ? missing : 0);
+    (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news) {
+    struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_INFO);
+    if (news->kind == CHRONICLE_TRAINING) {
+        chronicle_entry_add(entry, CHRONICLE_LAST, rank_of(chronicle, news->local_rank));
+        chronicle_entry_add(entry, CHRONICLE_TOOK, news->took.nanoseconds);
+    } else {
+        chronicle_entry_add(entry, CHRONICLE_STEP, news->step);
+    }
+    if (news->kind == CHRONICLE_PROGRESS && news->rate >= 0) {
+        chronicle_entry_add_rate(entry, CHRONICLE_RATE, news->rate);
+    }
+    if (news->kind != CHRONICLE_CHECKPOINT) {
+        chronicle_entry_add_text(entry, CHRONICLE_SOURCE, progress_source_name(news->source));
+    }
     (void)chronicle_tell(chronicle, false);
 }

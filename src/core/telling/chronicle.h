@@ -21,6 +21,8 @@
 
 /* What a node keeps; the oldest entries go first. */
 #define CHRONICLE_ENTRIES_MAXIMUM ((size_t)1024)
+/* Of them: so many of progress may push others out. */
+#define CHRONICLE_PROGRESS_MAXIMUM ((size_t)256)
 #define CHRONICLE_BYTES_MAXIMUM ((size_t)256 * 1024)
 /* Of one text, in bytes; a longer one is cut. */
 #define CHRONICLE_TEXT_MAXIMUM ((size_t)512)
@@ -156,6 +158,8 @@ char *chronicle_clean_text(const char *given, size_t most);
 /* What it has of the field; `absent` and NULL where it has nothing. */
 int64_t chronicle_entry_number(
     const struct chronicle_entry *entry, enum chronicle_field field, int64_t absent);
+double chronicle_entry_rate(
+    const struct chronicle_entry *entry, enum chronicle_field field, double absent);
 const char *chronicle_entry_text(const struct chronicle_entry *entry, enum chronicle_field field);
 
 /* Names, as they are spelled; the COUNT of each for an unknown one. */
@@ -187,6 +191,27 @@ struct chronicle_settings {
     void *context;
 };
 
+enum progress_source {
+    PROGRESS_NONE,
+    PROGRESS_OPTIMIZER, /* steps of an optimizer are counted, from 1 in each attempt */
+    PROGRESS_PROGRAM,   /* the program tells the number of its step */
+    PROGRESS_SOURCE_COUNT,
+};
+
+/* The kinds PROGRESS, TRAINING and CHECKPOINT. */
+struct progress_news {
+    enum chronicle_kind kind;
+    enum progress_source source;
+    struct instant at; /* when the worker did it */
+    int64_t step;
+    double rate;          /* PROGRESS: steps a second; negative: not known yet */
+    struct duration took; /* TRAINING: from the start of the workers on … */
+    int local_rank;       /* … for the worker that was last */
+};
+
+const char *progress_source_name(enum progress_source source);
+enum progress_source progress_source_from_name(const char *name); /* NONE for another one */
+
 struct chronicle;
 
 struct chronicle *chronicle_new(const struct chronicle_settings *settings);
@@ -208,6 +233,8 @@ void chronicle_note_hang(
     struct chronicle *chronicle, struct instant now, int local_rank, const char *what);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here);
+/* What workers have said of their steps. */
+void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news);
 
 struct wall_time chronicle_time(const struct chronicle *chronicle, struct instant now);
 

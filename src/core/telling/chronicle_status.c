@@ -53,6 +53,10 @@ static bool is_present(enum chronicle_node_state state) {
            state != CHRONICLE_NODE_MISSED;
 }
 
+static bool runs(enum chronicle_node_state state) {
+    return state == CHRONICLE_NODE_RUNNING || state == CHRONICLE_NODE_TRAINING;
+}
+
 static bool has_node_in(const struct chronicle_status *status, enum chronicle_node_state state) {
     for (size_t i = 0; i < status->known_nodes; i++) {
         if (status->nodes[i].state == state) {
@@ -79,6 +83,8 @@ static struct chronicle_node *node_of(struct chronicle_status *status, const cha
         .rank = -1,
         .first_rank = -1,
         .workers = -1,
+        .step = -1,
+        .rate = -1,
         .spares_ready = -1,
         .spares = -1};
     return node;
@@ -94,6 +100,9 @@ static void add_time(struct chronicle_status *status, struct duration time) {
         account->recovering[cause].nanoseconds += time.nanoseconds;
     }
     if (status->state == JOB_RUNNING) {
+        status->since_started.nanoseconds += time.nanoseconds;
+    }
+    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING) {
         double seconds = duration_seconds(time);
         account->worker_seconds += seconds * status->worker_count;
         account->missing_worker_seconds +=
@@ -164,6 +173,14 @@ static bool is_culprit_missing(
            recovery->moments[RECOVERY_AGREED].nanoseconds == 0;
 }
 
+/* A failure in a recovery belongs to it: what had been started is to be started once more. */
+static void begin_anew(struct chronicle_recovery *recovery) {
+    for (int moment = RECOVERY_STARTED; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        recovery->moments[moment] = (struct wall_time){0};
+        recovery->last[moment] = -1;
+    }
+}
+
 static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
     const struct chronicle_node *node, const struct chronicle_entry *entry) {
     struct chronicle_recovery *open = open_recovery(status);
@@ -171,6 +188,7 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         if (entry->kind != CHRONICLE_STOPPING && is_culprit_missing(open, cause)) {
             know_culprit(open, entry);
         }
+        begin_anew(open);
         return;
     }
     if (status->recovery_count == CHRONICLE_RECOVERIES_MAXIMUM) {
@@ -183,10 +201,30 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         status->recovery_count + 1, sizeof *status->recoveries);
     struct chronicle_recovery *recovery = &status->recoveries[status->recovery_count++];
     *recovery = (struct chronicle_recovery){
-        .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN};
+        .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN, .redone_steps = -1};
     know_culprit(recovery, entry);
     reach(status, RECOVERY_FAILED, NULL);
     reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
+}
+
+/* Whether workers run that have not taken a step yet, though they are known to take steps. */
+static bool awaits_steps(const struct chronicle_status *status) {
+    bool has_trained = false;
+    bool is_any_running = false;
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        const struct chronicle_node *node = &status->nodes[i];
+        has_trained = has_trained || node->has_trained;
+        is_any_running = is_any_running || node->state == CHRONICLE_NODE_RUNNING;
+        if (node->state == CHRONICLE_NODE_RUNNING && node->has_trained) {
+            return true;
+        }
+    }
+    return has_trained && is_any_running && !has_node_in(status, CHRONICLE_NODE_TRAINING);
+}
+
+static bool is_any_at_work(const struct chronicle_status *status) {
+    return has_node_in(status, CHRONICLE_NODE_RUNNING) ||
+           has_node_in(status, CHRONICLE_NODE_TRAINING);
 }
 
 /* All that go on run again; or nobody goes on. */
@@ -194,13 +232,12 @@ static void end_recovery(struct chronicle_status *status) {
     struct chronicle_recovery *recovery = open_recovery(status);
     if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
         has_node_in(status, CHRONICLE_NODE_JOINING) ||
-        has_node_in(status, CHRONICLE_NODE_STARTING)) {
+        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
         return;
     }
-    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0 &&
-                        has_node_in(status, CHRONICLE_NODE_RUNNING);
+    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
     /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
-    recovery->is_given_up = !recovery->is_over && !has_node_in(status, CHRONICLE_NODE_RUNNING);
+    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
 }
 
 struct duration chronicle_recovery_phase(
@@ -213,6 +250,82 @@ struct duration chronicle_recovery_phase(
     }
     int64_t time = recovery->moments[until].nanoseconds - from.nanoseconds;
     return (struct duration){time > 0 ? time : 0};
+}
+
+/* Steps. */
+
+/* Up to now the job has started, as is known by its first step. */
+static void take_training(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    if (!runs(node->state)) {
+        return; /* it stops again already */
+    }
+    node->state = CHRONICLE_NODE_TRAINING;
+    node->has_trained = true;
+    status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
+    if (open_recovery(status) == NULL) {
+        status->account.states[JOB_RUNNING].nanoseconds -= status->since_started.nanoseconds;
+        status->account.states[JOB_STARTING].nanoseconds += status->since_started.nanoseconds;
+        status->since_started = (struct duration){0};
+    }
+    reach(status, RECOVERY_TRAINING, node);
+}
+
+/* Of the time from one told step to the next one that part in which lost steps were taken again. */
+static void count_redone(struct chronicle_status *status, int64_t step, struct wall_time at) {
+    int64_t before = status->step_of_world;
+    int64_t time = at.nanoseconds - status->stepped.nanoseconds;
+    if (before < 0 || step <= before || before >= status->lost_step || time <= 0) {
+        return;
+    }
+    int64_t last = step < status->lost_step ? step : status->lost_step;
+    double part = (double)(last - before) / (double)(step - before);
+    int64_t room =
+        status->account.states[JOB_TRAINING].nanoseconds - status->account.redone.nanoseconds;
+    int64_t redone = (int64_t)((double)time * part);
+    status->account.redone.nanoseconds += redone < room ? redone : room;
+    status->lost_step = step < status->lost_step ? status->lost_step : -1;
+}
+
+static void take_first_step(struct chronicle_status *status, int64_t step) {
+    struct chronicle_recovery *last =
+        status->recovery_count > 0 ? &status->recoveries[status->recovery_count - 1] : NULL;
+    if (last != NULL && last->redone_steps < 0 && status->lost_step >= 0) {
+        last->redone_steps = status->lost_step >= step ? status->lost_step - step + 1 : 0;
+    }
+}
+
+/* The numbers of an optimizer's steps say nothing of those before. */
+static void take_progress(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    int64_t step = chronicle_entry_number(entry, CHRONICLE_STEP, -1);
+    status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
+    node->step = step;
+    node->rate = chronicle_entry_rate(entry, CHRONICLE_RATE, -1);
+    if (!runs(node->state) || step < 0) {
+        return;
+    }
+    status->account.knows_redone = status->source == PROGRESS_PROGRAM;
+    if (status->source == PROGRESS_PROGRAM) {
+        if (status->step_of_world < 0) {
+            take_first_step(status, step);
+        }
+        count_redone(status, step, entry->time);
+    }
+    status->step = status->step_of_world = step;
+    status->stepped = entry->time;
+    if (node->rate >= 0) {
+        status->rate = node->rate;
+    }
+}
+
+/* Its steps from here on are those of another world. */
+static void lose_steps(struct chronicle_status *status) {
+    if (status->source == PROGRESS_PROGRAM && status->step_of_world > status->lost_step) {
+        status->lost_step = status->step_of_world;
+    }
+    status->step_of_world = -1;
+    status->since_started = (struct duration){0};
 }
 
 /* Entries. */
@@ -308,6 +421,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         reach(status, RECOVERY_AGREED, node);
         break;
     case CHRONICLE_STARTED:
+        lose_steps(status);
         node->state = CHRONICLE_NODE_RUNNING;
         status->hung_rank = -1;
         reach(status, RECOVERY_STARTED, node);
@@ -342,7 +456,11 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
         break;
     case CHRONICLE_PROGRESS:
+        take_progress(status, node, entry);
+        break;
     case CHRONICLE_TRAINING:
+        take_training(status, node, entry);
+        break;
     case CHRONICLE_CHECKPOINT:
     case CHRONICLE_SLOW:
     case CHRONICLE_HOST:
@@ -361,6 +479,7 @@ static enum job_state judge(struct chronicle_status *status) {
     return !is_any_present                                ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
+           : has_node_in(status, CHRONICLE_NODE_TRAINING) ? JOB_TRAINING
            : has_node_in(status, CHRONICLE_NODE_RUNNING)  ? JOB_RUNNING
            : has_node_in(status, CHRONICLE_NODE_ENDING)   ? JOB_ENDING
                                                           : JOB_WAITING;
@@ -371,6 +490,8 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
         status->max_restarts = -1;
         status->here = -1;
         status->hung_rank = -1;
+        status->step = status->step_of_world = status->lost_step = -1;
+        status->rate = -1;
     }
     chronicle_status_advance(status, entry->time);
     struct chronicle_node *node = entry->node != NULL ? node_of(status, entry->node) : NULL;
@@ -391,7 +512,7 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
 
 const char *job_state_name(enum job_state state) {
     static const char *const names[] = {
-        "waiting", "starting", "running", "recovering", "ending", "ended"};
+        "waiting", "starting", "running", "training", "recovering", "ending", "ended"};
     return names[state];
 }
 
@@ -401,12 +522,13 @@ const char *job_result_name(enum job_result result) {
 }
 
 const char *chronicle_node_state_name(enum chronicle_node_state state) {
-    static const char *const names[] = {
-        "waiting", "starting", "running", "stopping", "joining", "ending", "ended", "left", "lost"};
+    static const char *const names[] = {"waiting", "starting", "running", "training", "stopping",
+        "joining", "ending", "ended", "left", "lost"};
     return names[state];
 }
 
 const char *recovery_moment_name(enum recovery_moment moment) {
-    static const char *const names[] = {"failed", "noticed", "stopped", "agreed", "started"};
+    static const char *const names[] = {
+        "failed", "noticed", "stopped", "agreed", "started", "training"};
     return names[moment];
 }

@@ -25,6 +25,7 @@ enum job_state {
     JOB_WAITING, /* for nodes, before workers run */
     JOB_STARTING,
     JOB_RUNNING,
+    JOB_TRAINING, /* it runs, and takes steps */
     JOB_RECOVERING,
     JOB_ENDING,
     JOB_ENDED,
@@ -43,6 +44,7 @@ enum chronicle_node_state {
     CHRONICLE_NODE_WAITING,
     CHRONICLE_NODE_STARTING,
     CHRONICLE_NODE_RUNNING,
+    CHRONICLE_NODE_TRAINING, /* its workers take steps */
     CHRONICLE_NODE_STOPPING,
     CHRONICLE_NODE_JOINING, /* its workers are gone, and others are to be started */
     CHRONICLE_NODE_ENDING,
@@ -61,6 +63,9 @@ struct chronicle_node {
     int first_rank;
     int workers;
     int failed_first; /* so often one of its workers failed before all others */
+    int64_t step;     /* that was told last; -1: none */
+    double rate;      /* steps a second; negative: not known */
+    bool has_trained;
     int spares_ready;
     int spares;
 };
@@ -68,19 +73,21 @@ struct chronicle_node {
 enum recovery_moment {
     RECOVERY_FAILED,
     RECOVERY_NOTICED,
-    RECOVERY_STOPPED, /* the last old process is gone */
-    RECOVERY_AGREED,  /* the last node has its world */
-    RECOVERY_STARTED, /* the last new process runs */
+    RECOVERY_STOPPED,  /* the last old process is gone */
+    RECOVERY_AGREED,   /* the last node has its world */
+    RECOVERY_STARTED,  /* the last new process runs */
+    RECOVERY_TRAINING, /* the last worker has taken its first step, in a job that takes steps */
     RECOVERY_MOMENT_COUNT,
 };
 
 struct chronicle_recovery {
     enum chronicle_cause cause;
-    int64_t round; /* that ended */
-    char *what;    /* the words of the failed worker, or the reason; or NULL */
-    char *node;    /* of the failed worker, or that was lost; or NULL */
-    int rank;      /* of the failed worker; -1: none has */
-    int exit;      /* as in Python; INT_MIN: not known */
+    int64_t round;        /* that ended */
+    char *what;           /* the words of the failed worker, or the reason; or NULL */
+    char *node;           /* of the failed worker, or that was lost; or NULL */
+    int rank;             /* of the failed worker; -1: none has */
+    int exit;             /* as in Python; INT_MIN: not known */
+    int64_t redone_steps; /* so many steps are taken once more; -1: not known */
     bool is_charged;
     bool is_over;
     bool is_given_up;                                /* the job ends instead */
@@ -92,7 +99,9 @@ struct chronicle_recovery {
 struct chronicle_account {
     struct duration states[JOB_STATE_COUNT]; /* RECOVERING in sum; the wall time is without ENDED */
     struct duration recovering[CHRONICLE_CAUSE_COUNT];
-    double worker_seconds;         /* of workers that ran */
+    struct duration redone; /* of the time of training: until the step is reached that was lost */
+    bool knows_redone;      /* every step had a number of the program's */
+    double worker_seconds;  /* of workers that ran */
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
 };
 
@@ -114,7 +123,14 @@ struct chronicle_status {
     int here; /* nodes that wait together; -1: not known */
     int restarts;
     int max_restarts; /* -1: not known */
-    int hung_rank;    /* in this world; -1: none */
+    enum progress_source source;
+    int64_t step;      /* that was told last; -1: none */
+    double rate;       /* steps a second; negative: not known */
+    int64_t lost_step; /* of the world before; steps up to this one are taken once more; -1: none */
+    struct wall_time stepped;      /* when `step` was taken … */
+    int64_t step_of_world;         /* … or one of this world; -1: none yet */
+    struct duration since_started; /* so long it has run without a step */
+    int hung_rank;                 /* in this world; -1: none */
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;

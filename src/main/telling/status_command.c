@@ -32,7 +32,8 @@ static int status_of(const struct chronicle_status *status) {
     if (status->state == JOB_ENDED) {
         return status->result == JOB_SUCCEEDED ? EXIT_SUCCESS : EXIT_ENDED_BADLY;
     }
-    return status->state == JOB_RUNNING ? EXIT_SUCCESS : EXIT_NOT_RUNNING;
+    bool runs = status->state == JOB_RUNNING || status->state == JOB_TRAINING;
+    return runs ? EXIT_SUCCESS : EXIT_NOT_RUNNING;
 }
 
 /* The commands. */

@@ -99,22 +99,51 @@ static void append_head(const struct inquiry *inquiry, const struct status_shown
     text_append(out, "\n");
 }
 
-/* Without steps it is not known whether the workers train, so this is no goodput. */
+static void append_steps(const struct chronicle_status *status, struct text *out) {
+    static const char *const units[] = {"", " (optimizer steps)", ""};
+    if (status->step < 0) {
+        return;
+    }
+    text_append_format(out, "  step %" PRId64, status->step);
+    if (status->rate >= 0) {
+        text_append_format(out, ", %.3g a second", status->rate);
+    }
+    text_append(out, units[status->source]);
+    text_append(out, ", ");
+    append_time((struct duration){status->now.nanoseconds - status->stepped.nanoseconds}, out);
+    text_append(out, " ago\n");
+}
+
+static void append_share(struct duration time, const char *what, bool *is_first, struct text *out) {
+    if (time.nanoseconds > 0) {
+        text_append(out, *is_first ? " " : ", ");
+        append_time(time, out);
+        text_append_format(out, " %s", what);
+        *is_first = false;
+    }
+}
+
+/* Without steps it is not known whether the workers train, so that is no goodput. Where their
+ * numbers are not known, neither is what was done again. */
 static void append_account(const struct chronicle_status *status, struct text *out) {
+    const struct chronicle_account *account = &status->account;
     double wall = duration_seconds(chronicle_status_wall(status));
-    double running = duration_seconds(status->account.states[JOB_RUNNING]);
+    bool trains = status->source != PROGRESS_NONE;
+    struct duration kept = {
+        account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds};
+    double share = duration_seconds(trains ? kept : account->states[JOB_RUNNING]);
     bool is_first = true;
-    text_append_format(out, "  running %.1f %% of the time:", wall > 0 ? 100 * running / wall : 0);
+    text_append_format(out, "  %s %.1f %%%s:",
+        !trains                 ? "running"
+        : account->knows_redone ? "goodput"
+                                : "goodput at most",
+        wall > 0 ? 100 * share / wall : 0, trains ? "" : " of the time");
+    append_share(kept, account->knows_redone ? "kept" : "training", &is_first, out);
+    append_share(account->redone, "done again", &is_first, out);
     static const enum job_state states[] = {
         JOB_RUNNING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        struct duration time = status->account.states[states[i]];
-        if (time.nanoseconds > 0) {
-            text_append(out, is_first ? " " : ", ");
-            append_time(time, out);
-            text_append_format(out, " %s", job_state_name(states[i]));
-            is_first = false;
-        }
+        append_share(account->states[states[i]], job_state_name(states[i]), &is_first, out);
     }
     text_append(out, "\n");
 }
@@ -160,8 +189,8 @@ static void append_recovery(const struct chronicle_status *status,
             continue;
         }
         sum.nanoseconds += phase.nanoseconds;
-        text_append_format(
-            out, "%s %s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment));
+        text_append_format(out, "%s %s%s ", i > RECOVERY_NOTICED ? "," : "",
+            recovery_moment_name(moment), moment == RECOVERY_TRAINING ? " again" : "");
         append_time(phase, out);
         if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
             text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);
@@ -169,6 +198,9 @@ static void append_recovery(const struct chronicle_status *status,
     }
     text_append(out, last->is_over ? ": " : last->is_given_up ? "; given up after " : "; so far ");
     append_time(sum, out);
+    if (last->redone_steps >= 0) {
+        text_append_format(out, ", %" PRId64 " steps again", last->redone_steps);
+    }
     text_append(out, last->is_charged ? ", and one restart\n" : "\n");
 }
 
@@ -344,6 +376,7 @@ bool status_text_append(const struct inquiry *inquiry, const struct status_shown
     if (status->max_restarts >= 0) {
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
     }
+    append_steps(status, out);
     append_account(status, out);
     if (is_one) {
         append_recoveries_of(shown, status, out);

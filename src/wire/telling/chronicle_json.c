@@ -305,8 +305,10 @@ static void write_account(const struct chronicle_status *status, struct text *ou
     text_append(out, "{");
     write_seconds("wall", chronicle_status_wall(status).nanoseconds, true, out);
     write_seconds("running", account->states[JOB_RUNNING].nanoseconds, true, out);
-    write_seconds("training_kept", 0, false, out);
-    write_seconds("redone", 0, false, out);
+    write_seconds("training_kept",
+        account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds,
+        status->source != PROGRESS_NONE, out);
+    write_seconds("redone", account->redone.nanoseconds, account->knows_redone, out);
     write_name("recovering", out);
     text_append(out, "{");
     for (int cause = CHRONICLE_CAUSE_NONE + 1; cause < CHRONICLE_CAUSE_COUNT; cause++) {
@@ -340,6 +342,7 @@ static void write_recovery(const struct chronicle_status *status, size_t index, 
     write_number("exit", recovery->exit, recovery->exit != INT_MIN, out);
     write_flag("charged", recovery->is_charged, out);
     write_flag("over", recovery->is_over, out);
+    write_number("redone_steps", recovery->redone_steps, recovery->redone_steps >= 0, out);
     write_name("phases", out);
     text_append(out, "{");
     int64_t took = 0;
@@ -428,9 +431,35 @@ static void write_node_said(const struct chronicle_node *node, struct text *out)
     }
 }
 
-static void write_unknown(const struct chronicle_node *node, struct text *out) {
-    (void)node;
-    text_append(out, "null");
+static void write_rate(double rate, struct text *out) {
+    if (rate < 0) {
+        text_append(out, "null");
+    } else {
+        text_append_format(out, "%.6g", rate);
+    }
+}
+
+static void write_node_step(const struct chronicle_node *node, struct text *out) {
+    if (node->step < 0) {
+        text_append(out, "null");
+    } else {
+        text_append_format(out, "%" PRId64, node->step);
+    }
+}
+
+static void write_node_rate(const struct chronicle_node *node, struct text *out) {
+    write_rate(node->rate, out);
+}
+
+static void write_progress(const struct chronicle_status *status, struct text *out) {
+    write_name("progress", out);
+    text_append(out, "{");
+    write_text("source", progress_source_name(status->source), out);
+    write_number("step", status->step, status->step >= 0, out);
+    write_name("rate", out);
+    write_rate(status->rate, out);
+    write_seconds("at", status->stepped.nanoseconds, status->step >= 0, out);
+    text_append(out, "}");
 }
 
 static void write_nodes(const struct chronicle_status *status, struct text *out) {
@@ -441,8 +470,8 @@ static void write_nodes(const struct chronicle_status *status, struct text *out)
     write_column(status, "first_rank", write_node_first_rank, out);
     write_column(status, "workers", write_node_workers, out);
     write_column(status, "state", write_node_state, out);
-    write_column(status, "step", write_unknown, out);
-    write_column(status, "rate", write_unknown, out);
+    write_column(status, "step", write_node_step, out);
+    write_column(status, "rate", write_node_rate, out);
     write_column(status, "failed_first", write_node_failed_first, out);
     write_column(status, "spares", write_node_spares, out);
     write_column(status, "said", write_node_said, out);
@@ -481,7 +510,7 @@ void chronicle_json_write_status(
     write_text("schema", CHRONICLE_STATUS_SCHEMA, out);
     write_seen(status, view, out);
     write_job(status, view, out);
-    text_append(out, ",\"progress\":{\"source\":\"none\",\"step\":null,\"rate\":null}");
+    write_progress(status, out);
     write_account(status, out);
     write_recoveries(status, out);
     if (view->has_groups) {

@@ -483,3 +483,130 @@ TEST(odd_nodes_are_the_first_groups_and_the_last_one_has_the_rest) {
     node_groups_clear(&groups);
     chronicle_status_clear(&status);
 }
+
+/* Steps. */
+
+static void note(struct fixture *fixture, int milliseconds, struct progress_news news) {
+    fixture->now += milliseconds;
+    news.at.nanoseconds = fixture->now * NANOSECONDS_PER_MILLISECOND;
+    chronicle_note_progress(fixture->chronicle, &news);
+}
+
+static void note_training(struct fixture *fixture, int milliseconds, enum progress_source source) {
+    note(fixture, milliseconds,
+        (struct progress_news){.kind = CHRONICLE_TRAINING, .source = source, .local_rank = 1});
+}
+
+static void note_step(
+    struct fixture *fixture, int milliseconds, enum progress_source source, int64_t step) {
+    note(fixture, milliseconds,
+        (struct progress_news){
+            .kind = CHRONICLE_PROGRESS, .source = source, .step = step, .rate = 2});
+}
+
+TEST_WITH(job_starts_until_its_first_step_and_trains_then, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    assert_int_equal(fixture->status.state, JOB_RUNNING);
+    assert_int_equal(fixture->status.step, -1);
+    note_training(fixture, 1500, PROGRESS_OPTIMIZER);
+    note_step(fixture, 3000, PROGRESS_OPTIMIZER, 6);
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    assert_int_equal(fixture->status.nodes[0].state, CHRONICLE_NODE_TRAINING);
+    assert_int_equal(fixture->status.step, 6);
+    assert_int_equal(fixture->status.nodes[0].step, 6);
+    assert_true(fixture->status.rate == 2);
+    expect_milliseconds(fixture->status.account.states[JOB_RUNNING], 0);
+    expect_milliseconds(fixture->status.account.states[JOB_STARTING], 2000);
+    expect_milliseconds(fixture->status.account.states[JOB_TRAINING], 3000);
+    assert_false(fixture->status.account.knows_redone);
+    expect_law(fixture);
+}
+
+TEST_WITH(recovery_is_over_when_all_train_again, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 0, PROGRESS_PROGRAM, 0);
+    note_step(fixture, 10000, PROGRESS_PROGRAM, 100);
+    restart(fixture, 1);
+    assert_int_equal(fixture->status.state, JOB_RECOVERING);
+    note_training(fixture, 700, PROGRESS_PROGRAM);
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    const struct chronicle_recovery *recovery = &fixture->status.recoveries[0];
+    assert_true(recovery->is_over);
+    expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STARTED), 31);
+    expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_TRAINING), 700);
+    expect_milliseconds(fixture->status.account.states[JOB_RECOVERING], 100 + 12 + 6 + 31 + 700);
+    expect_law(fixture);
+}
+
+/* Steps 81 to 100 are lost, and taken again at 10 a second; 101 to 110 are new. */
+TEST_WITH(steps_that_are_taken_again_are_redone_work, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 0, PROGRESS_PROGRAM, 1);
+    note_step(fixture, 9900, PROGRESS_PROGRAM, 100);
+    restart(fixture, 1);
+    note_training(fixture, 700, PROGRESS_PROGRAM);
+    note_step(fixture, 0, PROGRESS_PROGRAM, 81);
+    assert_int_equal(fixture->status.recoveries[0].redone_steps, 20);
+    note_step(fixture, 900, PROGRESS_PROGRAM, 90);
+    expect_milliseconds(fixture->status.account.redone, 900);
+    note_step(fixture, 2000, PROGRESS_PROGRAM, 110);
+    expect_milliseconds(fixture->status.account.redone, 1900);
+    note_step(fixture, 1000, PROGRESS_PROGRAM, 120);
+    note_step(fixture, 1000, PROGRESS_PROGRAM, 50); /* a program may count anew */
+    note_step(fixture, 1000, PROGRESS_PROGRAM, 60);
+    expect_milliseconds(fixture->status.account.redone, 1900);
+    assert_true(fixture->status.account.knows_redone);
+    expect_law(fixture);
+}
+
+TEST_WITH(steps_of_an_optimizer_do_not_say_what_was_redone, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_OPTIMIZER);
+    note_step(fixture, 10000, PROGRESS_OPTIMIZER, 100);
+    restart(fixture, 1);
+    note_training(fixture, 700, PROGRESS_OPTIMIZER);
+    note_step(fixture, 0, PROGRESS_OPTIMIZER, 1);
+    note_step(fixture, 1000, PROGRESS_OPTIMIZER, 11);
+    assert_int_equal(fixture->status.recoveries[0].redone_steps, -1);
+    expect_milliseconds(fixture->status.account.redone, 0);
+    assert_false(fixture->status.account.knows_redone);
+    expect_law(fixture);
+}
+
+TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_OPTIMIZER);
+    restart(fixture, 1);
+    restart(fixture, 2);
+    assert_int_equal(fixture->status.recovery_count, 1);
+    assert_false(fixture->status.recoveries[0].is_over);
+    note_training(fixture, 500, PROGRESS_OPTIMIZER);
+    assert_int_equal(fixture->status.recovery_count, 1);
+    assert_true(fixture->status.recoveries[0].is_over);
+    expect_milliseconds(fixture->status.account.states[JOB_RECOVERING], 149 + 10000 + 149 + 500);
+    expect_law(fixture);
+}
+
+TEST_WITH(days_of_progress_push_no_failure_out, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_OPTIMIZER);
+    restart(fixture, 1);
+    note_training(fixture, 500, PROGRESS_OPTIMIZER);
+    for (int step = 1; step <= 3000; step++) {
+        note_step(fixture, 10000, PROGRESS_OPTIMIZER, step);
+    }
+    struct chronicle_status again = {0};
+    chronicle_each_after(fixture->chronicle, 0, take_entry, &again);
+    assert_int_equal(again.recovery_count, 1);
+    assert_int_equal(again.step, 3000);
+    assert_memory_equal(&again.account, &fixture->status.account, sizeof again.account);
+    chronicle_status_clear(&again);
+}

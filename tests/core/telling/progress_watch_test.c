@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/telling/progress_watch.h"
+
+#define WORKERS 2
+
+struct fixture {
+    struct progress_watch *watch;
+    struct progress_sample workers[WORKERS];
+    int64_t now; /* in milliseconds */
+    struct progress_news news[PROGRESS_NEWS_MAXIMUM];
+    size_t count;
+};
+
+static struct instant at(int64_t milliseconds) {
+    return (struct instant){milliseconds * NANOSECONDS_PER_MILLISECOND};
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.watch = progress_watch_new(WORKERS), .now = 1000};
+    progress_watch_begin(fixture->watch, at(fixture->now), true);
+}
+
+static void tear_down(struct fixture *fixture) {
+    progress_watch_free(fixture->watch);
+}
+
+/* Its first step, or the next one. */
+static void step(struct fixture *fixture, int local_rank, int64_t number, int64_t when) {
+    struct progress_sample *worker = &fixture->workers[local_rank];
+    if (worker->count++ == 0) {
+        worker->first_step = number;
+        worker->first = at(when);
+    }
+    worker->source = PROGRESS_PROGRAM;
+    worker->step = number;
+    worker->stepped = at(when);
+}
+
+static void look(struct fixture *fixture, int64_t when, bool is_last) {
+    fixture->now = when;
+    for (int rank = 0; rank < WORKERS; rank++) {
+        progress_watch_see(fixture->watch, rank, &fixture->workers[rank], at(when));
+    }
+    fixture->count = progress_watch_tell(fixture->watch, at(when), is_last, fixture->news);
+}
+
+FIXTURE_TEST(node_trains_when_its_last_worker_has_taken_its_first_step) {
+    look(fixture, 1100, false);
+    assert_int_equal(fixture->count, 0);
+    step(fixture, 0, 70, 1150);
+    look(fixture, 1200, false);
+    assert_int_equal(fixture->count, 0);
+    assert_false(progress_watch_has_begun(fixture->watch));
+    step(fixture, 1, 70, 1220);
+    look(fixture, 1250, false);
+    assert_int_equal(fixture->count, 2);
+    assert_int_equal(fixture->news[0].kind, CHRONICLE_TRAINING);
+    assert_int_equal(fixture->news[0].at.nanoseconds, at(1220).nanoseconds);
+    assert_int_equal(fixture->news[0].took.nanoseconds, at(220).nanoseconds);
+    assert_int_equal(fixture->news[0].local_rank, 1);
+    assert_int_equal(fixture->news[1].kind, CHRONICLE_PROGRESS);
+    assert_int_equal(fixture->news[1].step, 70);
+    look(fixture, 1300, false);
+    assert_int_equal(fixture->count, 0);
+}
+
+FIXTURE_TEST(worker_that_takes_no_steps_is_not_awaited) {
+    for (int64_t number = 1; number <= 3; number++) {
+        step(fixture, 1, number, 1000 + number);
+    }
+    look(fixture, 1250, false);
+    assert_int_equal(fixture->news[0].kind, CHRONICLE_TRAINING);
+    assert_int_equal(fixture->news[0].local_rank, 1);
+}
+
+static void train(struct fixture *fixture) {
+    step(fixture, 0, 1, 1010);
+    step(fixture, 1, 1, 1010);
+    look(fixture, 1050, false);
+}
+
+FIXTURE_TEST(rate_is_that_of_the_workers_own_times) {
+    train(fixture);
+    for (int64_t number = 2; number <= 21; number++) {
+        step(fixture, 0, number, 1010 + (number - 1) * 500);
+    }
+    look(fixture, 11050, false);
+    assert_int_equal(fixture->count, 1);
+    assert_int_equal(fixture->news[0].step, 21);
+    assert_true(fixture->news[0].rate == 2);
+    assert_int_equal(fixture->news[0].at.nanoseconds, at(11010).nanoseconds);
+}
+
+FIXTURE_TEST(standstill_is_told_once) {
+    train(fixture);
+    look(fixture, 11050, false);
+    assert_int_equal(fixture->count, 1);
+    assert_true(fixture->news[0].rate == 0);
+    assert_int_equal(fixture->news[0].at.nanoseconds, at(11050).nanoseconds);
+    look(fixture, 21100, false);
+    look(fixture, 31100, true);
+    assert_int_equal(fixture->count, 0);
+}
+
+FIXTURE_TEST(last_look_tells_how_far_the_workers_came_on_any_node) {
+    progress_watch_begin(fixture->watch, at(fixture->now), false);
+    train(fixture);
+    assert_int_equal(fixture->count, 1); /* of the steps the node of rank 0 tells */
+    step(fixture, 0, 2, 1100);
+    look(fixture, 30000, false);
+    assert_int_equal(fixture->count, 0);
+    look(fixture, 30100, true);
+    assert_int_equal(fixture->count, 1);
+    assert_int_equal(fixture->news[0].step, 2);
+}
+
+FIXTURE_TEST(checkpoint_is_told_once) {
+    train(fixture);
+    fixture->workers[0].save_count = 1;
+    fixture->workers[0].saved_step = 1;
+    fixture->workers[0].saved = at(1060);
+    look(fixture, 1100, false);
+    assert_int_equal(fixture->count, 1);
+    assert_int_equal(fixture->news[0].kind, CHRONICLE_CHECKPOINT);
+    assert_int_equal(fixture->news[0].step, 1);
+    look(fixture, 1200, false);
+    assert_int_equal(fixture->count, 0);
+}
+
+FIXTURE_TEST(times_that_cannot_be_are_those_of_the_look) {
+    step(fixture, 0, 1, 10);
+    step(fixture, 1, 1, 999999);
+    look(fixture, 1050, false);
+    assert_int_equal(fixture->news[0].took.nanoseconds, at(50).nanoseconds);
+}
+
+FIXTURE_TEST(program_that_begins_to_tell_has_no_rate_with_what_was_counted) {
+    train(fixture);
+    fixture->workers[0].source = PROGRESS_OPTIMIZER;
+    step(fixture, 0, 5000, 5000);
+    fixture->workers[0].source = PROGRESS_OPTIMIZER;
+    look(fixture, 11050, false);
+    assert_int_equal(fixture->count, 1);
+    assert_true(fixture->news[0].rate < 0);
+}
