@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Fails on a file longer than 1,500 lines or a function longer than 100. And when what every worker runs of
-the hook of standby workers has more than 200 lines of code.
+the hook of standby workers has more than 250 lines of code.
 
     tools/check_sizes.py [SOURCE_ROOT]
 
@@ -25,7 +25,7 @@ NAME = re.compile(r"(\w+)\(")
 HOOK = pathlib.Path("client/standby")
 HOOK_BEGINS = ("sitecustomize.py", "muster_standby/__init__.py", "muster_standby/record.py")
 HOOK_IMPORTS = re.compile(r"^ *from muster_standby\.(\w+) import", re.MULTILINE)
-HOOK_LIMIT = 200
+HOOK_LIMIT = 250
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
