@@ -47,7 +47,7 @@ ROOM_ARROWS = {
     "host/scratch": {"host/loop"},
     "host/standby": {"host/loop"},
     "host/store": {"host/loop", "host/network"},
-    "host/telling": {"host/loop", "host/process"},
+    "host/telling": {"host/loop", "host/process", "host/store"},
     "host/watchdog": {"host/loop"},
     "agent/failure": {"agent/standby", "agent/workers"},
     "agent/rendezvous": {"agent/workers"},

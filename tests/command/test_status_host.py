@@ -70,7 +70,8 @@ def test_any_node_and_the_endpoint_show_the_whole_job(make_job, ask, places):
         assert shown.status == 0 and " only" not in shown.out.splitlines()[0], shown
         assert f"rank {culprit.rank} on node2: exit code 7\n" in shown.out
         entries = [check(json.loads(line), "event") for line in ask("events", "--json", *words, at=at).out.splitlines()]
-        assert [entry["seq"] for entry in entries] == list(range(1, len(entries) + 1))
+        assert sorted(entry["seq"] for entry in entries) == list(range(1, len(entries) + 1))
+        assert entries == sorted(entries, key=lambda entry: entry["time"])
         assert [entry["node"] for entry in entries if entry["kind"] == "worker_failed"] == ["node2"]
         assert sorted(entry["node"] for entry in entries if entry["kind"] == "started") == sorted(["node1", "node2", "node3"] * 2)
     world.end()
@@ -120,5 +121,30 @@ def test_nonsense_in_the_queue_and_many_questions_change_nothing(make_job, ask, 
     culprit = world.of("node2")
     culprit.end(3)
     world = job.wait_for_world("node1", "node2")
+    world.end()
+    assert job.succeeds()
+
+
+def test_the_next_host_knows_what_the_nodes_that_are_left_tell_again(make_job, ask, places, scratch):
+    register = scratch / "register"
+    register.mkdir(mode=0o700)
+    job = make_job("2:3", "--rdzv-backend", "dir", path=register)
+    host = start(job, places, "node1")
+    host.wait_for_log("this node hosts the store")
+    for name in ("node2", "node3"):
+        start(job, places, name)
+    job.wait_for_world("node1", "node2", "node3")
+    words = ["--rdzv-backend", "dir", "--rdzv-endpoint", job.endpoint, "--rdzv-id", "job"]
+    before = wait_for(ask, lambda told: told["seen"]["complete"], *words)
+    host.kill()
+    world = job.wait_for_world("node2", "node3")
+
+    def is_taken_over(told):
+        return told["job"]["state"] == "running" and told["job"]["nodes"]["here"] == 2 and told["seen"]["complete"]
+
+    told = wait_for(ask, is_taken_over, *words)
+    assert told["job"]["began"] <= before["job"]["since"]  # the starts before were told again
+    assert [recovery["cause"] for recovery in told["recoveries"]] == ["node_lost"]
+    assert ask("status", at="node3").status == 0
     world.end()
     assert job.succeeds()

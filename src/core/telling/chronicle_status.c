@@ -140,9 +140,37 @@ static void reach(struct chronicle_status *status, enum recovery_moment moment,
     }
 }
 
+static void know_culprit(struct chronicle_recovery *recovery, const struct chronicle_entry *entry) {
+    free(recovery->what);
+    if (entry->kind == CHRONICLE_WORKER_FAILED) {
+        recovery->rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        recovery->exit = (int)chronicle_entry_number(entry, CHRONICLE_EXIT,
+            -chronicle_entry_number(entry, CHRONICLE_SIGNAL, -(int64_t)INT_MIN));
+        recovery->what = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_TEXT));
+        recovery->node = memory_duplicate_string(entry->node);
+    } else {
+        recovery->what = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_REASON));
+        if (entry->kind == CHRONICLE_NODE_LOST) {
+            recovery->node = memory_duplicate_string(entry->node);
+        }
+    }
+}
+
+/* Of entries of several nodes, dated by the host that heard of them, a consequence may seem to be
+ * before its cause. */
+static bool is_culprit_missing(
+    const struct chronicle_recovery *recovery, enum chronicle_cause cause) {
+    return recovery->cause == cause && recovery->node == NULL &&
+           recovery->moments[RECOVERY_AGREED].nanoseconds == 0;
+}
+
 static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
     const struct chronicle_node *node, const struct chronicle_entry *entry) {
-    if (open_recovery(status) != NULL) {
+    struct chronicle_recovery *open = open_recovery(status);
+    if (open != NULL) {
+        if (entry->kind != CHRONICLE_STOPPING && is_culprit_missing(open, cause)) {
+            know_culprit(open, entry);
+        }
         return;
     }
     if (status->recovery_count == CHRONICLE_RECOVERIES_MAXIMUM) {
@@ -156,18 +184,7 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
     struct chronicle_recovery *recovery = &status->recoveries[status->recovery_count++];
     *recovery = (struct chronicle_recovery){
         .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN};
-    if (entry->kind == CHRONICLE_WORKER_FAILED) {
-        recovery->rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
-        recovery->exit = (int)chronicle_entry_number(entry, CHRONICLE_EXIT,
-            -chronicle_entry_number(entry, CHRONICLE_SIGNAL, -(int64_t)INT_MIN));
-        recovery->what = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_TEXT));
-        recovery->node = memory_duplicate_string(entry->node);
-    } else {
-        recovery->what = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_REASON));
-        if (entry->kind == CHRONICLE_NODE_LOST) {
-            recovery->node = memory_duplicate_string(entry->node);
-        }
-    }
+    know_culprit(recovery, entry);
     reach(status, RECOVERY_FAILED, NULL);
     reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
 }
@@ -251,7 +268,9 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
     bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
-    node->failed_first += open_recovery(status) == NULL ? 1 : 0;
+    const struct chronicle_recovery *open = open_recovery(status);
+    node->failed_first +=
+        open == NULL || is_culprit_missing(open, CHRONICLE_CAUSE_WORKER_FAILED) ? 1 : 0;
     begin_recovery(
         status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
 }

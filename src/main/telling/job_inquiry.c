@@ -23,7 +23,7 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
     status_seen_clear(&inquiry->seen);
-    job_host_free(inquiry->host);
+    job_endpoint_clear(&inquiry->endpoint);
     free(inquiry->entries);
     free(inquiry->seqs);
     free(inquiry->answers);
@@ -272,8 +272,8 @@ static enum failure_code ask_through_agents(struct inquiry *inquiry, enum job_qu
 static enum failure_code ask_host(struct inquiry *inquiry, enum job_question_kind kind,
     struct bytes *answer, struct failure *failure) {
     bytes_init(answer, JOB_HOST_ANSWER_MAXIMUM);
-    return inquiry->host != NULL
-               ? job_host_ask(inquiry->host, kind, inquiry->host_seq, answer, failure)
+    return inquiry->endpoint.host != NULL
+               ? job_host_ask(inquiry->endpoint.host, kind, inquiry->host_seq, answer, failure)
                : ask_through_agents(inquiry, kind, answer, failure);
 }
 
@@ -299,6 +299,7 @@ enum failure_code job_inquiry_ask_host_for_events(
     enum failure_code code = ask_host(inquiry, JOB_QUESTION_EVENTS, &answer, failure);
     struct slice rest = bytes_slice(&answer);
     const uint8_t *end;
+    size_t before = inquiry->count;
     while (code == FAILURE_NONE && rest.length > 0 &&
            (end = memchr(rest.data, '\n', rest.length)) != NULL) {
         struct slice line = {rest.data, (size_t)(end - rest.data)};
@@ -310,6 +311,10 @@ enum failure_code job_inquiry_ask_host_for_events(
             inquiry->host_seq = entry.seq;
         }
         rest = slice_from(rest, line.length + 1);
+    }
+    if (inquiry->count > before + 1) {
+        qsort(inquiry->entries + before, inquiry->count - before, sizeof *inquiry->entries,
+            compare_entries);
     }
     bytes_clear(&answer);
     return code;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "core/telling/chronicle.h"
 #include "host/telling/job_directory.h"
-#include "main/telling/job_host.h"
+#include "main/telling/job_endpoint.h"
 #include "wire/telling/status_json.h"
 
 struct told_entry {
@@ -18,11 +18,11 @@ struct told_entry {
 
 struct inquiry {
     const char *program;
-    struct duration patience; /* with one agent */
-    struct job_host *host;    /* whom to ask elsewhere; NULL: agents of this machine */
-    bool is_of_host;          /* what has been told is the host's: */
+    struct job_endpoint endpoint; /* whom to ask elsewhere; none: agents of this machine */
+    bool is_of_host;              /* what has been told is the host's: */
     struct status_seen seen;
-    int64_t host_seq; /* the last of the job's that has been read */
+    int64_t host_seq;         /* the last of the job's that has been read */
+    struct duration patience; /* with one agent */
     struct job_list agents;
     int64_t *seqs; /* the last of each agent's that has been read */
     bool *answers; /* whether it has answered, the last time */

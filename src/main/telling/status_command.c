@@ -12,7 +12,6 @@
 #include "host/loop/clock.h"
 #include "main/command_family.h"
 #include "main/exit_status.h"
-#include "main/telling/job_host.h"
 #include "main/telling/job_inquiry.h"
 #include "main/telling/status_text.h"
 #include "options/argparse/option_parser.h"
@@ -65,7 +64,7 @@ static const struct option_definition status_definitions[] = {
         .names = {"--json"},
         .kind = OPTION_FLAG,
         .help = "Print one JSON object (muster.status/1)."},
-    JOB_HOST_OPTION_DEFINITIONS,
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -115,8 +114,8 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
         return false;
     }
     inquiry->patience = (struct duration){(int64_t)(seconds * (double)NANOSECONDS_PER_SECOND)};
-    *out_status = job_host_open(inquiry->program, result, environment, &inquiry->host);
-    if (*out_status != EXIT_SUCCESS || inquiry->host != NULL) {
+    *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
+    if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
         return *out_status == EXIT_SUCCESS;
     }
     *out_status = job_inquiry_find(inquiry, option_result_value(result, "job")->text, environment);
@@ -133,7 +132,7 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
 static bool find_status(
     struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
     struct chronicle_status whole;
-    if (inquiry->host != NULL) {
+    if (inquiry->endpoint.host != NULL) {
         return job_inquiry_ask_host(inquiry, out_status, failure) == FAILURE_NONE;
     }
     inquiry->is_of_host = false;
@@ -279,7 +278,7 @@ static bool is_silent_too_long(const struct watch *watch) {
 static bool ask_again(struct watch *watch, bool *out_is_over) {
     struct inquiry *inquiry = watch->inquiry;
     *out_is_over = false;
-    if (inquiry->host == NULL && !job_inquiry_ask(inquiry, NULL)) {
+    if (inquiry->endpoint.host == NULL && !job_inquiry_ask(inquiry, NULL)) {
         job_inquiry_read_rest(inquiry);
         inquiry->is_of_host = false;
         *out_is_over = true;
@@ -315,7 +314,7 @@ static int watch_status(struct watch *watch) {
         }
         chronicle_status_clear(&status);
         if (code == EXIT_SUCCESS) {
-            sleep(inquiry->host != NULL ? RENEW_FAR_SECONDS : RENEW_SECONDS);
+            sleep(inquiry->endpoint.host != NULL ? RENEW_FAR_SECONDS : RENEW_SECONDS);
             (void)ask_again(watch, &is_over);
         }
     }
@@ -365,7 +364,7 @@ static const struct option_definition events_definitions[] = {
         .names = {"--since"},
         .help = "Only those after this number (\"seq\" in --json), or not older than a time as "
                 "90s, 10m, 2h or 1d."},
-    JOB_HOST_OPTION_DEFINITIONS,
+    JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
         .help = "The job's --rdzv-id, where several jobs run here."},
@@ -469,7 +468,7 @@ static bool check_kinds(struct option_result *result) {
 /* As find_status. */
 static bool ask_for_events(struct inquiry *inquiry, struct failure *failure) {
     struct chronicle_status status;
-    if (inquiry->host != NULL) {
+    if (inquiry->endpoint.host != NULL) {
         return job_inquiry_ask_host_for_events(inquiry, failure) == FAILURE_NONE;
     }
     fold(inquiry, &status);
@@ -513,7 +512,7 @@ static int show_events(struct inquiry *inquiry, struct showing *showing) {
     }
     bool is_written = show_entries(showing, inquiry);
     if (is_written && option_result_value(showing->result, "follow")->flag) {
-        if (inquiry->host != NULL || inquiry->is_of_host) {
+        if (inquiry->endpoint.host != NULL || inquiry->is_of_host) {
             is_written = follow_host(inquiry, showing);
         } else {
             job_inquiry_follow(inquiry, show_entries, showing);

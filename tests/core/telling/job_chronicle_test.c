@@ -184,3 +184,29 @@ TEST(of_very_many_entries_the_last_are_kept_and_all_count) {
     chronicle_status_clear(&status);
     job_chronicle_free(job);
 }
+
+TEST(who_failed_is_known_though_others_seem_to_have_stopped_before) {
+    static const int order[NODES] = {0, 1, 2};
+    struct job_chronicle *job = job_chronicle_new();
+    struct chronicle_status status;
+    struct story story;
+    write_story(&story);
+    for (size_t i = 0; i < story.count; i++) {
+        story.told[i].entry.time.nanoseconds +=
+            story.told[i].node == 1 ? 5 * (int64_t)NANOSECONDS_PER_MILLISECOND : 0;
+    }
+    tell_by_node(job, &story, order);
+    job_chronicle_write_status(job, at(7700), &status);
+    assert_int_equal(status.recovery_count, 1);
+    assert_string_equal(status.recoveries[0].node, "node1");
+    assert_int_equal(status.recoveries[0].rank, 3);
+    assert_int_equal(status.recoveries[0].exit, 7);
+    assert_int_equal(status.recoveries[0].cause, CHRONICLE_CAUSE_WORKER_FAILED);
+    for (size_t i = 0; i < status.known_nodes; i++) {
+        bool is_culprit = strcmp(status.nodes[i].name, "node1") == 0;
+        assert_int_equal(status.nodes[i].failed_first, is_culprit ? 1 : 0);
+    }
+    chronicle_status_clear(&status);
+    clear_story(&story);
+    job_chronicle_free(job);
+}

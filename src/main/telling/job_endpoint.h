@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the host of a job's store about the whole job over the job's endpoint
- * (host/telling/job_asking), which it finds as a node would, and proves itself as a node does. */
-#ifndef MUSTER_MAIN_TELLING_JOB_HOST_H
-#define MUSTER_MAIN_TELLING_JOB_HOST_H
+/* The options by which a command says where a job is that has no agent on this machine. They are
+ * read as a node of the job reads them, with its defaults and rules (agent/job_host). */
+#ifndef MUSTER_MAIN_TELLING_JOB_ENDPOINT_H
+#define MUSTER_MAIN_TELLING_JOB_ENDPOINT_H
 
-#include "base/bytes.h"
-#include "base/failure.h"
+#include "agent/job_host.h"
 #include "base/text.h"
 #include "options/argparse/option_result.h"
-#include "wire/telling/node_telling.h"
+#include "options/launch/launch_options.h"
 
-/* Options by which a command says where a job is that has no agent on this machine. */
-#define JOB_HOST_OPTION_DEFINITIONS                                                                \
+#define JOB_ENDPOINT_OPTION_DEFINITIONS                                                            \
     {.destination = "rdzv_endpoint",                                                               \
         .names = {"--rdzv-endpoint"},                                                              \
         .help =                                                                                    \
@@ -41,19 +39,15 @@
         .default_text = "10", .help = "Seconds to wait for an answer. Default: 10."                \
     }
 
-struct job_host;
+/* A zeroed struct is none. */
+struct job_endpoint {
+    struct launch_options options; /* what a node of the job would be told */
+    struct job_host *host;         /* NULL: the options name no endpoint */
+};
 
-#define JOB_HOST_ANSWER_MAXIMUM ((size_t)32 << 20)
-
-/* EXIT_SUCCESS, or the exit status of what has been said on stderr. NULL where the options name no
- * endpoint. */
-int job_host_open(const char *program, const struct option_result *options,
-    const struct text_list *environment, struct job_host **out_host);
-/* Accepts NULL. */
-void job_host_free(struct job_host *host);
-
-/* Appends the answer. As job_asking. */
-__attribute__((warn_unused_result)) enum failure_code job_host_ask(struct job_host *host,
-    enum job_question_kind kind, int64_t after, struct bytes *answer, struct failure *failure);
+/* EXIT_SUCCESS, or the exit status of what has been said on stderr. The caller clears it. */
+int job_endpoint_open(const char *program, const struct option_result *options,
+    const struct text_list *environment, struct job_endpoint *out_endpoint);
+void job_endpoint_clear(struct job_endpoint *endpoint);
 
 #endif

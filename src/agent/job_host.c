@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "main/telling/job_host.h"
+#include "agent/job_host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/rendezvous/agent_proof.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "core/rendezvous/endpoint_match.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "host/log/log_sink.h"
 #include "host/register/register.h"
 #include "host/telling/job_asking.h"
-#include "main/exit_status.h"
-#include "options/launch/launch_options.h"
 
 struct job_host {
-    struct launch_options options; /* what a node of the job would be told */
+    const struct launch_config *config;
     struct event_loop *loop;
     struct log_sink *sink;
     struct agent_proof *proof; /* NULL: nobody proves anything */
@@ -43,7 +38,7 @@ static void take_look(void *context, const struct register_event *event) {
     } else if (event->entry == NULL ||
                host_place_parse(event->entry->addresses, &host->place) != FAILURE_NONE) {
         (void)failure_set(&host->failure, FAILURE_MISSING,
-            "the register knows of no host of job '%s'", host->options.config.run_id);
+            "the register knows of no host of job '%s'", host->config->run_id);
     }
     host->is_done = true;
     event_loop_stop(host->loop);
@@ -57,7 +52,7 @@ static void run(struct job_host *host) {
 
 /* The host may be another one each time. */
 static enum failure_code look_into_register(struct job_host *host, struct failure *failure) {
-    const struct launch_config *config = &host->options.config;
+    const struct launch_config *config = host->config;
     struct job_register *reg;
     const struct register_settings settings = {
         .endpoint = config->dynamic.register_endpoint,
@@ -82,7 +77,7 @@ static enum failure_code look_into_register(struct job_host *host, struct failur
 }
 
 static enum failure_code find_place(struct job_host *host, struct failure *failure) {
-    const struct launch_config *config = &host->options.config;
+    const struct launch_config *config = host->config;
     if (config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC &&
         config->dynamic.register_engine != NULL) {
         return look_into_register(host, failure);
@@ -139,42 +134,8 @@ enum failure_code job_host_ask(struct job_host *host, enum job_question_kind kin
 
 /* Life. */
 
-static void add(struct text_list *arguments, const char *name, const struct option_result *options,
-    const char *destination) {
-    const char *text = option_result_text(options, destination);
-    if (*text != '\0') {
-        text_list_add(arguments, name);
-        text_list_add(arguments, text);
-    }
-}
-
-/* The options are read as a node's are, with their defaults and rules. */
-static bool read_options(const char *program, const struct option_result *options,
-    const struct text_list *environment, struct launch_options *out_options) {
-    struct text_list arguments = {0};
-    add(&arguments, "--rdzv-endpoint", options, "rdzv_endpoint");
-    add(&arguments, "--rdzv-backend", options, "rdzv_backend");
-    add(&arguments, "--rdzv-id", options, "rdzv_id");
-    add(&arguments, "--rdzv-conf", options, "rdzv_conf");
-    add(&arguments, "--token-file", options, "token_file");
-    add(&arguments, "--auth", options, "auth");
-    text_list_add(&arguments, "--nnodes=2");
-    text_list_add(&arguments, "script.py");
-    launch_options_parse(program, &arguments, environment, out_options);
-    text_list_clear(&arguments);
-    if (out_options->outcome != OPTION_OUTCOME_VALUES) {
-        const char *error = strstr(out_options->text, "error: ");
-        char *line = text_format("%s", error != NULL ? error : out_options->text);
-        utf8_make_string_printable(line);
-        fprintf(stderr, "%s: %s", program, line);
-        free(line);
-        return false;
-    }
-    return true;
-}
-
 static enum failure_code open_host(struct job_host *host, struct failure *failure) {
-    const struct launch_config *config = &host->options.config;
+    const struct launch_config *config = host->config;
     enum failure_code code = event_loop_new(&host->loop, failure);
     if (code != FAILURE_NONE) {
         return code;
@@ -190,28 +151,20 @@ static enum failure_code open_host(struct job_host *host, struct failure *failur
     return agent_proof_open(&proof, &host->proof, failure);
 }
 
-int job_host_open(const char *program, const struct option_result *options,
-    const struct text_list *environment, struct job_host **out_host) {
-    struct failure failure = {0};
-    *out_host = NULL;
-    if (*option_result_text(options, "rdzv_endpoint") == '\0') {
-        return EXIT_SUCCESS;
-    }
+enum failure_code job_host_open(const struct launch_config *config, struct duration timeout,
+    struct job_host **out_host, struct failure *failure) {
     struct job_host *host = memory_allocate(sizeof *host);
-    host->timeout = duration_from_seconds(option_result_value(options, "timeout")->number);
-    if (!read_options(program, options, environment, &host->options)) {
-        job_host_free(host);
-        return EXIT_STATUS_USAGE;
-    }
+    host->config = config;
+    host->timeout = timeout;
     signal_watch_ignore_write_signals();
     host->sink = log_sink_new("ERROR", STDERR_FILENO);
-    if (open_host(host, &failure) != FAILURE_NONE) {
-        fprintf(stderr, "%s: error: %s\n", program, failure.message);
+    enum failure_code code = open_host(host, failure);
+    if (code != FAILURE_NONE) {
         job_host_free(host);
-        return EXIT_FAILURE;
+        return code;
     }
     *out_host = host;
-    return EXIT_SUCCESS;
+    return FAILURE_NONE;
 }
 
 void job_host_free(struct job_host *host) {
@@ -223,6 +176,5 @@ void job_host_free(struct job_host *host) {
     (void)event_loop_free(host->loop);
     log_sink_free(host->sink);
     text_clear(&host->folder);
-    launch_options_clear(&host->options);
     free(host);
 }
