@@ -17,6 +17,7 @@ import pytest
 from support.json_schema import check
 from support.nodes import wait_until
 from support.terminal import open_terminal
+from support.transcripts import transcript
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"
 
@@ -256,6 +257,34 @@ def test_elsewhere_a_line_is_printed_when_something_has_changed(muster, place):
     lines = told.out.splitlines()
     assert told.status == 0 and len(lines) == 2
     assert lines[0].startswith("demo  running  ") and lines[1].startswith("demo  succeeded  ")
+
+
+def test_the_page_shows_a_thousand_nodes_as_they_are_shown(ask, place):
+    began = time.time() - 3860
+    entries = [entry(i + 1, f"gpu-n{i:03}", "started", began, attempt=0, from_standby=0) for i in range(1000)]
+    entries.append(entry(1001, "gpu-n900", "node_lost", began + 5))
+    entries.append(entry(1002, "gpu-n000", "started", began + 6, attempt=1, from_standby=0))
+    for again in range(3):
+        entries.append(entry(1003 + 2 * again, "gpu-n052", "worker_failed", began + 10 + again, rank=417, exit=1, first=True))
+        entries.append(entry(1004 + 2 * again, "gpu-n052", "started", began + 10.5 + again, attempt=again + 1, from_standby=0))
+    with made_up_agent(place, answer_with(entries)):
+        shown = ask("status").out
+    table = transcript("status", "seeing")
+    assert table[0] == "…" and shown[shown.index("NODES") :].splitlines() == table[1:]
+
+
+def test_the_page_shows_events_as_they_are_shown(ask, place):
+    command = "events --since 10m --kind worker_failed --kind started"
+    now = time.time()
+    entries = [
+        entry(1, "node0", "started", now - 700, attempt=0, from_standby=0),
+        entry(2, "node0", "worker_failed", now - 2, rank=1, local_rank=1, pid=1127, exit=1, first=True, text="ValueError: boom"),
+        entry(3, "node0", "stopped", now - 1.9, last=0),
+        entry(4, "node0", "started", now - 1.8, attempt=1, from_standby=0),
+    ]
+    with made_up_agent(place, answer_with(entries)):
+        shown = ask(*command.split()).out.splitlines()
+    assert [line[24:] for line in shown] == [line[24:] for line in transcript(command, "seeing")]
 
 
 # Of real agents.
