@@ -925,8 +925,8 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
-        agent_chronicle_know_workers(agent->chronicle, agent->workers);
         prepare_story(agent);
+        agent_chronicle_know_workers(agent->chronicle, agent->workers, agent->last_words);
         code = prepare_watching(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -979,9 +979,9 @@ static void tear_down(struct agent *agent) {
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
-    last_words_free(agent->last_words);
-    agent_chronicle_free(agent->chronicle);
+    agent_chronicle_free(agent->chronicle); /* it asks for the last words */
     agent->chronicle = NULL;
+    last_words_free(agent->last_words);
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */

@@ -36,8 +36,7 @@
                     "none."},                                                                      \
     {                                                                                              \
         .destination = "timeout", .names = {"--timeout"}, .kind = OPTION_FLOAT,                    \
-        .default_text = "10",                                                                      \
-        .help = "With --rdzv-endpoint: seconds to wait for the answer. Default: 10."               \
+        .default_text = "10", .help = "Seconds to wait for an answer. Default: 10."                \
     }
 
 /* A zeroed struct is none. */

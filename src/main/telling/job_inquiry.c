@@ -2,9 +2,11 @@
 #include "main/telling/job_inquiry.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "host/loop/snapshot_socket.h"
@@ -111,50 +113,85 @@ struct hearing {
     bool is_found;
     bool is_body;
     bool is_answered;
+    int64_t last; /* the number that its last entry will have; 0: not said */
 };
 
-static void take_line(void *context, struct slice line) {
-    struct hearing *hearing = context;
-    static const char found[] = "HTTP/1.1 200 ";
-    if (hearing->is_body) {
-        if (hearing->is_found) {
-            hearing->take(hearing->context, line);
-        }
-        return;
+/* The number of an entry that a later version tells. */
+static int64_t seq_of(struct slice line) {
+    static const char name[] = "\"seq\":"; /* as agents write it */
+    const uint8_t *found = memmem(line.data, line.length, name, sizeof name - 1);
+    int64_t seq = 0;
+    char digits[20] = "";
+    if (found != NULL) {
+        struct slice rest = slice_from(line, (size_t)(found - line.data) + sizeof name - 1);
+        snprintf(digits, sizeof digits, "%.*s", (int)rest.length, (const char *)rest.data);
+        digits[strspn(digits, "0123456789")] = '\0';
     }
+    return text_parse_integer(digits, &seq) == FAILURE_NONE ? seq : 0;
+}
+
+static void take_head(struct hearing *hearing, struct slice line) {
+    static const char found[] = "HTTP/1.1 200 ";
+    static const char last[] = "Muster-Last: ";
     hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
                          memcmp(line.data, found, sizeof found - 1) == 0;
     hearing->is_answered = true;
     hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
+    if (line.length >= sizeof last && memcmp(line.data, last, sizeof last - 1) == 0) {
+        char *number = text_format("%.*s", (int)(line.length - sizeof last),
+            (const char *)line.data + sizeof last - 1); /* without the \r */
+        (void)!text_parse_integer(number, &hearing->last);
+        free(number);
+    }
+}
+
+static void take_line(void *context, struct slice line) {
+    struct hearing *hearing = context;
+    if (!hearing->is_body) {
+        take_head(hearing, line);
+    } else if (hearing->is_found) {
+        hearing->take(hearing->context, line);
+    }
+}
+
+static enum failure_code ask_agent(const struct inquiry *inquiry, size_t agent, const char *path,
+    struct hearing *hearing, struct failure *failure) {
+    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
+    enum failure_code code =
+        snapshot_socket_read(inquiry->agents.items[agent].facts[JOB_FACT_SOCKET], question,
+            inquiry->patience, take_line, hearing, failure);
+    free(question);
+    return code == FAILURE_NONE && !hearing->is_found
+               ? failure_set(failure, FAILURE_MALFORMED, "the agent has no answer")
+               : code;
 }
 
 enum failure_code job_inquiry_ask_one(const struct inquiry *inquiry, size_t agent, const char *path,
     void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
     struct hearing hearing = {.take = take, .context = context};
-    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
-    enum failure_code code =
-        snapshot_socket_read(inquiry->agents.items[agent].facts[JOB_FACT_SOCKET], question,
-            inquiry->patience, take_line, &hearing, failure);
-    free(question);
-    return code == FAILURE_NONE && !hearing.is_found
-               ? failure_set(failure, FAILURE_MALFORMED, "the agent has no answer")
-               : code;
+    return ask_agent(inquiry, agent, path, &hearing, failure);
 }
 
 /* The entries of one agent. */
 struct reading {
     struct inquiry *inquiry;
     size_t agent;
+    bool is_followed; /* there may be any number */
     size_t count;
 };
 
 static void take_entry(void *context, struct slice line) {
     struct reading *reading = context;
     struct inquiry *inquiry = reading->inquiry;
+    int64_t *last = &inquiry->seqs[reading->agent];
     struct chronicle_entry entry;
-    if (reading->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
-        chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
-        return; /* what a later version tells is not known here */
+    if (reading->count++ >= CHRONICLE_ENTRIES_MAXIMUM && !reading->is_followed) {
+        return;
+    }
+    if (chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
+        int64_t seq = seq_of(line); /* what a later version tells is not known here */
+        *last = seq > *last ? seq : *last;
+        return;
     }
     inquiry->entries = memory_reserve(
         inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
@@ -185,10 +222,16 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     bool has_answer = false;
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         struct reading reading = {.inquiry = inquiry, .agent = i};
+        struct hearing hearing = {.take = take_entry, .context = &reading};
         char *path = text_format("/v1/events?after=%" PRId64, inquiry->seqs[i]);
-        inquiry->answers[i] =
-            job_inquiry_ask_one(inquiry, i, path, take_entry, &reading, failure) == FAILURE_NONE;
+        inquiry->answers[i] = ask_agent(inquiry, i, path, &hearing, failure) == FAILURE_NONE;
         free(path);
+        if (inquiry->answers[i] && inquiry->seqs[i] < hearing.last) {
+            fprintf(stderr,
+                "%s: the agent of %s has ended while it answered; the file events.jsonl beside its "
+                "logs has the rest\n",
+                inquiry->program, shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
+        }
         has_answer = has_answer || inquiry->answers[i];
     }
     sort_entries(inquiry);
@@ -275,6 +318,71 @@ enum failure_code job_inquiry_ask_host_for_events(
     }
     bytes_clear(&answer);
     return code;
+}
+
+/* Following. */
+
+static void follow_one(struct pollfd *watched, struct hearing *hearing, struct bytes *come) {
+    int error;
+    if (!snapshot_socket_take(watched->fd, come, take_line, hearing, &error)) {
+        close(watched->fd);
+        watched->fd = -1;
+    }
+}
+
+/* The last one is the output: nobody reads there any more. */
+static struct pollfd *open_followed(struct inquiry *inquiry, struct failure *failure) {
+    size_t count = inquiry->agents.count;
+    struct pollfd *watched = memory_allocate((count + 1) * sizeof *watched);
+    for (size_t i = 0; i < count; i++) {
+        char *question = text_format(
+            "GET /v1/follow?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
+        watched[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+        inquiry->answers[i] =
+            snapshot_socket_ask(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
+                inquiry->patience, &watched[i].fd, failure) == FAILURE_NONE;
+        free(question);
+    }
+    watched[count] = (struct pollfd){.fd = STDOUT_FILENO};
+    return watched;
+}
+
+void job_inquiry_follow(
+    struct inquiry *inquiry, bool (*take)(void *context, struct inquiry *inquiry), void *context) {
+    size_t count = inquiry->agents.count;
+    struct pollfd *watched = open_followed(inquiry, NULL);
+    struct hearing *hearings = memory_allocate((count + 1) * sizeof *hearings);
+    struct reading *readings = memory_allocate((count + 1) * sizeof *readings);
+    struct bytes *come = memory_allocate((count + 1) * sizeof *come);
+    bool goes_on = true;
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        readings[i] = (struct reading){.inquiry = inquiry, .agent = i, .is_followed = true};
+        hearings[i] = (struct hearing){.take = take_entry, .context = &readings[i]};
+        bytes_init(&come[i], SNAPSHOT_ROOM);
+        left += inquiry->answers[i] ? 1 : 0;
+    }
+    while (goes_on && left > 0 && poll(watched, count + 1, -1) > 0 && watched[count].revents == 0) {
+        left = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (watched[i].fd >= 0 && watched[i].revents != 0) {
+                follow_one(&watched[i], &hearings[i], &come[i]);
+            }
+            left += watched[i].fd >= 0 ? 1 : 0;
+        }
+        sort_entries(inquiry);
+        goes_on = inquiry->count == 0 || take(context, inquiry);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (watched[i].fd >= 0) {
+            close(watched[i].fd);
+        }
+        bytes_clear(&come[i]);
+    }
+    free(watched);
+    free(hearings);
+    free(readings);
+    free(come);
 }
 
 void job_inquiry_read_rest(struct inquiry *inquiry) {

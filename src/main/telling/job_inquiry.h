@@ -39,6 +39,10 @@ void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
+    const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
 /* Asks the host of the job's store, through an agent or over the job's endpoint, how the job
  * stands; the caller clears the status. FAILURE_MISSING: there is none that knows. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
@@ -46,10 +50,10 @@ __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
 /* The same for what has happened; what is new is there. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host_for_events(
     struct inquiry *inquiry, struct failure *failure);
-/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
-__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
-    const struct inquiry *inquiry, size_t agent, const char *path,
-    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
+/* Calls `take` for what the agents tell as they tell it, until none is there any more, `take`
+ * returns false, or nobody reads the output. */
+void job_inquiry_follow(
+    struct inquiry *inquiry, bool (*take)(void *context, struct inquiry *inquiry), void *context);
 /* What agents have told that ended since they were asked last: it is in their files. */
 void job_inquiry_read_rest(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/telling/status_command.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/loop/clock.h"
 #include "main/command_family.h"
@@ -15,7 +19,14 @@
 
 #define EXIT_NOT_RUNNING 3
 #define EXIT_ENDED_BADLY 4
-#define FOLLOW_MILLISECONDS 500
+#define TIMEOUT_MAXIMUM_SECONDS 3600
+/* How often the agents of this machine are asked, and the host of a job, while somebody looks. */
+#define RENEW_SECONDS 1
+#define RENEW_FAR_SECONDS 2
+#define SINCE_MAXIMUM_SECONDS ((int64_t)10 * 366 * 86400)
+/* Of a terminal that does not say how large it is. */
+#define USUAL_ROWS 23
+#define USUAL_COLUMNS 80
 
 static int status_of(const struct chronicle_status *status) {
     if (status->state == JOB_ENDED) {
@@ -28,14 +39,31 @@ static int status_of(const struct chronicle_status *status) {
 
 static const struct option_definition status_definitions[] = {
     OPTION_DEFINITION_HELP,
+    {.destination = "watch",
+        .names = {"--watch"},
+        .kind = OPTION_FLAG,
+        .help = "Go on, until the job is over: a terminal is renewed in place, elsewhere a line is "
+                "printed when something has changed."},
+    {.destination = "nodes",
+        .names = {"--nodes"},
+        .kind = OPTION_FLAG,
+        .help = "The nodes one by one. Without this, those that stand equally are one line where "
+                "there are more than 24, and --json has groups only."},
+    {.destination = "ranks",
+        .names = {"--ranks"},
+        .kind = OPTION_FLAG,
+        .help = "The workers one by one."},
+    {.destination = "node",
+        .names = {"--node"},
+        .help = "Only this node, with all its recoveries."},
+    {.destination = "rank",
+        .names = {"--rank"},
+        .kind = OPTION_INTEGER,
+        .help = "Only this worker, with all recoveries that it was the cause of."},
     {.destination = "json",
         .names = {"--json"},
         .kind = OPTION_FLAG,
         .help = "Print one JSON object (muster.status/1)."},
-    {.destination = "nodes",
-        .names = {"--nodes"},
-        .kind = OPTION_FLAG,
-        .help = "With --json: the nodes one by one, too."},
     JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
@@ -78,6 +106,14 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
         *out_status = command_print(result);
         return false;
     }
+    double seconds = option_result_value(result, "timeout")->number;
+    if (!(seconds > 0 && seconds <= TIMEOUT_MAXIMUM_SECONDS)) {
+        option_result_reject(result, "timeout", "must be above 0, and at most %d (seconds): '%s'",
+            TIMEOUT_MAXIMUM_SECONDS, option_result_text(result, "timeout"));
+        *out_status = command_print(result);
+        return false;
+    }
+    inquiry->patience = (struct duration){(int64_t)(seconds * (double)NANOSECONDS_PER_SECOND)};
     *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
     if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
         return *out_status == EXIT_SUCCESS;
@@ -99,6 +135,7 @@ static bool find_status(
     if (inquiry->endpoint.host != NULL) {
         return job_inquiry_ask_host(inquiry, out_status, failure) == FAILURE_NONE;
     }
+    inquiry->is_of_host = false;
     fold(inquiry, out_status);
     if (!is_whole(inquiry, out_status) &&
         job_inquiry_ask_host(inquiry, &whole, failure) == FAILURE_NONE) {
@@ -108,7 +145,46 @@ static bool find_status(
     return true;
 }
 
-static int show_status(struct inquiry *inquiry, const struct option_result *result) {
+static bool has_colours(const struct text_list *environment) {
+    const char *refused = text_list_variable(environment, "NO_COLOR");
+    const char *terminal = text_list_variable(environment, "TERM");
+    return isatty(STDOUT_FILENO) == 1 && (refused == NULL || *refused == '\0') &&
+           !text_equals(terminal, "dumb");
+}
+
+static struct status_shown find_shown(
+    const struct option_result *result, const struct text_list *environment) {
+    const struct option_value *rank = option_result_value(result, "rank");
+    return (struct status_shown){.has_nodes = option_result_value(result, "nodes")->flag,
+        .has_ranks = option_result_value(result, "ranks")->flag,
+        .has_colour = has_colours(environment),
+        .node = option_result_value(result, "node")->text,
+        .rank = rank->is_set ? rank->integer : -1};
+}
+
+/* False: what is wanted is not there, which has been said. */
+static bool render(const struct inquiry *inquiry, const struct option_result *result,
+    const struct status_shown *shown, const struct chronicle_status *status, struct text *out) {
+    if (option_result_value(result, "json")->flag) {
+        status_text_append_json(inquiry, status, shown->has_nodes, out);
+        return true;
+    }
+    if (status_text_append(inquiry, shown, status, out)) {
+        return true;
+    }
+    if (shown->node != NULL) {
+        fprintf(stderr, "%s: error: the job has no node '%s'; `%s` names them\n", inquiry->program,
+            shown->node, inquiry->program);
+    } else {
+        fprintf(stderr,
+            "%s: error: no node of the job has rank %" PRId64 "; there are %d workers\n",
+            inquiry->program, shown->rank, status->worker_count);
+    }
+    return false;
+}
+
+static int show_status(
+    struct inquiry *inquiry, const struct option_result *result, const struct status_shown *shown) {
     struct chronicle_status status = {0};
     struct failure failure = {0};
     struct text out = {0};
@@ -116,24 +192,149 @@ static int show_status(struct inquiry *inquiry, const struct option_result *resu
         fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
         return EXIT_FAILURE;
     }
-    if (option_result_value(result, "json")->flag) {
-        status_text_append_json(inquiry, &status, option_result_value(result, "nodes")->flag, &out);
-    } else {
-        status_text_append(inquiry, &status, &out);
+    int code = EXIT_STATUS_USAGE;
+    if (render(inquiry, result, shown, &status, &out)) {
+        fputs(text_string(&out), stdout);
+        code = fflush(stdout) == 0 ? status_of(&status) : EXIT_FAILURE;
     }
-    fputs(text_string(&out), stdout);
-    int code = fflush(stdout) == 0 ? status_of(&status) : EXIT_FAILURE;
     text_clear(&out);
     chronicle_status_clear(&status);
     return code;
 }
 
+/* Watching. */
+
+struct watch {
+    struct inquiry *inquiry;
+    const struct option_result *result;
+    struct status_shown shown;
+    bool is_terminal;
+    int rows_drawn;
+    struct text told; /* what has changed since is told */
+    struct wall_time answered;
+};
+
+/* Above what was drawn last, and cut to what the terminal has now. */
+static void draw(struct watch *watch, const char *text) {
+    struct winsize size = {0};
+    struct text fit = {0};
+    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    int rows = size.ws_row > 1 ? size.ws_row - 1 : USUAL_ROWS;
+    status_text_fit(text, size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS, rows, &fit);
+    if (watch->rows_drawn > 0) {
+        printf("\x1b[%dA\r\x1b[J", watch->rows_drawn < rows ? watch->rows_drawn : rows);
+    }
+    fputs(text_string(&fit), stdout);
+    watch->rows_drawn = 0;
+    for (const char *at = text_string(&fit); (at = strchr(at, '\n')) != NULL; at++) {
+        watch->rows_drawn++;
+    }
+    text_clear(&fit);
+}
+
+/* What stands still while nothing happens. */
+static void append_gist(const struct chronicle_status *status, struct text *out) {
+    text_append_format(out, "%d %d %" PRId64 " %d %d %d %zu", (int)status->state,
+        (int)status->result, status->round, status->node_count, status->here, status->restarts,
+        status->recovery_count + status->recoveries_before);
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        text_append_format(out, " %d", (int)status->nodes[i].state);
+    }
+}
+
+static void tell_change(
+    struct watch *watch, const struct chronicle_status *status, const char *text) {
+    struct text gist = {0};
+    append_gist(status, &gist);
+    if (!text_equals(text_string(&gist), text_string(&watch->told))) {
+        bool is_json = option_result_value(watch->result, "json")->flag;
+        printf("%.*s\n", (int)(is_json ? strlen(text) - 1 : strcspn(text, "\n")), text);
+    }
+    text_clear(&watch->told);
+    watch->told = gist;
+}
+
+/* EXIT_SUCCESS: go on. */
+static int show_now(struct watch *watch, struct chronicle_status *status) {
+    struct text out = {0};
+    bool is_there = render(watch->inquiry, watch->result, &watch->shown, status, &out);
+    if (is_there && watch->is_terminal) {
+        draw(watch, text_string(&out));
+    } else if (is_there) {
+        tell_change(watch, status, text_string(&out));
+    }
+    text_clear(&out);
+    return !is_there ? EXIT_STATUS_USAGE : fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Whoever has answered once may be silent for as long as the patience goes: the host of the job may
+ * be another one soon. */
+static bool is_silent_too_long(const struct watch *watch) {
+    return clock_wall_time().nanoseconds - watch->answered.nanoseconds >
+           watch->inquiry->patience.nanoseconds;
+}
+
+/* The agents of this machine, where they are asked, are gone: their files say how it ended. */
+static bool ask_again(struct watch *watch, bool *out_is_over) {
+    struct inquiry *inquiry = watch->inquiry;
+    *out_is_over = false;
+    if (inquiry->endpoint.host == NULL && !job_inquiry_ask(inquiry, NULL)) {
+        job_inquiry_read_rest(inquiry);
+        inquiry->is_of_host = false;
+        *out_is_over = true;
+    }
+    return !*out_is_over;
+}
+
+static int watch_status(struct watch *watch) {
+    struct inquiry *inquiry = watch->inquiry;
+    struct failure failure = {0};
+    int code = EXIT_SUCCESS;
+    bool is_over = false;
+    while (code == EXIT_SUCCESS) {
+        struct chronicle_status status = {0};
+        bool has_answer = true;
+        if (is_over) {
+            fold(inquiry, &status);
+        } else {
+            has_answer = find_status(inquiry, &status, &failure);
+        }
+        if (has_answer) {
+            watch->answered = clock_wall_time();
+            code = show_now(watch, &status);
+            is_over = is_over || status.state == JOB_ENDED;
+        } else if (is_silent_too_long(watch)) {
+            fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
+            code = EXIT_FAILURE;
+        }
+        if (code == EXIT_SUCCESS && is_over) {
+            code = status_of(&status);
+            chronicle_status_clear(&status);
+            break;
+        }
+        chronicle_status_clear(&status);
+        if (code == EXIT_SUCCESS) {
+            sleep(inquiry->endpoint.host != NULL ? RENEW_FAR_SECONDS : RENEW_SECONDS);
+            (void)ask_again(watch, &is_over);
+        }
+    }
+    return code;
+}
+
 int status_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster status", .patience = duration_from_seconds(10)};
+    struct inquiry inquiry = {.program = "muster status"};
     struct option_result result;
     int code;
     if (begin(&inquiry, &status_table, arguments, environment, &result, &code)) {
-        code = show_status(&inquiry, &result);
+        struct watch watch = {.inquiry = &inquiry,
+            .result = &result,
+            .shown = find_shown(&result, environment),
+            .is_terminal =
+                isatty(STDOUT_FILENO) == 1 && !option_result_value(&result, "json")->flag};
+        code = option_result_value(&result, "watch")->flag
+                   ? watch_status(&watch)
+                   : show_status(&inquiry, &result, &watch.shown);
+        text_clear(&watch.told);
     }
     option_result_clear(&result);
     job_inquiry_clear(&inquiry);
@@ -155,8 +356,14 @@ static const struct option_definition events_definitions[] = {
     {.destination = "kind",
         .names = {"--kind"},
         .kind = OPTION_COMMA_LIST,
-        .help = "Only these kinds, between commas, as worker_failed,node_lost."},
+        .is_repeatable = true,
+        .help = "Only this kind, as worker_failed. More may follow, each with --kind or after a "
+                "comma."},
     {.destination = "node", .names = {"--node"}, .help = "Only those of this node."},
+    {.destination = "since",
+        .names = {"--since"},
+        .help = "Only those after this number (\"seq\" in --json), or not older than a time as "
+                "90s, 10m, 2h or 1d."},
     JOB_ENDPOINT_OPTION_DEFINITIONS,
     {.destination = "job",
         .arity = OPTION_ARITY_OPTIONAL,
@@ -172,23 +379,71 @@ static const struct option_table events_table = {
     .definition_count = sizeof events_definitions / sizeof *events_definitions,
 };
 
-static bool is_wanted(const struct chronicle_entry *entry, const struct option_result *result) {
+/* From when on they are shown: of the two one is set at most. */
+struct since {
+    int64_t seq;
+    struct wall_time time;
+};
+
+/* False: it has been rejected. */
+static bool find_since(struct option_result *result, struct since *out_since) {
+    static const struct {
+        const char *unit;
+        int64_t seconds;
+    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    const char *text = option_result_value(result, "since")->text;
+    *out_since = (struct since){.seq = INT64_MIN};
+    size_t length = text != NULL ? strspn(text, "0123456789") : 0;
+    int64_t number = 0;
+    char *digits = text_format("%.*s", (int)length, text != NULL ? text : "");
+    bool is_number = length > 0 && text_parse_integer(digits, &number) == FAILURE_NONE;
+    bool is_known = text == NULL || (is_number && text[length] == '\0');
+    free(digits);
+    if (text != NULL && is_known) {
+        out_since->seq = number;
+    }
+    for (size_t i = 0; is_number && i < sizeof units / sizeof *units; i++) {
+        if (text_equals(text + length, units[i].unit) &&
+            number <= SINCE_MAXIMUM_SECONDS / units[i].seconds) {
+            out_since->time.nanoseconds =
+                clock_wall_time().nanoseconds - number * units[i].seconds * NANOSECONDS_PER_SECOND;
+            is_known = true;
+        }
+    }
+    if (!is_known) {
+        option_result_reject(result, "since",
+            "expected a number of an entry, or a time as 90s, 10m, 2h or 1d: '%s'", text);
+    }
+    return is_known;
+}
+
+static bool is_wanted(const struct chronicle_entry *entry, const struct option_result *result,
+    const struct since *since) {
     const char *node = option_result_value(result, "node")->text;
     const struct option_value *kinds = option_result_value(result, "kind");
     bool is_kind = !kinds->is_set || kinds->list.count == 0;
     for (size_t i = 0; i < kinds->list.count && !is_kind; i++) {
         is_kind = text_equals(kinds->list.items[i], chronicle_kind_name(entry->kind));
     }
-    return is_kind && (node == NULL || text_equals(node, entry->node));
+    return is_kind && (node == NULL || text_equals(node, entry->node)) && entry->seq > since->seq &&
+           entry->time.nanoseconds >= since->time.nanoseconds;
 }
 
-static bool show_entries(struct inquiry *inquiry, const struct option_result *result) {
+struct showing {
+    const struct option_result *result;
+    struct since since;
+};
+
+static bool show_entries(void *context, struct inquiry *inquiry) {
+    const struct showing *showing = context;
+    const struct option_result *result = showing->result;
     struct text out = {0};
     for (size_t i = 0; i < inquiry->count; i++) {
         const struct chronicle_entry *entry = &inquiry->entries[i].entry;
-        if (is_wanted(entry, result) && option_result_value(result, "json")->flag) {
+        if (is_wanted(entry, result, &showing->since) &&
+            option_result_value(result, "json")->flag) {
             chronicle_json_write_entry(entry, &out);
-        } else if (is_wanted(entry, result)) {
+        } else if (is_wanted(entry, result, &showing->since)) {
             status_text_append_entry(entry, &out);
         }
     }
@@ -210,14 +465,11 @@ static bool check_kinds(struct option_result *result) {
     return true;
 }
 
-/* As find_status, at first; who was asked then is asked again. */
-static bool ask_for_events(struct inquiry *inquiry, bool is_first, struct failure *failure) {
+/* As find_status. */
+static bool ask_for_events(struct inquiry *inquiry, struct failure *failure) {
     struct chronicle_status status;
-    if (inquiry->endpoint.host != NULL || inquiry->is_of_host) {
+    if (inquiry->endpoint.host != NULL) {
         return job_inquiry_ask_host_for_events(inquiry, failure) == FAILURE_NONE;
-    }
-    if (!is_first) {
-        return job_inquiry_ask(inquiry, failure);
     }
     fold(inquiry, &status);
     bool is_missing = !is_whole(inquiry, &status);
@@ -236,32 +488,50 @@ static bool ask_for_events(struct inquiry *inquiry, bool is_first, struct failur
     return true;
 }
 
-static int show_events(struct inquiry *inquiry, const struct option_result *result) {
-    const struct timespec pause = {.tv_nsec = FOLLOW_MILLISECONDS * NANOSECONDS_PER_MILLISECOND};
+/* False: the output takes no more. */
+static bool follow_host(struct inquiry *inquiry, struct showing *showing) {
+    struct failure failure;
+    struct wall_time answered = clock_wall_time();
+    bool is_written = true;
+    while (is_written &&
+           clock_wall_time().nanoseconds - answered.nanoseconds < inquiry->patience.nanoseconds) {
+        sleep(RENEW_FAR_SECONDS);
+        if (job_inquiry_ask_host_for_events(inquiry, &failure) == FAILURE_NONE) {
+            answered = clock_wall_time();
+            is_written = show_entries(showing, inquiry);
+        }
+    }
+    return is_written;
+}
+
+static int show_events(struct inquiry *inquiry, struct showing *showing) {
     struct failure failure = {0};
-    bool is_following = option_result_value(result, "follow")->flag;
-    if (!ask_for_events(inquiry, true, &failure)) {
+    if (!ask_for_events(inquiry, &failure)) {
         fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
         return EXIT_FAILURE;
     }
-    bool is_written = show_entries(inquiry, result);
-    while (is_written && is_following && nanosleep(&pause, NULL) == 0 &&
-           ask_for_events(inquiry, false, &failure)) {
-        is_written = show_entries(inquiry, result);
-    }
-    if (is_written && is_following) {
-        job_inquiry_read_rest(inquiry);
-        is_written = show_entries(inquiry, result);
+    bool is_written = show_entries(showing, inquiry);
+    if (is_written && option_result_value(showing->result, "follow")->flag) {
+        if (inquiry->endpoint.host != NULL || inquiry->is_of_host) {
+            is_written = follow_host(inquiry, showing);
+        } else {
+            job_inquiry_follow(inquiry, show_entries, showing);
+            job_inquiry_read_rest(inquiry);
+            is_written = show_entries(showing, inquiry);
+        }
     }
     return is_written ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int events_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster events", .patience = duration_from_seconds(10)};
+    struct inquiry inquiry = {.program = "muster events"};
     struct option_result result;
     int code;
     if (begin(&inquiry, &events_table, arguments, environment, &result, &code)) {
-        code = check_kinds(&result) ? show_events(&inquiry, &result) : command_print(&result);
+        struct showing showing = {.result = &result};
+        code = check_kinds(&result) && find_since(&result, &showing.since)
+                   ? show_events(&inquiry, &showing)
+                   : command_print(&result);
     }
     option_result_clear(&result);
     job_inquiry_clear(&inquiry);

@@ -8,10 +8,22 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "core/telling/node_groups.h"
 #include "core/workers/signal_name.h"
 #include "wire/telling/chronicle_json.h"
 
-static const char *shown(const char *text) {
+/* Of nodes; with more, those that stand equally are one line. */
+#define FOLDED_ABOVE 24
+#define RANGES_MAXIMUM 64
+
+#define COLOUR_GOOD "\x1b[32m"
+#define COLOUR_BAD "\x1b[1;31m"
+#define COLOUR_CHANGING "\x1b[33m"
+#define COLOUR_END "\x1b[0m"
+
+static const char *known(const char *text) {
     return text != NULL ? text : "-";
 }
 
@@ -36,7 +48,7 @@ static void append_names(const struct inquiry *inquiry, struct text *out) {
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         if (inquiry->answers[i]) {
             text_append_format(out, "%s%s", is_first ? "" : ", ",
-                shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
+                known(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
             is_first = false;
         }
     }
@@ -50,13 +62,18 @@ static size_t count_answers(const struct inquiry *inquiry) {
     return count;
 }
 
-static void append_head(
-    const struct inquiry *inquiry, const struct chronicle_status *status, struct text *out) {
-    text_append_format(out, "%s  %s",
-        inquiry->is_of_host ? shown(inquiry->seen.run_id) : inquiry->agents.items[0].run_id,
+static void append_head(const struct inquiry *inquiry, const struct status_shown *shown,
+    const struct chronicle_status *status, struct text *out) {
+    const char *colour = !shown->has_colour                ? ""
+                         : status->state == JOB_RUNNING    ? COLOUR_GOOD
+                         : status->state == JOB_RECOVERING ? COLOUR_BAD
+                                                           : COLOUR_CHANGING;
+    text_append_format(out, "%s  %s%s%s",
+        inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
         status->result != JOB_UNDECIDED && status->state == JOB_ENDED
             ? job_result_name(status->result)
-            : job_state_name(status->state));
+            : job_state_name(status->state),
+        shown->has_colour ? COLOUR_END : "");
     if (status->node_count > 0) {
         text_append_format(out, "  round %" PRId64 ", %d of %d nodes (%d:%d), %d workers",
             status->round, status->node_count, status->maximum_nodes, status->minimum_nodes,
@@ -102,27 +119,34 @@ static void append_account(const struct chronicle_status *status, struct text *o
     text_append(out, "\n");
 }
 
+static void append_log_dir(const struct inquiry *inquiry, struct text *out) {
+    const char *log_dir = inquiry->is_of_host ? inquiry->seen.log_dir
+                                              : inquiry->agents.items[0].facts[JOB_FACT_LOG_DIR];
+    if (log_dir != NULL) {
+        text_append_format(out, "logs: %s\n", log_dir);
+    }
+}
+
 static void append_culprit(const struct chronicle_recovery *recovery, struct text *out) {
     if (recovery->rank >= 0) {
-        text_append_format(out, "rank %d on %s: ", recovery->rank, shown(recovery->node));
+        text_append_format(out, "rank %d on %s: ", recovery->rank, known(recovery->node));
     }
     if (recovery->exit != INT_MIN && recovery->exit >= 0) {
         text_append_format(
             out, "exit code %d%s", recovery->exit, recovery->what != NULL ? ": " : "");
     } else if (recovery->exit != INT_MIN) {
         text_append_format(out, "signal %d (%s)%s", -recovery->exit,
-            shown(signal_name_from_number(-recovery->exit)), recovery->what != NULL ? ": " : "");
+            known(signal_name_from_number(-recovery->exit)), recovery->what != NULL ? ": " : "");
     }
     text_append(out, recovery->what != NULL ? recovery->what : "");
 }
 
-static void append_recovery(const struct chronicle_status *status, struct text *out) {
-    if (status->recovery_count == 0) {
-        return;
-    }
-    const struct chronicle_recovery *last = &status->recoveries[status->recovery_count - 1];
+static void append_recovery(const struct chronicle_status *status,
+    const struct chronicle_recovery *last, struct text *out) {
     struct duration sum = {0};
-    text_append_format(out, "  last recovery, from %s, ", shown(chronicle_cause_name(last->cause)));
+    bool is_last = last == &status->recoveries[status->recovery_count - 1];
+    text_append_format(out, "  %s, from %s, ", is_last ? "last recovery" : "recovery",
+        known(chronicle_cause_name(last->cause)));
     append_time(
         (struct duration){status->now.nanoseconds - last->moments[RECOVERY_FAILED].nanoseconds},
         out);
@@ -148,15 +172,59 @@ static void append_recovery(const struct chronicle_status *status, struct text *
     text_append(out, last->is_charged ? ", and one restart\n" : "\n");
 }
 
+/* Nodes. */
+
 static int compare_nodes(const void *left, const void *right) {
-    const struct chronicle_node *one = left;
-    const struct chronicle_node *other = right;
+    const struct chronicle_node *one = *(const struct chronicle_node *const *)left;
+    const struct chronicle_node *other = *(const struct chronicle_node *const *)right;
     return one->rank != other->rank ? (one->rank > other->rank) - (one->rank < other->rank)
                                     : strcmp(one->name, other->name);
 }
 
-static void append_node(
-    const struct chronicle_status *status, const struct chronicle_node *node, struct text *out) {
+static bool is_shown_node(const struct status_shown *shown, const struct chronicle_node *node) {
+    return (shown->node == NULL || text_equals(node->name, shown->node)) &&
+           (shown->rank < 0 || (node->first_rank >= 0 && shown->rank >= node->first_rank &&
+                                   shown->rank < (int64_t)node->first_rank + node->workers));
+}
+
+/* The caller frees them. */
+static const struct chronicle_node **sort_nodes(
+    const struct chronicle_status *status, const struct status_shown *shown, size_t *out_count) {
+    const struct chronicle_node **nodes =
+        memory_allocate((status->known_nodes + 1) * sizeof(const struct chronicle_node *));
+    size_t count = 0;
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        if (is_shown_node(shown, &status->nodes[i])) {
+            nodes[count++] = &status->nodes[i];
+        }
+    }
+    if (count > 1) {
+        qsort(nodes, count, sizeof(const struct chronicle_node *), compare_nodes);
+    }
+    *out_count = count;
+    return nodes;
+}
+
+static void append_state(const struct status_shown *shown, enum chronicle_node_state state,
+    int width, struct text *out) {
+    const char *colour = state == CHRONICLE_NODE_RUNNING  ? COLOUR_GOOD
+                         : state == CHRONICLE_NODE_MISSED ? COLOUR_BAD
+                                                          : COLOUR_CHANGING;
+    text_append_format(out, "%s%-*s%s", shown->has_colour ? colour : "", width,
+        chronicle_node_state_name(state), shown->has_colour ? COLOUR_END : "");
+}
+
+static void append_said(const struct chronicle_status *status, struct wall_time said,
+    const char *before, struct text *out) {
+    if (said.nanoseconds > 0) {
+        text_append(out, before);
+        append_time((struct duration){status->now.nanoseconds - said.nanoseconds}, out);
+        text_append(out, " ago");
+    }
+}
+
+static void append_node(const struct status_shown *shown, const struct chronicle_status *status,
+    const struct chronicle_node *node, struct text *out) {
     char ranks[32] = "-";
     char failed[32] = "-";
     char spares[16] = "-";
@@ -171,37 +239,163 @@ static void append_node(
     if (node->spares_ready >= 0) {
         snprintf(spares, sizeof spares, "%d", node->spares_ready);
     }
-    text_append_format(out, "%-20s %-11s %-9s %-13s %-7s ", node->name, ranks,
-        chronicle_node_state_name(node->state), failed, spares);
-    if (node->said.nanoseconds > 0) {
-        append_time((struct duration){status->now.nanoseconds - node->said.nanoseconds}, out);
-        text_append(out, " ago");
-    } else {
-        text_append(out, "-");
-    }
-    text_append(out, "\n");
+    text_append_format(out, "%-20s %-11s ", node->name, ranks);
+    append_state(shown, node->state, 9, out);
+    text_append_format(out, " %-13s %-7s ", failed, spares);
+    append_said(status, node->said, "", out);
+    text_append(out, node->said.nanoseconds > 0 ? "\n" : "-\n");
 }
 
-void status_text_append(
-    const struct inquiry *inquiry, struct chronicle_status *status, struct text *out) {
-    append_head(inquiry, status, out);
+static void append_nodes(const struct status_shown *shown, const struct chronicle_status *status,
+    const struct chronicle_node *const *nodes, size_t count, struct text *out) {
+    text_append_format(out, "%-20s %-11s %-9s %-13s %-7s %s\n", "NODE", "RANKS", "STATE",
+        "FAILED FIRST", "SPARES", "LAST NEWS");
+    for (size_t i = 0; i < count; i++) {
+        append_node(shown, status, nodes[i], out);
+    }
+}
+
+static void append_note(
+    const struct chronicle_status *status, const struct node_group *group, struct text *out) {
+    struct text note = {0};
+    if (group->is_mixed) {
+        text_append(&note, "and other states");
+    } else if (group->failed_first > 0) {
+        text_append_format(&note,
+            group->failed_first == 1 ? "failed first once" : "failed first %d times",
+            group->failed_first);
+    }
+    if (group->state != CHRONICLE_NODE_RUNNING) {
+        append_said(status, group->said, note.length > 0 ? ", last news " : "last news ", &note);
+    }
+    text_append_format(out, " %-36s ", text_string(&note));
+    text_clear(&note);
+}
+
+/* Nodes that stand equally are one line. */
+static void append_groups(
+    const struct status_shown *shown, const struct chronicle_status *status, struct text *out) {
+    struct node_groups groups;
+    node_groups_make(status, &groups);
+    text_append_format(out, "%5s  %-9s %-36s %s\n", "NODES", "STATE", "NOTE", "WHICH");
+    for (size_t i = 0; i < groups.count; i++) {
+        text_append_format(out, "%5zu  ", groups.groups[i].count);
+        append_state(shown, groups.groups[i].state, 9, out);
+        append_note(status, &groups.groups[i], out);
+        node_groups_append_names(status, &groups.groups[i], RANGES_MAXIMUM, out);
+        text_append(out, "\n");
+    }
+    node_groups_clear(&groups);
+}
+
+/* Ranks. */
+
+static const struct chronicle_recovery *last_failure_of(
+    const struct chronicle_status *status, int rank) {
+    for (size_t i = status->recovery_count; i > 0; i--) {
+        if (status->recoveries[i - 1].rank == rank) {
+            return &status->recoveries[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static void append_ranks(const struct status_shown *shown, const struct chronicle_status *status,
+    const struct chronicle_node *const *nodes, size_t count, struct text *out) {
+    text_append_format(
+        out, "%-6s %-5s %-20s %-9s %s\n", "RANK", "LOCAL", "NODE", "STATE", "FAILED LAST");
+    for (size_t i = 0; i < count; i++) {
+        for (int local = 0; nodes[i]->first_rank >= 0 && local < nodes[i]->workers; local++) {
+            int rank = nodes[i]->first_rank + local;
+            const struct chronicle_recovery *failure = last_failure_of(status, rank);
+            if (shown->rank >= 0 && shown->rank != rank) {
+                continue;
+            }
+            text_append_format(out, "%-6d %-5d %-20s ", rank, local, nodes[i]->name);
+            append_state(shown, nodes[i]->state, 9, out);
+            if (failure != NULL) {
+                append_said(status, failure->moments[RECOVERY_FAILED], " ", out);
+            }
+            text_append(out, failure != NULL ? "\n" : " -\n");
+        }
+    }
+}
+
+static bool is_about(const struct chronicle_recovery *recovery, const struct status_shown *shown) {
+    return shown->rank >= 0 ? recovery->rank == shown->rank
+                            : text_equals(recovery->node, shown->node);
+}
+
+static void append_recoveries_of(
+    const struct status_shown *shown, const struct chronicle_status *status, struct text *out) {
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        if (is_about(&status->recoveries[i], shown)) {
+            append_recovery(status, &status->recoveries[i], out);
+        }
+    }
+}
+
+bool status_text_append(const struct inquiry *inquiry, const struct status_shown *shown,
+    const struct chronicle_status *status, struct text *out) {
+    size_t count;
+    const struct chronicle_node **nodes = sort_nodes(status, shown, &count);
+    bool is_one = shown->node != NULL || shown->rank >= 0;
+    append_head(inquiry, shown, status, out);
     if (status->max_restarts >= 0) {
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
     }
     append_account(status, out);
-    append_recovery(status, out);
-    if (status->known_nodes > 1) {
-        qsort(status->nodes, status->known_nodes, sizeof *status->nodes, compare_nodes);
+    if (is_one) {
+        append_recoveries_of(shown, status, out);
+    } else if (status->recovery_count > 0) {
+        append_recovery(status, &status->recoveries[status->recovery_count - 1], out);
     }
-    text_append_format(out, "%-20s %-11s %-9s %-13s %-7s %s\n", "NODE", "RANKS", "STATE",
-        "FAILED FIRST", "SPARES", "LAST NEWS");
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        append_node(status, &status->nodes[i], out);
+    if (shown->has_ranks || shown->rank >= 0) {
+        append_ranks(shown, status, nodes, count, out);
+    } else if (count > FOLDED_ABOVE && !shown->has_nodes) {
+        append_groups(shown, status, out);
+    } else {
+        append_nodes(shown, status, nodes, count, out);
     }
-    const char *log_dir = inquiry->is_of_host ? inquiry->seen.log_dir
-                                              : inquiry->agents.items[0].facts[JOB_FACT_LOG_DIR];
-    if (log_dir != NULL) {
-        text_append_format(out, "logs: %s\n", log_dir);
+    append_log_dir(inquiry, out);
+    free(nodes);
+    return count > 0 || !is_one;
+}
+
+/* As a terminal shows it. */
+
+/* Those that take two columns have at least three bytes; so what is cut has room in any case. */
+static int columns_of(size_t length) {
+    return length >= 3 ? 2 : 1;
+}
+
+static size_t length_of_escape(const char *text) {
+    const char *end = *text == '\x1b' ? strchr(text, 'm') : NULL;
+    return end != NULL ? (size_t)(end - text) + 1 : 0;
+}
+
+/* Appends one line's part that has room, with its colours; its end is at the result. */
+static const char *append_fit(const char *line, int columns, struct text *out) {
+    int used = 0;
+    while (*line != '\0' && *line != '\n') {
+        size_t escape = length_of_escape(line);
+        size_t length =
+            escape > 0 ? escape : utf8_character_length((const uint8_t *)line, strlen(line));
+        length = length > 0 ? length : 1;
+        used += escape > 0 ? 0 : columns_of(length);
+        if (used <= columns || escape > 0) {
+            text_append_bytes(out, line, length);
+        }
+        line += length;
+    }
+    return line;
+}
+
+void status_text_fit(const char *text, int columns, int rows, struct text *out) {
+    for (int row = 0; *text != '\0' && row < rows; row++) {
+        text = append_fit(text, columns, out);
+        text_append(out, "\n");
+        text += *text == '\n' ? 1 : 0;
     }
 }
 
@@ -211,6 +405,7 @@ void status_text_append_json(const struct inquiry *inquiry, const struct chronic
         const struct chronicle_view view = {.run_id = inquiry->seen.run_id,
             .log_dir = inquiry->seen.log_dir,
             .host = inquiry->seen.host,
+            .has_groups = true,
             .has_nodes = has_nodes};
         chronicle_json_write_status(status, &view, out);
         return;
@@ -219,13 +414,14 @@ void status_text_append_json(const struct inquiry *inquiry, const struct chronic
     struct text_list seen_from = {0};
     for (size_t i = 0; i < inquiry->agents.count; i++) {
         if (inquiry->answers[i]) {
-            text_list_add(&seen_from, shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
+            text_list_add(&seen_from, known(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
         }
     }
     const struct chronicle_view view = {.run_id = job->run_id,
         .log_dir = job->facts[JOB_FACT_LOG_DIR],
         .slurm_job = job->facts[JOB_FACT_SLURM_JOB],
         .seen_from = &seen_from,
+        .has_groups = true,
         .has_nodes = has_nodes};
     chronicle_json_write_status(status, &view, out);
     text_list_clear(&seen_from);

@@ -213,7 +213,9 @@ enum failure_code option_convert(const struct option_definition *definition, con
         }
         break;
     case OPTION_COMMA_LIST:
-        text_list_clear(&value->list);
+        if (!definition->is_repeatable) {
+            text_list_clear(&value->list);
+        }
         option_split_commas(text, &value->list);
         break;
     case OPTION_TEXT:

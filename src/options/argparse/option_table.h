@@ -44,6 +44,7 @@ struct option_definition {
     /* The program that this command stands in for does not have this option. An abbreviation that
      * means one of its options is not made ambiguous by this one. */
     bool is_addition;
+    bool is_repeatable;         /* a list: each occurrence adds to it; it has no default */
     const char *default_text;   /* converted like a given value; NULL: no default */
     const char *const *choices; /* NULL-terminated; NULL: any value */
     const char *help;

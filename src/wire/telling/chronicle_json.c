@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/telling/node_groups.h"
 #include "wire/json/json_document.h"
 
 #define MICROSECONDS_PER_SECOND 1000000
@@ -448,6 +449,32 @@ static void write_nodes(const struct chronicle_status *status, struct text *out)
     text_append(out, "}");
 }
 
+/* Of one group: a page of text, not a list of all nodes. */
+#define RANGES_MAXIMUM 64
+
+static void write_groups(const struct chronicle_status *status, struct text *out) {
+    struct node_groups groups;
+    node_groups_make(status, &groups);
+    write_name("groups", out);
+    text_append(out, "[");
+    for (size_t i = 0; i < groups.count; i++) {
+        const struct node_group *group = &groups.groups[i];
+        struct text names = {0};
+        node_groups_append_names(status, group, RANGES_MAXIMUM, &names);
+        text_append(out, i > 0 ? ",{" : "{");
+        write_number("nodes", (int64_t)group->count, true, out);
+        write_text("state", chronicle_node_state_name(group->state), out);
+        write_number("failed_first", group->failed_first, true, out);
+        write_flag("mixed", group->is_mixed, out);
+        write_seconds("said", group->said.nanoseconds, group->said.nanoseconds > 0, out);
+        write_text("which", text_string(&names), out);
+        text_append(out, "}");
+        text_clear(&names);
+    }
+    text_append(out, "]");
+    node_groups_clear(&groups);
+}
+
 void chronicle_json_write_status(
     const struct chronicle_status *status, const struct chronicle_view *view, struct text *out) {
     text_append(out, "{");
@@ -457,6 +484,9 @@ void chronicle_json_write_status(
     text_append(out, ",\"progress\":{\"source\":\"none\",\"step\":null,\"rate\":null}");
     write_account(status, out);
     write_recoveries(status, out);
+    if (view->has_groups) {
+        write_groups(status, out);
+    }
     if (view->has_nodes) {
         write_nodes(status, out);
     }

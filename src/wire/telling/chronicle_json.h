@@ -33,6 +33,7 @@ struct chronicle_view {
     const struct text_list *seen_from; /* the nodes whose entries these are */
     const char *host;                  /* the node that hosts the store, which says this */
     bool has_nodes;                    /* one by one */
+    bool has_groups;                   /* those that stand equally (core/telling/node_groups) */
 };
 
 /* Appends the object and a newline. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/telling/chronicle_status.h"
+#include "core/telling/node_groups.h"
 
 /* One node's machine, its chronicle, and the fold of what it has told. */
 struct fixture {
@@ -408,5 +410,76 @@ TEST(time_after_the_end_is_no_part_of_the_account) {
     tell(&status, "a", 100, CHRONICLE_ENDED, 0);
     chronicle_status_advance(&status, (struct wall_time){NANOSECONDS_PER_SECOND});
     expect_milliseconds(chronicle_status_wall(&status), 100);
+    chronicle_status_clear(&status);
+}
+
+/* Groups of nodes. */
+
+static void expect_names(const char *const *names, const char *text, size_t most) {
+    struct chronicle_status status = {0};
+    struct node_groups groups;
+    struct text out = {0};
+    for (size_t i = 0; names[i] != NULL; i++) {
+        tell(&status, names[i], 0, CHRONICLE_STARTED, 0);
+    }
+    node_groups_make(&status, &groups);
+    assert_int_equal(groups.count, 1);
+    node_groups_append_names(&status, &groups.groups[0], most, &out);
+    assert_string_equal(text_string(&out), text);
+    text_clear(&out);
+    node_groups_clear(&groups);
+    chronicle_status_clear(&status);
+}
+
+TEST(names_of_nodes_are_ranges) {
+    static const struct {
+        const char *names[8];
+        const char *text;
+    } cases[] = {
+        {{"gpu-n052", "gpu-n050", "gpu-n051", "gpu-n054"}, "gpu-n[050-052,054]"},
+        {{"n9", "n10", "n8", "n11"}, "n[8-11]"},
+        {{"n09", "n10", "n11"}, "n[09-11]"},
+        {{"n9", "n09", "n010"}, "n[9,09,010]"},
+        {{"n1.a.org", "n2.a.org", "n2.b.org"}, "n[1-2].a.org,n2.b.org"},
+        {{"10.0.0.7", "10.0.0.8", "10.0.1.9"}, "10.0.0.[7-8],10.0.1.9"},
+        {{"alpha", "beta", "a1b"}, "alpha,beta,a1b"},
+        {{"rack1-n1", "rack1-n2", "rack2-n1"}, "rack1-n[1-2],rack2-n1"},
+        {{"99999999999999999999", "99999999999999999998"},
+            "99[999999999999999998-999999999999999999]"},
+        {{"alone"}, "alone"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_names(cases[i].names, cases[i].text, 100);
+    }
+    expect_names((const char *const[]){"n1", "n3", "n5", "n7", NULL}, "n[1,3] and 2 more", 2);
+}
+
+TEST(odd_nodes_are_the_first_groups_and_the_last_one_has_the_rest) {
+    struct chronicle_status status = {0};
+    struct node_groups groups;
+    char name[16];
+    node_groups_make(&status, &groups);
+    assert_int_equal(groups.count, 0);
+    node_groups_clear(&groups);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "n%02d", i);
+        tell(&status, name, 0, CHRONICLE_STARTED, 0);
+    }
+    tell(&status, "n42", 10, CHRONICLE_NODE_LOST, 0);
+    node_groups_make(&status, &groups);
+    assert_int_equal(groups.count, 2);
+    assert_int_equal(groups.groups[0].state, CHRONICLE_NODE_MISSED);
+    assert_int_equal(groups.groups[0].count, 1);
+    assert_string_equal(status.nodes[groups.groups[0].members[0]].name, "n42");
+    assert_int_equal(groups.groups[1].count, 99);
+    node_groups_clear(&groups);
+    for (size_t i = 0; i < status.known_nodes; i++) {
+        status.nodes[i].failed_first = (int)i;
+    }
+    node_groups_make(&status, &groups);
+    assert_int_equal(groups.count, NODE_GROUPS_MAXIMUM);
+    assert_int_equal(groups.groups[NODE_GROUPS_MAXIMUM - 1].count, 100 - NODE_GROUPS_MAXIMUM + 1);
+    assert_true(groups.groups[NODE_GROUPS_MAXIMUM - 1].is_mixed);
+    node_groups_clear(&groups);
     chronicle_status_clear(&status);
 }
