@@ -288,10 +288,10 @@ static void take_own(void *context, const struct chronicle_entry *entry) {
 }
 
 void agent_job_chronicle_host(struct agent_job_chronicle *job, int port) {
-    struct hosting *hosting = &job->hosting;
-    if (hosting->is_host || job->chronicle == NULL) {
+    if (job == NULL || job->hosting.is_host || job->chronicle == NULL) {
         return;
     }
+    struct hosting *hosting = &job->hosting;
     hosting->is_host = true;
     hosting->port = port;
     hosting->chronicle = job_chronicle_new();
@@ -300,6 +300,9 @@ void agent_job_chronicle_host(struct agent_job_chronicle *job, int port) {
 }
 
 void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job) {
+    if (job == NULL) {
+        return;
+    }
     struct hosting *hosting = &job->hosting;
     stop_listening(job);
     event_timer_stop(hosting->again);
@@ -311,8 +314,10 @@ void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job) {
 }
 
 void agent_job_chronicle_leave(struct agent_job_chronicle *job) {
-    job->hosting.is_leaving = true;
-    stop_listening(job);
+    if (job != NULL) {
+        job->hosting.is_leaving = true;
+        stop_listening(job);
+    }
 }
 
 /* A node: telling. */
@@ -496,8 +501,10 @@ struct agent_job_chronicle *agent_job_chronicle_new(
 
 void agent_job_chronicle_use(
     struct agent_job_chronicle *job, struct chronicle *chronicle, struct wall_time life) {
-    job->chronicle = chronicle;
-    job->life = life;
+    if (job != NULL) {
+        job->chronicle = chronicle;
+        job->life = life;
+    }
 }
 
 void agent_job_chronicle_free(struct agent_job_chronicle *job) {

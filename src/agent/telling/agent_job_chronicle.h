@@ -40,7 +40,7 @@ struct agent_job_chronicle_settings {
 
 struct agent_job_chronicle *agent_job_chronicle_new(
     struct event_loop *loop, const struct agent_job_chronicle_settings *settings);
-/* When `send` answers no more. Accepts NULL. */
+/* When `send` answers no more. Accepts NULL, as do the functions below but the last. */
 void agent_job_chronicle_free(struct agent_job_chronicle *job);
 
 /* This node's own chronicle; NULL: it is there no more. */
