@@ -15,7 +15,7 @@ function el(tag, props, ...kids) {
 const bold = text => el("b", { text });
 // Makes the children of `parent` those of `items`; an item whose key was there keeps its element.
 function fill(parent, items, keyOf, make) {
-  const old = parent.rows || new Map(), now = new Map();
+  const old = parent.keyed || new Map(), now = new Map();
   let at = parent.firstChild;
   for (const item of items) {
     let key = keyOf(item);
@@ -26,7 +26,7 @@ function fill(parent, items, keyOf, make) {
     else parent.insertBefore(e, at);
   }
   while (at) { const next = at.nextSibling; at.remove(); at = next; }
-  parent.rows = now;
+  parent.keyed = now;
 }
 function say(e, ...parts) {
   const key = parts.map(p => p == null ? "" : p.nodeType ? p.outerHTML : p).join("\0");
