@@ -767,7 +767,9 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
 static enum snapshot_answer answer_asked(
     void *context, struct snapshot_question *question, struct text *out) {
     const struct agent *agent = context;
-    return agent_chronicle_answer(agent->chronicle, question, out);
+    return agent_stacks_are_meant(question->path)
+               ? agent_stacks_answer(agent->stacks, question, out)
+               : agent_chronicle_answer(agent->chronicle, question, out);
 }
 
 static void announce_job(struct agent *agent) {
@@ -787,6 +789,15 @@ static void announce_job(struct agent *agent) {
     for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
         job.facts[fact] = memory_duplicate_string(facts[fact]);
     }
+    const struct agent_stacks_settings stacks = {
+        .workers = agent->workers,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = agent->standby,
+        .worker_count = agent->preparation.worker_count,
+        .answer = answer_later,
+        .context = agent,
+    };
+    agent->stacks = agent_stacks_new(agent->loop, &stacks);
     agent_announcement_open(agent->announcement, &job, answer_asked, agent);
 }
 
@@ -914,8 +925,8 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
-        agent_chronicle_know_workers(agent->chronicle, agent->workers);
         prepare_story(agent);
+        agent_chronicle_know_workers(agent->chronicle, agent->workers, agent->last_words);
         code = prepare_watching(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -960,15 +971,17 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_stacks_free(agent->stacks);
+    agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
-    last_words_free(agent->last_words);
-    agent_chronicle_free(agent->chronicle);
+    agent_chronicle_free(agent->chronicle); /* it asks for the last words */
     agent->chronicle = NULL;
+    last_words_free(agent->last_words);
     agent_workers_free(agent->workers);
     signal_passing_free(agent->passing);
     agent->passing = NULL; /* a signal may still come */

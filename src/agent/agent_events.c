@@ -8,7 +8,7 @@
 
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
-#include "core/agent/agent_transcript.h"
+#include "core/agent/agent_machine.h"
 #include "core/standby/standby_transcript.h"
 #include "core/workers/signal_name.h"
 
@@ -528,9 +528,9 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    agent_story_step(&agent->story, event, before);
     agent_chronicle_step(
         agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
-    agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);

@@ -84,9 +84,30 @@ void utf8_make_string_printable(char *string) {
     string[utf8_make_printable(string, strlen(string))] = '\0';
 }
 
-void utf8_make_line_printable(char *line) {
-    utf8_make_string_printable(line);
-    for (; *line != '\0'; line++) {
-        *line = *line == '\n' || *line == '\t' ? '?' : *line;
+/* Marks by which text is shown in another order than it has: U+061C, U+200E and F, U+202A to E,
+ * U+2066 to 9. */
+static bool is_direction_mark(const uint8_t *bytes, size_t length) {
+    if (length == 2) {
+        return bytes[0] == 0xd8 && bytes[1] == 0x9c;
     }
+    return length == 3 && bytes[0] == 0xe2 &&
+           ((bytes[1] == 0x80 &&
+                ((bytes[2] >= 0xaa && bytes[2] <= 0xae) || bytes[2] == 0x8e || bytes[2] == 0x8f)) ||
+               (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9));
+}
+
+void utf8_make_line_printable(char *line) {
+    size_t length = utf8_make_printable(line, strlen(line));
+    size_t kept = 0;
+    for (size_t at = 0, taken = 0; at < length; at += taken) {
+        taken = utf8_character_length((const uint8_t *)line + at, length - at);
+        if (line[at] == '\n' || line[at] == '\t' ||
+            is_direction_mark((const uint8_t *)line + at, taken)) {
+            line[kept++] = '?';
+        } else {
+            memmove(line + kept, line + at, taken);
+            kept += taken;
+        }
+    }
+    line[kept] = '\0';
 }

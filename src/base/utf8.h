@@ -22,8 +22,8 @@ bool utf8_is_python_text(const uint8_t *bytes, size_t length);
  * byte that is no UTF-8 becomes '?'. So nobody else moves the cursor, sets the title or makes the
  * terminal answer. Returns the new length, which is not larger. */
 size_t utf8_make_printable(char *text, size_t length);
-/* The same for a string. `make_line_printable` is for text that is to stay one line: a newline or a
- * tab becomes '?' too. */
+/* The same for a string. `make_line_printable` is for text that is to stay one line: a newline, a
+ * tab, and a mark that changes the direction of text become '?' too. */
 void utf8_make_string_printable(char *string);
 void utf8_make_line_printable(char *line);
 

@@ -15,6 +15,7 @@
 #include "main/run_command.h"
 #include "main/store/store_command.h"
 #include "main/telling/report_command.h"
+#include "main/telling/stacks_command.h"
 #include "main/telling/status_command.h"
 #include "main/timer/timer_command.h"
 
@@ -24,6 +25,7 @@ static const char usage[] =
     "       muster events [JOB] [OPTION]…         show what has happened to it\n"
     "       muster report [JOB|FILE…] [OPTION]…   report what has become of it, as a page or data\n"
     "       muster dashboard [JOB] [OPTION]…      serve a page that shows it while it runs\n"
+    "       muster stacks [JOB] RANK…|--all       show what its workers do now\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
     "       muster rendezvous show [OPTION]…      show how the nodes of a job found each other\n"
     "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
@@ -63,6 +65,9 @@ static int dispatch(
     if (text_equals(command, "dashboard")) {
         return dashboard_command(arguments, environment);
     }
+    if (text_equals(command, "stacks")) {
+        return stacks_command(arguments, environment);
+    }
     if (text_equals(command, "install-torchrun")) {
         return install_torchrun_command(arguments, environment);
     }
@@ -83,8 +88,8 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fprintf(stderr,
-        "muster: error: unknown command '%s' (expected run, status, events, report, dashboard, "
-        "store, rendezvous, timer or install-torchrun)\n"
+        "muster: error: unknown command '%s' (expected run, status, events, stacks, report, "
+        "dashboard, store, rendezvous, timer or install-torchrun)\n"
         "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
         command);
     return EXIT_STATUS_USAGE;

@@ -59,9 +59,9 @@ TEST(what_is_shown_does_nothing_to_a_terminal) {
 }
 
 TEST(a_line_stays_one_line) {
-    char line[] = "one\ntwo\t\033[31mthree";
+    char line[] = "one\ntwo\t\033[31mthree \342\200\256gnp.exe\342\201\246\330\234\303\266";
     utf8_make_line_printable(line);
-    assert_string_equal(line, "one?two?three");
+    assert_string_equal(line, "one?two?three ?gnp.exe??\303\266");
 }
 
 TEST(bytes_may_hold_zeros) {

@@ -6,13 +6,13 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
 #include "host/failure/error_file.h"
-#include "host/loop/clock.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/whole_file.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 
 /* How long a disk that does not answer may hold up the report: until what the workers wrote is in
  * their files, and until the end of one is read. */
@@ -96,6 +96,11 @@ struct last_words {
     struct blocking_pool *pool; /* NULL until there is something to read */
     char *path;                 /* of the worker that has failed; NULL: nothing is expected */
     int local_rank;
+    int64_t pid;
+    bool is_known; /* `line` is its last one */
+    struct text line;
+    void (*known)(void *context); /* NULL: nobody is to be told */
+    void *context;
 };
 
 /* Of UTF-8, no half of a character. */
@@ -110,7 +115,14 @@ static int told_length(const char *line) {
     return (int)length;
 }
 
-static void tell_line(const struct last_words *words, const struct reading *reading) {
+static void settle(struct last_words *words) {
+    words->is_known = true;
+    if (words->known != NULL) {
+        words->known(words->context);
+    }
+}
+
+static void tell_line(struct last_words *words, const struct reading *reading) {
     struct text lines = {0};
     last_lines_append(bytes_slice(&reading->end), reading->is_cut, &lines);
     while (lines.length > 0 && lines.data[lines.length - 1] == '\n') {
@@ -126,18 +138,21 @@ static void tell_line(const struct last_words *words, const struct reading *read
         log_warning(words->log, "local_rank %d, which failed, wrote last: %.*s; its log is %s",
             words->local_rank, told_length(line), line, reading->path);
     }
+    text_append(&words->line, line);
     text_clear(&lines);
 }
 
 static void was_read(void *context, void *subject) {
     struct last_words *words = context;
     const struct reading *reading = subject;
+    words->line.length = 0;
     if (reading->code == FAILURE_NONE) {
         tell_line(words, reading);
     } else if (reading->code != FAILURE_MISSING) { /* somebody has removed it, which is told */
         log_warning(words->log, "what local_rank %d, which failed, wrote last is not known: %s",
             words->local_rank, reading->failure.message);
     }
+    settle(words);
 }
 
 static void logs_are_complete(void *context) {
@@ -148,6 +163,7 @@ static void logs_are_complete(void *context) {
         blocking_pool_new(words->loop, &words->pool, &failure) != FAILURE_NONE) {
         log_warning(words->log, "the log of local_rank %d, which failed, is %s", words->local_rank,
             words->path);
+        settle(words);
         return;
     }
     struct reading *reading = memory_allocate(sizeof *reading);
@@ -158,6 +174,7 @@ static void logs_are_complete(void *context) {
     if (blocking_pool_send(words->pool, &task, &answer, &call, &failure) != FAILURE_NONE) {
         log_warning(words->log, "what local_rank %d, which failed, wrote last is not known: %s",
             words->local_rank, failure.message);
+        settle(words);
     }
 }
 
@@ -172,6 +189,7 @@ void last_words_free(struct last_words *words) {
         agent_workers_notify_of_logs(words->workers, NULL, NULL);
         blocking_pool_free(words->pool);
         free(words->path);
+        text_clear(&words->line);
         free(words);
     }
 }
@@ -182,8 +200,24 @@ void last_words_expect(struct last_words *words, int local_rank) {
         free(words->path);
         words->path = path;
         words->local_rank = local_rank;
+        words->pid = agent_workers_pid(words->workers, local_rank);
+        words->is_known = false;
+        text_clear(&words->line);
         agent_workers_notify_of_logs(words->workers, logs_are_complete, words);
     }
+}
+
+bool last_words_append(const struct last_words *words, int64_t pid, struct text *out) {
+    if (words == NULL || words->pid != pid) {
+        return true; /* nobody will know it */
+    }
+    text_append(out, words->is_known ? text_string(&words->line) : "");
+    return words->is_known;
+}
+
+void last_words_notify(struct last_words *words, void (*known)(void *context), void *context) {
+    words->known = known;
+    words->context = context;
 }
 
 /* Findings. */

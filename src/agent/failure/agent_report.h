@@ -32,6 +32,11 @@ void last_words_free(struct last_words *words);
 /* This worker has failed, and a restart follows. Logs one line when all workers have ended, where
  * its stderr goes to a file. */
 void last_words_expect(struct last_words *words, int local_rank);
+/* Appends the line of this process, if it is the one that was expected last, and has written one.
+ * False: it is not known yet. */
+bool last_words_append(const struct last_words *words, int64_t pid, struct text *out);
+/* Calls back each time such a line is known. */
+void last_words_notify(struct last_words *words, void (*known)(void *context), void *context);
 
 /* What a failed worker of this node left behind, gathered into an account of its failure: its error
  * file as it was read when the worker ended, how it ended, what the kernel knows, and its place in

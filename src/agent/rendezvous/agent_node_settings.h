@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "core/node/node_event.h"
 #include "core/node/node_machine.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"

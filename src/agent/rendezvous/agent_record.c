@@ -14,8 +14,8 @@
 #include "core/round/round_key.h"
 #include "host/process/guardian.h"
 #include "wire/failure/failure_json.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/rendezvous/waiting_list.h"
 
 /* What the workers of a job have imported, as its nodes give it to each other: a text in the store,
  * beside the record. A new node makes its standby workers ready with it before it joins. The text

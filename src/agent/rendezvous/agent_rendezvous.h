@@ -10,7 +10,6 @@
 #include "agent/rendezvous/agent_node_settings.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/node/node_event.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
 #include "host/store/store_client.h"

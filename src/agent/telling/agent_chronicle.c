@@ -12,7 +12,7 @@
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/chronicle_json.h"
 
 #define FILE_NAME "events.jsonl"
@@ -52,6 +52,7 @@ struct agent_chronicle {
     struct agent_chronicle_settings settings;
     struct event_loop *loop;
     const struct agent_workers *workers; /* NULL: not yet */
+    const struct last_words *last_words; /* the same */
     struct chronicle *chronicle;
     struct chronicle_status status; /* of what has been told */
     struct event_thread *file;      /* NULL: none */
@@ -83,8 +84,9 @@ static void append_words(struct slice content, struct text *out) {
     }
 }
 
-static bool words_of(void *context, int local_rank, int64_t pid, struct text *out) {
-    const struct agent_chronicle *chronicle = context;
+/* What its error file says; false: it is not known yet. */
+static bool error_words_of(
+    const struct agent_chronicle *chronicle, int local_rank, int64_t pid, struct text *out) {
     const struct last_reading *reading = chronicle->readings;
     while (reading != NULL && reading->pid != pid) {
         reading = reading->next;
@@ -93,7 +95,7 @@ static bool words_of(void *context, int local_rank, int64_t pid, struct text *ou
         text_append(out, text_string(&reading->words));
         return reading->call == NULL;
     }
-    if (pid_of(context, local_rank) != pid ||
+    if (chronicle->workers == NULL || agent_workers_pid(chronicle->workers, local_rank) != pid ||
         agent_workers_error_file(chronicle->workers, local_rank) == NULL) {
         return true; /* nobody will know them */
     }
@@ -105,6 +107,13 @@ static bool words_of(void *context, int local_rank, int64_t pid, struct text *ou
         append_words(bytes_slice(&error->content), out);
     }
     return true;
+}
+
+/* Without an error file, its last line on stderr. */
+static bool words_of(void *context, int local_rank, int64_t pid, struct text *out) {
+    const struct agent_chronicle *chronicle = context;
+    return error_words_of(chronicle, local_rank, pid, out) &&
+           (out->length > 0 || last_words_append(chronicle->last_words, pid, out));
 }
 
 static void told(void *context, const struct chronicle_entry *entry) {
@@ -297,10 +306,18 @@ void agent_chronicle_free(struct agent_chronicle *chronicle) {
     }
 }
 
-void agent_chronicle_know_workers(
-    struct agent_chronicle *chronicle, const struct agent_workers *workers) {
+static void line_is_known(void *context) {
+    (void)tell(context, false);
+}
+
+void agent_chronicle_know_workers(struct agent_chronicle *chronicle,
+    const struct agent_workers *workers, struct last_words *last_words) {
     if (chronicle != NULL) {
         chronicle->workers = workers;
+        chronicle->last_words = last_words;
+    }
+    if (chronicle != NULL && last_words != NULL) {
+        last_words_notify(last_words, line_is_known, chronicle);
     }
 }
 
@@ -370,15 +387,6 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     text_list_clear(&seen_from);
 }
 
-static void append_answer(const char *status, struct slice body, struct text *out) {
-    text_append_format(out,
-        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n",
-        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
-        body.length);
-    text_append_bytes(out, (const char *)body.data, body.length);
-}
-
 /* Whether it is `name`, or asks for what is after a number. */
 static bool is_asked_for(const char *path, const char *name, int64_t *out_after) {
     static const char after[] = "?after=";
@@ -396,7 +404,7 @@ static void host_answered(void *context, const struct failure *failure, struct s
     struct job_inquiry *inquiry = context;
     const struct agent_chronicle_settings *settings = &inquiry->chronicle->settings;
     char *why = text_format("%s\n", failure != NULL ? failure->message : "");
-    append_answer(failure == NULL ? "200 OK" : "503 Service Unavailable",
+    snapshot_answer_append(failure == NULL ? "200 OK" : "503 Service Unavailable",
         failure == NULL ? answer : slice_from_string(why), &inquiry->text);
     free(why);
     inquiry->is_answered = true;
@@ -491,7 +499,7 @@ enum snapshot_answer agent_chronicle_answer(
     } else {
         text_append(&body, known);
     }
-    append_answer(is_found ? "200 OK" : "404 Not Found",
+    snapshot_answer_append(is_found ? "200 OK" : "404 Not Found",
         (struct slice){(const uint8_t *)text_string(&body), body.length}, out);
     text_clear(&body);
     return SNAPSHOT_WHOLE;

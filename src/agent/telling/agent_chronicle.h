@@ -6,6 +6,7 @@
 #define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 
 #include "agent/telling/agent_job_chronicle.h"
+#include "agent/failure/agent_report.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -37,8 +38,8 @@ struct agent_chronicle *agent_chronicle_new(
 /* Accepts NULL, as do the functions below. */
 void agent_chronicle_free(struct agent_chronicle *chronicle);
 /* Of the workers of whom is told; not before it is known who they are. */
-void agent_chronicle_know_workers(
-    struct agent_chronicle *chronicle, const struct agent_workers *workers);
+void agent_chronicle_know_workers(struct agent_chronicle *chronicle,
+    const struct agent_workers *workers, struct last_words *last_words);
 
 /* The machine has taken an event; nothing of what it wants has been done yet. `outcome`: it
  * finishes; else NULL. */

@@ -15,7 +15,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 /* Enough for any decision and its NUL: "failed 2147483647 signal 64". */
 #define ROUND_DECISION_SIZE 32

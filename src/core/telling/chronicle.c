@@ -150,18 +150,6 @@ void chronicle_entry_clear(struct chronicle_entry *entry) {
     *entry = (struct chronicle_entry){0};
 }
 
-/* Marks by which text is shown in another order than it has: U+061C, U+200E and F, U+202A to E,
- * U+2066 to 9. */
-static bool is_direction_mark(const uint8_t *bytes, size_t length) {
-    if (length == 2) {
-        return bytes[0] == 0xd8 && bytes[1] == 0x9c;
-    }
-    return length == 3 && bytes[0] == 0xe2 &&
-           ((bytes[1] == 0x80 &&
-                ((bytes[2] >= 0xaa && bytes[2] <= 0xae) || bytes[2] == 0x8e || bytes[2] == 0x8f)) ||
-               (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9));
-}
-
 /* As JSON spells it. */
 static size_t spelled_length(const char *text) {
     size_t length = 0;
@@ -177,20 +165,14 @@ char *chronicle_clean_text(const char *given, size_t most) {
     size_t spelled = 0;
     utf8_make_line_printable(line);
     size_t length = strlen(line);
-    for (size_t at = 0; at < length;) {
-        const uint8_t *bytes = (const uint8_t *)line + at;
-        size_t size = utf8_character_length(bytes, length - at);
+    while (kept < length) {
+        const uint8_t *bytes = (const uint8_t *)line + kept;
+        size_t size = utf8_character_length(bytes, length - kept);
         spelled += size + (*bytes == '"' || *bytes == '\\' ? 1 : 0);
         if (spelled > most) {
             break;
         }
-        if (is_direction_mark(bytes, size)) {
-            line[kept++] = '?';
-        } else {
-            memmove(line + kept, line + at, size);
-            kept += size;
-        }
-        at += size;
+        kept += size;
     }
     line[kept] = '\0';
     return line;

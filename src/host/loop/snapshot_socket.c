@@ -236,6 +236,15 @@ static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
     }
 }
 
+void snapshot_answer_append(const char *status, struct slice body, struct text *out) {
+    text_append_format(out,
+        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n",
+        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
+        body.length);
+    text_append_bytes(out, (const char *)body.data, body.length);
+}
+
 void snapshot_socket_answer(
     struct snapshot_socket *socket, uint64_t ticket, struct text *text_taken) {
     for (size_t i = 0; i < PLACES; i++) {

@@ -50,6 +50,9 @@ __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new_asked(
 
 #define SNAPSHOT_PIECE_BYTES ((size_t)64 * 1024)
 
+/* Appends an answer as HTTP has it: JSON for "200 OK", words for another status. */
+void snapshot_answer_append(const char *status, struct slice body, struct text *out);
+
 /* Sends the text to who has this ticket, if it is still there. */
 void snapshot_socket_answer(
     struct snapshot_socket *socket, uint64_t ticket, struct text *text_taken);

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "host/loop/random_seed.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"

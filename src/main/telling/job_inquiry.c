@@ -106,20 +106,19 @@ int job_inquiry_find(
 
 /* Asking. */
 
+/* An answer, as its lines come. */
 struct hearing {
-    struct inquiry *inquiry;
-    size_t agent;
+    void (*take)(void *context, struct slice line);
+    void *context;
     bool is_found;
     bool is_body;
     bool is_answered;
-    bool is_followed; /* there may be any number */
-    int64_t last;     /* the number that its last entry will have; 0: not said */
-    size_t count;
+    int64_t last; /* the number that its last entry will have; 0: not said */
 };
 
 /* The number of an entry that a later version tells. */
 static int64_t seq_of(struct slice line) {
-    static const char name[] = "\"seq\":";
+    static const char name[] = "\"seq\":"; /* as agents write it */
     const uint8_t *found = memmem(line.data, line.length, name, sizeof name - 1);
     int64_t seq = 0;
     char digits[20] = "";
@@ -148,26 +147,56 @@ static void take_head(struct hearing *hearing, struct slice line) {
 
 static void take_line(void *context, struct slice line) {
     struct hearing *hearing = context;
-    struct inquiry *inquiry = hearing->inquiry;
-    struct chronicle_entry entry;
     if (!hearing->is_body) {
         take_head(hearing, line);
-        return;
+    } else if (hearing->is_found) {
+        hearing->take(hearing->context, line);
     }
-    if (!hearing->is_found ||
-        (hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM && !hearing->is_followed)) {
+}
+
+static enum failure_code ask_agent(const struct inquiry *inquiry, size_t agent, const char *path,
+    struct hearing *hearing, struct failure *failure) {
+    char *question = text_format("GET %s HTTP/1.1\r\nHost: muster\r\n\r\n", path);
+    enum failure_code code =
+        snapshot_socket_read(inquiry->agents.items[agent].facts[JOB_FACT_SOCKET], question,
+            inquiry->patience, take_line, hearing, failure);
+    free(question);
+    return code == FAILURE_NONE && !hearing->is_found
+               ? failure_set(failure, FAILURE_MALFORMED, "the agent has no answer")
+               : code;
+}
+
+enum failure_code job_inquiry_ask_one(const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
+    struct hearing hearing = {.take = take, .context = context};
+    return ask_agent(inquiry, agent, path, &hearing, failure);
+}
+
+/* The entries of one agent. */
+struct reading {
+    struct inquiry *inquiry;
+    size_t agent;
+    bool is_followed; /* there may be any number */
+    size_t count;
+};
+
+static void take_entry(void *context, struct slice line) {
+    struct reading *reading = context;
+    struct inquiry *inquiry = reading->inquiry;
+    int64_t *last = &inquiry->seqs[reading->agent];
+    struct chronicle_entry entry;
+    if (reading->count++ >= CHRONICLE_ENTRIES_MAXIMUM && !reading->is_followed) {
         return;
     }
     if (chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
         int64_t seq = seq_of(line); /* what a later version tells is not known here */
-        inquiry->seqs[hearing->agent] =
-            seq > inquiry->seqs[hearing->agent] ? seq : inquiry->seqs[hearing->agent];
+        *last = seq > *last ? seq : *last;
         return;
     }
     inquiry->entries = memory_reserve(
         inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
-    inquiry->entries[inquiry->count++] = (struct told_entry){entry, hearing->agent};
-    inquiry->seqs[hearing->agent] = entry.seq;
+    inquiry->entries[inquiry->count++] = (struct told_entry){entry, reading->agent};
+    inquiry->seqs[reading->agent] = entry.seq;
 }
 
 static int compare_entries(const void *left, const void *right) {
@@ -192,17 +221,11 @@ void job_inquiry_sort(struct inquiry *inquiry) {
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
     bool has_answer = false;
     for (size_t i = 0; i < inquiry->agents.count; i++) {
-        struct hearing hearing = {.inquiry = inquiry, .agent = i};
-        char *question = text_format(
-            "GET /v1/events?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
-        enum failure_code code =
-            snapshot_socket_read(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
-                inquiry->patience, take_line, &hearing, failure);
-        free(question);
-        inquiry->answers[i] = code == FAILURE_NONE && hearing.is_found;
-        if (code == FAILURE_NONE && !hearing.is_found) {
-            (void)failure_set(failure, FAILURE_MALFORMED, "the agent has no answer");
-        }
+        struct reading reading = {.inquiry = inquiry, .agent = i};
+        struct hearing hearing = {.take = take_entry, .context = &reading};
+        char *path = text_format("/v1/events?after=%" PRId64, inquiry->seqs[i]);
+        inquiry->answers[i] = ask_agent(inquiry, i, path, &hearing, failure) == FAILURE_NONE;
+        free(path);
         if (inquiry->answers[i] && inquiry->seqs[i] < hearing.last) {
             fprintf(stderr,
                 "%s: the agent of %s has ended while it answered; the file events.jsonl beside its "
@@ -263,13 +286,11 @@ enum failure_code job_inquiry_ask_host_for_events(
 
 /* Following. */
 
-static void follow_one(
-    struct inquiry *inquiry, struct pollfd *watched, struct hearing *hearing, struct bytes *come) {
+static void follow_one(struct pollfd *watched, struct hearing *hearing, struct bytes *come) {
     int error;
     if (!snapshot_socket_take(watched->fd, come, take_line, hearing, &error)) {
         close(watched->fd);
         watched->fd = -1;
-        inquiry->answers[hearing->agent] = false;
     }
 }
 
@@ -295,11 +316,13 @@ void job_inquiry_follow(
     size_t count = inquiry->agents.count;
     struct pollfd *watched = open_followed(inquiry, NULL);
     struct hearing *hearings = memory_allocate((count + 1) * sizeof *hearings);
+    struct reading *readings = memory_allocate((count + 1) * sizeof *readings);
     struct bytes *come = memory_allocate((count + 1) * sizeof *come);
     bool goes_on = true;
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
-        hearings[i] = (struct hearing){.inquiry = inquiry, .agent = i, .is_followed = true};
+        readings[i] = (struct reading){.inquiry = inquiry, .agent = i, .is_followed = true};
+        hearings[i] = (struct hearing){.take = take_entry, .context = &readings[i]};
         bytes_init(&come[i], SNAPSHOT_ROOM);
         left += inquiry->answers[i] ? 1 : 0;
     }
@@ -307,7 +330,7 @@ void job_inquiry_follow(
         left = 0;
         for (size_t i = 0; i < count; i++) {
             if (watched[i].fd >= 0 && watched[i].revents != 0) {
-                follow_one(inquiry, &watched[i], &hearings[i], &come[i]);
+                follow_one(&watched[i], &hearings[i], &come[i]);
             }
             left += watched[i].fd >= 0 ? 1 : 0;
         }
@@ -322,6 +345,7 @@ void job_inquiry_follow(
     }
     free(watched);
     free(hearings);
+    free(readings);
     free(come);
 }
 
@@ -329,14 +353,13 @@ void job_inquiry_read_rest(struct inquiry *inquiry) {
     char line[CHRONICLE_LINE_READ_MAXIMUM];
     for (size_t i = 0; i < inquiry->agents.count && !inquiry->is_of_host; i++) {
         const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
-        struct hearing hearing = {
-            .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
+        struct reading reading = {.inquiry = inquiry, .agent = i};
         int64_t last = inquiry->seqs[i];
         size_t kept = inquiry->count;
         char *path = text_format("%s/events.jsonl", log_dir != NULL ? log_dir : "");
         FILE *file = log_dir != NULL ? fopen(path, "re") : NULL;
         while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-            take_line(&hearing, (struct slice){(const uint8_t *)line, strcspn(line, "\n")});
+            take_entry(&reading, (struct slice){(const uint8_t *)line, strcspn(line, "\n")});
             if (inquiry->count > kept && inquiry->seqs[i] <= last) {
                 chronicle_entry_clear(&inquiry->entries[--inquiry->count].entry);
             }

@@ -39,6 +39,10 @@ void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
 bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
+    const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
 /* Asks the host of the job's store, through an agent or over the job's endpoint, how the job
  * stands; the caller clears the status. FAILURE_MISSING: there is none that knows. */
 __attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_host(
