@@ -139,7 +139,7 @@ function tiles() {
     ["Step", num(S.progress.step), S.progress.rate == null ? "no steps are told" : S.progress.rate.toPrecision(3) + " a second"],
     ["Restarts used", u == null ? "–" : num(u) + (J.restarts.max == null ? "" : " of " + num(J.restarts.max)), recent ? num(recent) + " in the last hour" : "none in the last hour"],
     slow ? ["Slowest rank", num(slow.rank), "on " + slow.node] : ["Fails first", worst ? worst.name : "no node", worst ? many(worst.failed, "time") : "no worker has failed"],
-    ["Spares", num(spares), (waiting ? many(waiting, "node") + " wait; " : "") + "standby workers ready"]];
+    ["Spares", num(spares), (waiting ? many(waiting, "node") + " wait; " : "") + spares === 1 ? "standby worker ready" : "standby workers ready"]];
   fill($("tiles"), list, x => x.join("\0"), x => el("div", {}, el("dt", { text: x[0] }), el("dd", { class: "big", text: x[1] }), el("dd", { class: "more", text: x[2] })));
 }
 function timeline() {
@@ -177,7 +177,7 @@ function timeline() {
       if (at > free) { const flip = at + length > W; s.append(el("svg:text", { x: flip ? at - 9 : at + 9, y: base - 9, "text-anchor": flip ? "end" : "start", text: word })); free = at + length; }
     }
     const ticks = Math.max(1, Math.min(7, Math.floor(W / 130)));
-    for (let i = 0; i <= ticks; i++) { const t = from + (to - from) * i / ticks; s.append(el("svg:text", { x: W * i / ticks, y: base + 38, "text-anchor": i === 0 ? "start" : i === ticks ? "end" : "middle", text: to - from < 10 ? "+" + dur(t - from) : clock(t) })); }
+    for (let i = 0; i <= ticks; i++) { const t = from + (to - from) * i / ticks; s.append(el("svg:text", { x: W * i / ticks, y: base + 38, "text-anchor": i === 0 ? "start" : i === ticks ? "end" : "middle", text: to - from < 10 ? (i ? "+" + dur(t - from) : clock(t)) : clock(t) })); }
     return s;
   };
   fill(box, [key], k => k, draw);
@@ -195,7 +195,7 @@ function recoveries() {
     const sum = took(r), most = Math.max(...some.map(p => r.phases[p] ? r.phases[p].took : 0)), s = el("svg:svg", { viewBox: "0 0 150 14", height: 14, preserveAspectRatio: "none", "aria-hidden": "true" });
     let at = 0;
     for (const p of some) if (r.phases[p] && sum > 0) { const w = r.phases[p].took / sum * 150; s.append(el("svg:rect", { x: at, y: 2, width: w, height: 11, class: "f-" + PHASE_CLASS[PHASES.indexOf(p)] })); at += w; }
-    return el("tr", {}, el("td", { class: "n" }, clock(r.at)), el("td", { class: "what" }, bold(cause(r.cause)), ": " + failed(r)), el("td", { class: "phases" }, s),
+    return el("tr", {}, el("td", { class: "when" }, clock(r.at)), el("td", { class: "what" }, bold(cause(r.cause)), ": " + failed(r)), el("td", { class: "phases" }, s),
       ...some.map(p => { const f = r.phases[p]; return el("td", { class: "n" + (f && f.took === most && most > 0 ? " top" : ""), title: f && f.last ? "last: " + f.last : "", text: f ? dur(f.took) : "–" }); }),
       el("td", { class: "n top", text: r.over ? dur(r.took == null ? sum : r.took) : isOver() ? "ended" : "goes on" }), redone ? el("td", { class: "n", text: num(r.redone) }) : null);
   });
