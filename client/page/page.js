@@ -69,7 +69,7 @@ function mark(kind) {
 function ranges(names) {
   const by = new Map();
   for (const name of names) {
-    const m = /^(.*?)(\d{1,15})$/.exec(name), key = m ? m[1] + "\0" + (m[2][0] === "0" ? m[2].length : "") : name + "\0x";
+    const m = /^(.*?)(\d{1,15})$/.exec(name), key = m ? m[1] + "\0" + m[2].length : name + "\0x";
     if (!by.has(key)) by.set(key, []);
     if (m) by.get(key).push(m[2]);
   }
@@ -121,7 +121,7 @@ function head() {
   }
   const r = S.recoveries[S.recoveries.length - 1];
   if (r) {
-    put(isOver() ? " The last restart began at " + clock(r.at) + " UTC: " : " The last was " + dur(now() - r.at) + " ago: ", bold(cut(failed(r), 240)), ". ");
+    put(isOver() ? " The last restart began at " + clock(r.at) + " UTC: " : " The last restart began " + dur(now() - r.at) + " ago: ", bold(cut(failed(r), 240)), ". ");
     if (r.over) put("All ran again after ", bold(dur(r.took == null ? took(r) : r.took)), r.redone == null ? "." : " and did " + many(r.redone, "step") + " again.");
     else put(isOver() ? "The job has ended instead of a restart." : "It is not over.");
     const d = nodes.find(x => x.name === r.node);
