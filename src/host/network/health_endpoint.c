@@ -147,6 +147,9 @@ static enum MHD_Result send_answer(struct health_endpoint *endpoint,
     library->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->content_type);
     library->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     library->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    for (size_t i = 0; i < answer->header_count; i++) {
+        library->add_response_header(response, answer->headers[i].name, answer->headers[i].value);
+    }
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED) {
         library->add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
@@ -177,6 +180,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
             "address, or give the agent the name in MUSTER_HEALTH_CHECK_HOSTS\n");
     } else if (text_equals(method, MHD_HTTP_METHOD_GET) ||
                text_equals(method, MHD_HTTP_METHOD_HEAD)) {
+        answer.authorization = endpoint->library.lookup_connection_value(
+            connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
         endpoint->settings.answer(endpoint->settings.context, url, &answer);
     } else {
         answer.status = MHD_HTTP_METHOD_NOT_ALLOWED;

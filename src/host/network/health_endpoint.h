@@ -16,10 +16,19 @@
 #define HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS 48     /* with those that are being closed */
 #define HEALTH_ENDPOINT_BYTES_PER_CONNECTION 16384 /* both ways, without the answer's body */
 
+/* Literals. */
+struct health_header {
+    const char *name;
+    const char *value;
+};
+
 struct health_answer {
-    int status;               /* of HTTP */
-    const char *content_type; /* a literal */
+    const char *authorization; /* what the request has; NULL: nothing */
+    int status;                /* of HTTP */
+    const char *content_type;  /* a literal */
     struct text body;
+    const struct health_header *headers; /* more than each answer has */
+    size_t header_count;
 };
 
 struct health_endpoint_settings {

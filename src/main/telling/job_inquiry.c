@@ -212,7 +212,7 @@ static int compare_entries(const void *left, const void *right) {
     return one->entry.seq < other->entry.seq ? -1 : one->entry.seq > other->entry.seq;
 }
 
-static void sort_entries(struct inquiry *inquiry) {
+void job_inquiry_sort(struct inquiry *inquiry) {
     if (inquiry->count > 1) {
         qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
     }
@@ -234,7 +234,7 @@ bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure) {
         }
         has_answer = has_answer || inquiry->answers[i];
     }
-    sort_entries(inquiry);
+    job_inquiry_sort(inquiry);
     return has_answer;
 }
 
@@ -370,7 +370,7 @@ void job_inquiry_follow(
             }
             left += watched[i].fd >= 0 ? 1 : 0;
         }
-        sort_entries(inquiry);
+        job_inquiry_sort(inquiry);
         goes_on = inquiry->count == 0 || take(context, inquiry);
     }
     for (size_t i = 0; i < count; i++) {
@@ -406,5 +406,5 @@ void job_inquiry_read_rest(struct inquiry *inquiry) {
         }
         free(path);
     }
-    sort_entries(inquiry);
+    job_inquiry_sort(inquiry);
 }

@@ -56,6 +56,8 @@ void job_inquiry_follow(
     struct inquiry *inquiry, bool (*take)(void *context, struct inquiry *inquiry), void *context);
 /* What agents have told that ended since they were asked last: it is in their files. */
 void job_inquiry_read_rest(struct inquiry *inquiry);
+/* In the order of their times. */
+void job_inquiry_sort(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */
 void job_inquiry_drop_entries(struct inquiry *inquiry);
 

@@ -98,15 +98,9 @@ static void fold(const struct inquiry *inquiry, struct chronicle_status *out_sta
     chronicle_status_advance(out_status, clock_wall_time());
 }
 
-static bool begin(struct inquiry *inquiry, const struct option_table *table,
-    const struct text_list *arguments, const struct text_list *environment,
-    struct option_result *result, int *out_status) {
+bool status_command_open(struct inquiry *inquiry, struct option_result *result, const char *job,
+    const struct text_list *environment, int *out_status) {
     struct failure failure = {0};
-    option_parse(table, inquiry->program, arguments, environment, result);
-    if (result->outcome != OPTION_OUTCOME_VALUES) {
-        *out_status = command_print(result);
-        return false;
-    }
     double seconds = option_result_value(result, "timeout")->number;
     if (!(seconds > 0 && seconds <= TIMEOUT_MAXIMUM_SECONDS)) {
         option_result_reject(result, "timeout", "must be above 0, and at most %d (seconds): '%s'",
@@ -119,7 +113,7 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
     if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
         return *out_status == EXIT_SUCCESS;
     }
-    *out_status = job_inquiry_find(inquiry, option_result_value(result, "job")->text, environment);
+    *out_status = job_inquiry_find(inquiry, job, environment);
     if (*out_status == EXIT_SUCCESS && !job_inquiry_ask(inquiry, &failure)) {
         fprintf(stderr, "%s: error: no agent of the job answers: %s\n", inquiry->program,
             failure.message);
@@ -128,9 +122,21 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
     return *out_status == EXIT_SUCCESS;
 }
 
+static bool begin(struct inquiry *inquiry, const struct option_table *table,
+    const struct text_list *arguments, const struct text_list *environment,
+    struct option_result *result, int *out_status) {
+    option_parse(table, inquiry->program, arguments, environment, result);
+    if (result->outcome != OPTION_OUTCOME_VALUES) {
+        *out_status = command_print(result);
+        return false;
+    }
+    return status_command_open(
+        inquiry, result, option_result_value(result, "job")->text, environment, out_status);
+}
+
 /* What the agents here know where they are all, else what the host of the job's store does; where
  * none can be asked, what the agents here know. False: the failure says why. */
-static bool find_status(
+bool status_command_find(
     struct inquiry *inquiry, struct chronicle_status *out_status, struct failure *failure) {
     struct chronicle_status whole;
     if (inquiry->endpoint.host != NULL) {
@@ -189,7 +195,7 @@ static int show_status(
     struct chronicle_status status = {0};
     struct failure failure = {0};
     struct text out = {0};
-    if (!find_status(inquiry, &status, &failure)) {
+    if (!status_command_find(inquiry, &status, &failure)) {
         fprintf(stderr, "%s: error: %s\n", inquiry->program, failure.message);
         return EXIT_FAILURE;
     }
@@ -298,7 +304,7 @@ static int watch_status(struct watch *watch) {
         if (is_over) {
             fold(inquiry, &status);
         } else {
-            has_answer = find_status(inquiry, &status, &failure);
+            has_answer = status_command_find(inquiry, &status, &failure);
         }
         if (has_answer) {
             watch->answered = clock_wall_time();
