@@ -68,7 +68,7 @@ void last_lines_append(struct slice end, bool is_cut, struct text *out) {
 void hang_summary_clear(struct hang_summary *summary) {
     free(summary->call);
     free(summary->waits_in);
-    free(summary->place);
+    free(summary->stack);
     *summary = (struct hang_summary){0};
 }
 
@@ -77,7 +77,7 @@ void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *
         .state = summary->state,
         .call = memory_duplicate_string(summary->call),
         .waits_in = memory_duplicate_string(summary->waits_in),
-        .place = memory_duplicate_string(summary->place),
+        .stack = memory_duplicate_string(summary->stack),
         .thread_count = summary->thread_count,
         .file_error = summary->file_error,
     };
@@ -119,8 +119,8 @@ void hang_summary_append(const struct hang_summary *summary, struct text *out) {
     if (summary->thread_count > 1) {
         text_append_format(out, ", %zu threads", summary->thread_count);
     }
-    if (summary->place != NULL) {
-        text_append_format(out, ", at %s", summary->place);
+    if (summary->stack != NULL) {
+        text_append_format(out, ", at %.*s", (int)strcspn(summary->stack, "\n"), summary->stack);
     }
 }
 

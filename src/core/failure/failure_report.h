@@ -36,13 +36,16 @@ void last_lines_append(struct slice end, bool is_cut, struct text *out);
  * sleep in read (nfs_wait), 12 threads, at train.py:17 in step". The whole evidence is in a file.
  */
 
+/* Of one stack. */
+#define HANG_SUMMARY_FRAMES_MAXIMUM 16
+
 /* A zeroed struct is valid: nothing is known of the process. All members but the last two are about
  * its first thread. */
 struct hang_summary {
     char state;     /* as in /proc/<pid>/stat; 0: unknown, it may be gone */
     char *call;     /* the system call in which it is; NULL: none, or unknown */
     char *waits_in; /* the function of the kernel in which it sleeps, or NULL */
-    char *place;    /* the innermost line of Python code, or NULL */
+    char *stack; /* lines of Python code, the innermost one first, each with its newline; or NULL */
     size_t thread_count;
     int file_error; /* the first errno that kept some of the evidence from its file; 0: none */
 };
@@ -52,6 +55,7 @@ void hang_summary_clear(struct hang_summary *summary);
 /* The caller clears `out_copy` too. */
 void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *out_copy);
 
+/* What is known in one line. */
 void hang_summary_append(const struct hang_summary *summary, struct text *out);
 
 /* Explains the end of a process in words, from facts that the host has gathered: what a signal

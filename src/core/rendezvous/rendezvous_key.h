@@ -39,6 +39,9 @@ void rendezvous_key_write_said(const char *run_id, struct text *out);
 void rendezvous_key_write_admission(const char *run_id, struct text *out);
 /* Which node hosts the store (wire/rendezvous/job_notes), where it may change. */
 void rendezvous_key_write_host(const char *run_id, struct text *out);
+/* The folder of what nodes tell the host of the store, and of what is asked of it
+ * (wire/telling/node_telling). */
+void rendezvous_key_write_telling(const char *run_id, struct text *out);
 /* What the workers of the job have imported. */
 void rendezvous_key_write_learned_list(const char *run_id, struct text *out);
 /* The jobs that have waited at this store (wire/rendezvous/job_notes). It is the same key for

@@ -520,6 +520,13 @@ bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend) {
     return rendezvous_record_store_is_agents(backend->store);
 }
 
+bool rendezvous_backend_find_store(
+    const struct rendezvous_backend *backend, const char **out_host, int *out_port) {
+    *out_host = backend->lanes.host;
+    *out_port = backend->lanes.port;
+    return backend->lanes.path == NULL && rendezvous_backend_connection_count(backend) > 0;
+}
+
 int rendezvous_backend_connections_needed(bool delegates) {
     return rendezvous_lanes_needed(delegates);
 }

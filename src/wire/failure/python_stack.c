@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "core/failure/failure_report.h"
 #include "wire/failure/kernel_text.h"
 
 /* Fields between the permissions and the path: offset, device, inode. */
@@ -511,8 +512,8 @@ struct dump {
     bool is_cut;      /* there are threads that it does not show */
     size_t of_thread; /* frames of this thread so far */
     size_t frame_count;
-    char *asked_place; /* the innermost frame of `asked_thread` */
-    char *last_place;  /* that of the thread that is shown last */
+    struct text asked_stack; /* the innermost frames of `asked_thread` */
+    struct text last_stack;  /* those of the thread that is shown last */
     struct text *words;
 };
 
@@ -543,8 +544,7 @@ static bool read_thread(struct dump *dump, struct slice line) {
     dump->is_inside = true;
     dump->is_asked = is_asked;
     dump->of_thread = 0;
-    free(dump->last_place);
-    dump->last_place = NULL;
+    text_clear(&dump->last_stack);
     text_append(dump->words, "  Python thread ");
     if (is_asked) {
         text_append_format(dump->words, "%" PRId64 ", ", dump->asked_thread);
@@ -606,15 +606,13 @@ static char *read_frame(struct slice line) {
 static void take_frame(struct dump *dump, char *place) {
     text_append_format(dump->words, "    %s\n", place);
     dump->frame_count++;
-    if (dump->of_thread++ > 0) {
-        free(place);
-        return;
+    if (dump->of_thread++ < HANG_SUMMARY_FRAMES_MAXIMUM) {
+        text_append_format(&dump->last_stack, "%s\n", place);
+        if (dump->is_asked) {
+            text_append_format(&dump->asked_stack, "%s\n", place);
+        }
     }
-    if (dump->is_asked && dump->asked_place == NULL) {
-        dump->asked_place = memory_duplicate_string(place);
-    }
-    free(dump->last_place);
-    dump->last_place = place;
+    free(place);
 }
 
 static void take_line(struct dump *dump, struct slice line) {
@@ -635,16 +633,18 @@ static void take_line(struct dump *dump, struct slice line) {
 
 /* Each interpreter lists its threads in the order in which they were made, the last one first. So
  * the first thread comes last, unless there are more threads than are shown. */
-static char *take_place(struct dump *dump, int64_t process) {
+static char *take_stack(struct dump *dump, int64_t process) {
     bool is_asked = dump->asked_thread == process;
-    char *place = is_asked ? dump->asked_place : dump->is_cut ? NULL : dump->last_place;
-    free(place == dump->asked_place ? NULL : dump->asked_place);
-    free(place == dump->last_place ? NULL : dump->last_place);
-    return place;
+    struct text *stack = is_asked ? &dump->asked_stack : &dump->last_stack;
+    bool is_known = stack->length > 0 && (is_asked || !dump->is_cut);
+    char *taken = is_known ? text_take(stack) : NULL;
+    text_clear(&dump->asked_stack);
+    text_clear(&dump->last_stack);
+    return taken;
 }
 
 size_t python_dump_describe(struct slice dump, int64_t asked_thread, int64_t process,
-    struct text *out_words, char **out_place) {
+    struct text *out_words, char **out_stack) {
     struct dump read = {.asked_thread = asked_thread, .words = out_words};
     struct slice line;
     bool is_beyond = dump.length > PYTHON_DUMP_CEILING;
@@ -656,6 +656,6 @@ size_t python_dump_describe(struct slice dump, int64_t asked_thread, int64_t pro
         read.is_cut = true;
         text_append(out_words, "    the rest of what Python says is left out\n");
     }
-    *out_place = take_place(&read, process);
+    *out_stack = take_stack(&read, process);
     return read.frame_count;
 }

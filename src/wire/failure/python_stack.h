@@ -100,10 +100,10 @@ char *py_spy_dump_place(struct slice dump, int64_t thread);
  * which wrote the dump and which it calls the current one. `process` is the number of the first
  * thread.
  *
- * *out_place becomes the innermost frame of the first thread, "train.py:17 in step", which the
- * caller frees, or NULL when the dump does not show that thread (CPython shows 100). Returns the
- * number of frames. */
+ * *out_stack becomes the frames of the first thread, at most HANG_SUMMARY_FRAMES_MAXIMUM, the
+ * innermost one first, as lines "train.py:17 in step", which the caller frees, or NULL when the
+ * dump does not show that thread (CPython shows 100). Returns the number of frames. */
 size_t python_dump_describe(struct slice dump, int64_t asked_thread, int64_t process,
-    struct text *out_words, char **out_place);
+    struct text *out_words, char **out_stack);
 
 #endif
