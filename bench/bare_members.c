@@ -23,7 +23,7 @@
 #include "agent/rendezvous/agent_store_host.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "host/loop/clock.h"
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/descriptors.h"
 #include "host/rendezvous/rendezvous_backend.h"
 
 #define RUN_ID "bench"

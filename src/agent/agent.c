@@ -22,7 +22,7 @@
 #include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/descriptors.h"
 #include "host/network/health_endpoint.h"
 #include "host/process/process_kin.h"
 

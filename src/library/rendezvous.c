@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/network/local_address.h"
 #include "library/library_settings.h"
 #include "library/rendezvous_object.h"

@@ -17,7 +17,6 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/loop/clock.h"
-#include "host/loop/random_seed.h"
 #include "host/network/tcp_listener.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 #include "wire/store/store_request_codec.h"

@@ -15,7 +15,7 @@
 #include "host/loop/number_directory.h"
 #include "host/loop/snapshot_socket.h"
 #include "host/process/process_table.h"
-#include "host/watchdog/timer_fifo.h"
+#include "host/watchdog/timer_queue.h"
 #include "library/library_settings.h"
 #include "wire/watchdog/timer_request_json.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host/log/log_sink.h"
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/descriptors.h"
 #include "host/loop/event_loop.h"
 
 static void stop_loop(void *context, int signal) {

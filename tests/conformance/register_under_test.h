@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/random_seed.h"
 #include "host/register/register.h"
 
 struct register_under_test {

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include "host/process/guardian.h"
-#include "host/process/pidfd.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 

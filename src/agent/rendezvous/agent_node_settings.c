@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "core/standby/standby_plan.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/machine/machine_topology.h"
 #include "host/network/local_address.h"
 

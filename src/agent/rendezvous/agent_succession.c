@@ -9,7 +9,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "core/succession/succession_machine.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/network/local_address.h"
 #include "host/register/register.h"
 #include "wire/rendezvous/job_notes.h"

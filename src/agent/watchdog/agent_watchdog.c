@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/workers/signal_name.h"
+#include "host/loop/clock.h"
 #include "host/loop/directory_tree.h"
-#include "host/loop/random_seed.h"
 #include "host/process/process_table.h"
-#include "host/watchdog/timer_fifo.h"
+#include "host/watchdog/timer_queue.h"
 
 struct agent_watchdog {
     struct agent_watchdog_settings settings;

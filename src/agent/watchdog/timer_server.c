@@ -10,7 +10,7 @@
 #include "host/loop/snapshot_socket.h"
 #include "host/process/death_notice.h"
 #include "host/process/process_table.h"
-#include "host/watchdog/timer_fifo.h"
+#include "host/watchdog/timer_queue.h"
 #include "wire/watchdog/timer_request_json.h"
 
 /* So many holders of timers, of which each takes a descriptor, are seen to end at once; the others'

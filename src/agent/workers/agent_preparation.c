@@ -14,8 +14,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
-#include "host/loop/random_seed.h"
-#include "host/machine/gpu_inventory.h"
+#include "host/loop/clock.h"
 #include "host/machine/machine_topology.h"
 #include "host/network/local_address.h"
 

@@ -57,7 +57,7 @@ size_t store_memory_reserve(size_t memory_bytes);
 
 /* How many files an agent must be able to have open in order to serve its job's store to so many
  * nodes, and how many it keeps from the clients of its stores, so that whoever connects leaves it
- * what it needs to start its workers. Values only; host/loop/descriptor_limit knows how many it may
+ * what it needs to start its workers. Values only; host/loop/descriptors knows how many it may
  * have. TorchElastic has nothing like it: there nodes that find no descriptor left fail one by one,
  * without saying why. */
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/random_seed.h"
-#include "host/loop/shared_place.h"
+#include "host/loop/clock.h"
+#include "host/loop/directory_tree.h"
 #include "host/loop/whole_file.h"
 
 #define RANDOM_LENGTH 8

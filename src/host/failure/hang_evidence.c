@@ -19,7 +19,6 @@
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"
-#include "host/process/pidfd.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
 #include "wire/failure/kernel_text.h"

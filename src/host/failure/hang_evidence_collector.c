@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "host/failure/hang_report.h"
-#include "host/loop/quiet_thread.h"
+#include "host/loop/blocking_pool.h"
 
 enum look_phase {
     LOOK_WAITING, /* in the pool's first queue */

@@ -10,9 +10,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/directory_tree.h"
-#include "host/loop/random_seed.h"
-#include "host/loop/shared_place.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */

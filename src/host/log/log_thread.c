@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "host/log/log_stream.h"
-#include "host/loop/quiet_thread.h"
+#include "host/loop/blocking_pool.h"
 
 /* The maximum bytes of records that wait for the thread. */
 #define RECORD_CEILING ((size_t)1024 * 1024)

@@ -6,11 +6,18 @@
 #ifndef MUSTER_HOST_LOOP_BLOCKING_POOL_H
 #define MUSTER_HOST_LOOP_BLOCKING_POOL_H
 
-#include <stdbool.h>
+#include <pthread.h>
 
 #include "base/duration.h"
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
+
+/* Starts a thread with a small stack to which no signal is ever delivered: the store thread, the
+ * log thread, and threads for work that may block. */
+
+/* `name` (at most 15 characters) is shown by ps and top. The caller joins the thread. */
+__attribute__((warn_unused_result)) enum failure_code quiet_thread_start(const char *name,
+    void *(*run)(void *context), void *context, pthread_t *out_thread, struct failure *failure);
 
 /* The maximum number of blocking calls at a time. While that many hang, the others wait. They can
  * still be dropped. */

@@ -5,6 +5,8 @@
 #define MUSTER_HOST_LOOP_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 #include "base/duration.h"
@@ -36,5 +38,18 @@ void clock_zone_learn(struct clock_zone *out_zone);
 /* From now on this process does not ask libc. It is for a copy of a program that had threads: what
  * one of them had locked stays locked there for ever. Before any thread is started. */
 void clock_zone_keep(const struct clock_zone *zone);
+
+/* Fresh random numbers from the kernel, for names that must not collide and for seeds of
+ * base/random. Do not use them for secrets. */
+
+/* 64 bits from getrandom(2). Where a kernel or sandbox refuses that call, they come from clock and
+ * pid. */
+uint64_t random_seed(void);
+
+/* Writes `length` characters of [a-z0-9_] and a NUL. Each call gives a new name. */
+void random_seed_name(char *out, size_t length);
+
+/* A fresh RFC 4122 version 4 UUID in text form, as Python's uuid4() gives. The caller frees it. */
+char *random_seed_uuid(void);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/loop/random_seed.h"
 
 /* The time between the moments that timers share. */
 #define BEAT NANOSECONDS_PER_SECOND

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/machine/machine_topology.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "core/machine/visible_devices.h"
+#include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"
 
 /* The longest list names every second CPU up to the ceiling. */
@@ -201,5 +210,397 @@ enum failure_code machine_topology_read(const char *sys_root, const struct cpu_s
         return code;
     }
     *out_machine = machine;
+    return FAILURE_NONE;
+}
+
+/* Gpu inventory. */
+
+/* The physical GPUs that one vendor's driver shows, before any environment variable selects among
+ * them. */
+
+/* Both lists are indexed by the driver's device index and have the same length. A zeroed struct is
+ * an empty list. */
+struct gpu_list {
+    struct text_list pci_addresses; /* "0000:3b:00.0", or "" when unknown */
+    struct text_list uuids;         /* "GPU-…", or "" when unknown */
+    bool has_uuids;                 /* whether the driver was asked for UUIDs at all */
+};
+
+static void gpu_list_clear(struct gpu_list *list) {
+    text_list_clear(&list->pci_addresses);
+    text_list_clear(&list->uuids);
+    list->has_uuids = false;
+}
+
+#define PROPERTIES_CEILING ((size_t)65536)
+
+/* Frees the path. */
+static bool exists(char *path_taken) {
+    bool is_there = access(path_taken, F_OK) == 0;
+    free(path_taken);
+    return is_there;
+}
+
+/* A node that cannot be read belongs to another container and does not count as a GPU. */
+static struct kfd_properties read_node(const char *nodes_path, int node) {
+    struct kfd_properties properties = {0};
+    struct bytes bytes = {0};
+    char *path = text_format("%s/%d/properties", nodes_path, node);
+    if (whole_file_read(path, true, PROPERTIES_CEILING, &bytes, NULL) == FAILURE_NONE) {
+        properties = kfd_properties_parse(bytes_slice(&bytes));
+    }
+    bytes_clear(&bytes);
+    free(path);
+    return properties;
+}
+
+static void add_gpu(struct gpu_list *list, const struct kfd_properties *gpu) {
+    text_list_add_taken(&list->pci_addresses,
+        text_format("%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".%" PRIx64, gpu->domain,
+            gpu->location_id >> 8 & 0xff, gpu->location_id >> 3 & 0x1f, gpu->location_id & 7));
+    text_list_add_taken(&list->uuids, gpu->unique_id != 0
+                                          ? text_format("GPU-%016" PRIx64, gpu->unique_id)
+                                          : text_format("%s", ""));
+}
+
+/* AMD's GPUs, as the kernel's compute driver (KFD) shows them: nodes with SIMD units whose render
+ * node exists under /dev. A container sees the render nodes that it was given. */
+
+/* The GPUs in the driver's order; empty when there is no driver or no device. UUIDs are spelled as
+ * AMD's runtime spells them, "GPU-" and 16 hexadecimal digits. The caller clears the result. */
+static struct gpu_list gpu_amd_list(const char *dev_root, const char *sys_root) {
+    struct gpu_list list = {.has_uuids = true};
+    if (!exists(text_format("%s/kfd", dev_root))) {
+        return list;
+    }
+    char *nodes_path = text_format("%s/class/kfd/kfd/topology/nodes", sys_root);
+    struct number_list nodes = number_directory_list(nodes_path, "");
+    for (size_t i = 0; i < nodes.count; i++) {
+        struct kfd_properties gpu = read_node(nodes_path, nodes.items[i]);
+        if (gpu.simd_count > 0 &&
+            exists(text_format("%s/dri/renderD%" PRIu64, dev_root, gpu.drm_render_minor))) {
+            add_gpu(&list, &gpu);
+        }
+    }
+    number_list_clear(&nodes);
+    free(nodes_path);
+    return list;
+}
+
+/* Gpu intel. */
+
+#define VENDOR_FILE_CEILING ((size_t)64)
+#define INTEGRATED_ADDRESS "0000:00:02.0" /* of every Intel processor's own graphics */
+
+/* Resolves the path and returns a copy of its last part; NULL when the path does not resolve. Frees
+ * the path. */
+static char *real_name(char *path_taken) {
+    char *real = realpath(path_taken, NULL);
+    free(path_taken);
+    if (real == NULL) {
+        return NULL;
+    }
+    const char *slash = strrchr(real, '/');
+    char *name = text_format("%s", slash + 1);
+    free(real);
+    return name;
+}
+
+static bool is_from_intel(const char *device_path) {
+    struct bytes bytes = {0};
+    char *path = text_format("%s/vendor", device_path);
+    bool is_intel =
+        whole_file_read(path, true, VENDOR_FILE_CEILING, &bytes, NULL) == FAILURE_NONE &&
+        slice_starts_with(bytes_slice(&bytes), slice_from_string("0x8086"));
+    free(path);
+    bytes_clear(&bytes);
+    return is_intel;
+}
+
+static bool has_computing_driver(const char *device_path) {
+    char *driver = real_name(text_format("%s/driver", device_path));
+    bool computes = driver != NULL && (text_equals(driver, "i915") || text_equals(driver, "xe"));
+    free(driver);
+    return computes;
+}
+
+static bool is_integrated(const char *address) {
+    return text_equals(address, INTEGRATED_ADDRESS);
+}
+
+static bool has_discrete(const struct gpu_list *list) {
+    for (size_t i = 0; i < list->pci_addresses.count; i++) {
+        if (!is_integrated(list->pci_addresses.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gpu_list without_integrated(struct gpu_list *list) {
+    struct gpu_list rest = {0};
+    for (size_t i = 0; i < list->pci_addresses.count; i++) {
+        if (!is_integrated(list->pci_addresses.items[i])) {
+            text_list_add(&rest.pci_addresses, list->pci_addresses.items[i]);
+            text_list_add(&rest.uuids, "");
+        }
+    }
+    gpu_list_clear(list);
+    return rest;
+}
+
+/* Intel's GPUs: render nodes of vendor 0x8086 whose kernel driver can compute (i915, xe). As in
+ * torch.xpu, the integrated graphics of a processor counts only when there is no other GPU. */
+
+/* The GPUs in the order of their render nodes' numbers, without UUIDs. The caller clears the
+ * result. */
+static struct gpu_list gpu_intel_list(const char *dev_root, const char *sys_root) {
+    struct gpu_list list = {0};
+    char *nodes_path = text_format("%s/dri", dev_root);
+    struct number_list nodes = number_directory_list(nodes_path, "renderD");
+    for (size_t i = 0; i < nodes.count; i++) {
+        char *device = text_format("%s/class/drm/renderD%d/device", sys_root, nodes.items[i]);
+        if (is_from_intel(device) && has_computing_driver(device)) {
+            char *address = real_name(text_format("%s", device));
+            text_list_add_taken(
+                &list.pci_addresses, address != NULL ? address : text_format("%s", ""));
+            text_list_add(&list.uuids, "");
+        }
+        free(device);
+    }
+    number_list_clear(&nodes);
+    free(nodes_path);
+    return has_discrete(&list) ? without_integrated(&list) : list;
+}
+
+/* Gpu nvidia. */
+
+/* The part of NVML's stable binary interface that is used here; nvml.h is often not installed. */
+#define NVML_SUCCESS 0
+#define NVML_UUID_SIZE 96
+
+struct nvml_pci_info {
+    char bus_id_legacy[16];
+    unsigned int domain;
+    unsigned int bus;
+    unsigned int device;
+    unsigned int pci_device_id;
+    unsigned int pci_subsystem_id;
+    char bus_id[32];
+};
+
+struct nvml {
+    void *handle;
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*device_count)(unsigned int *out_count);
+    int (*device_handle)(unsigned int index, void **out_device);
+    int (*device_uuid)(void *device, char *out_uuid, unsigned int length);
+    int (*device_pci_info)(void *device, struct nvml_pci_info *out_info);
+};
+
+/* POSIX, unlike C, allows a function pointer to be converted from dlsym's void *. */
+#define LOAD(nvml, member, name)                                                                   \
+    ((nvml)->member = (__typeof__((nvml)->member))dlsym((nvml)->handle, name))
+
+static bool nvml_load(const char *library, struct nvml *nvml) {
+    nvml->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (nvml->handle == NULL) {
+        return false;
+    }
+    LOAD(nvml, init, "nvmlInit_v2");
+    LOAD(nvml, shutdown, "nvmlShutdown");
+    LOAD(nvml, device_count, "nvmlDeviceGetCount_v2");
+    LOAD(nvml, device_handle, "nvmlDeviceGetHandleByIndex_v2");
+    LOAD(nvml, device_uuid, "nvmlDeviceGetUUID");
+    LOAD(nvml, device_pci_info, "nvmlDeviceGetPciInfo_v3");
+    if (nvml->init == NULL || nvml->shutdown == NULL || nvml->device_count == NULL ||
+        nvml->device_handle == NULL || nvml->device_uuid == NULL || nvml->device_pci_info == NULL) {
+        (void)dlclose(nvml->handle);
+        return false;
+    }
+    return true;
+}
+
+/* A device counts even when NVML does not tell its address or UUID; the field then stays empty. */
+static void add_device(const struct nvml *nvml, unsigned int index, struct gpu_list *list) {
+    void *device = NULL;
+    char uuid[NVML_UUID_SIZE] = "";
+    char *address = NULL;
+    if (nvml->device_handle(index, &device) == NVML_SUCCESS) {
+        if (nvml->device_uuid(device, uuid, sizeof uuid) != NVML_SUCCESS) {
+            uuid[0] = '\0';
+        }
+        uuid[sizeof uuid - 1] = '\0';
+        struct nvml_pci_info info = {.domain = 0};
+        if (nvml->device_pci_info(device, &info) == NVML_SUCCESS) {
+            address = text_format("%04x:%02x:%02x.0", info.domain, info.bus, info.device);
+        }
+    }
+    text_list_add(&list->uuids, uuid);
+    text_list_add_taken(&list->pci_addresses, address != NULL ? address : text_format("%s", ""));
+}
+
+static bool list_devices(const struct nvml *nvml, struct gpu_list *list) {
+    unsigned int count = 0;
+    if (nvml->device_count(&count) != NVML_SUCCESS || count > MACHINE_MAXIMUM_DEVICES) {
+        return false;
+    }
+    for (unsigned int i = 0; i < count; i++) {
+        add_device(nvml, i, list);
+    }
+    list->has_uuids = true;
+    return true;
+}
+
+/* NVIDIA's GPUs, from NVML or from /dev. NVML is the driver's management library; it is loaded for
+ * this question and unloaded afterwards. No CUDA context is created. */
+
+/* NVML's devices, in PCI bus order. False when the library is missing, is not NVML, or does not
+ * work (no driver loaded, …). The caller clears the result. */
+static bool gpu_nvidia_ask_nvml(const char *library, struct gpu_list *out_list) {
+    struct nvml nvml = {.handle = NULL};
+    bool has_list = false;
+    if (!nvml_load(library, &nvml)) {
+        return false;
+    }
+    if (nvml.init() == NVML_SUCCESS) {
+        has_list = list_devices(&nvml, out_list);
+        (void)nvml.shutdown(); /* the result does not matter */
+    }
+    (void)dlclose(nvml.handle);
+    return has_list;
+}
+
+/* One device for each file <dev_root>/nvidia<number>; nothing else is known of it. The caller
+ * clears the result. */
+static struct gpu_list gpu_nvidia_count_files(const char *dev_root) {
+    struct gpu_list list = {0};
+    struct number_list entries = number_directory_list(dev_root, "nvidia");
+    for (size_t i = 0; i < entries.count; i++) {
+        text_list_add(&list.pci_addresses, "");
+        text_list_add(&list.uuids, "");
+    }
+    number_list_clear(&entries);
+    return list;
+}
+
+/* Gpu inventory. */
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+
+void gpu_inventory_source_init(struct gpu_inventory_source *source) {
+    *source = (struct gpu_inventory_source){
+        .nvml_library = NVML_LIBRARY,
+        .dev_root = "/dev",
+        .sys_root = "/sys",
+        .cuda_visible_devices = getenv("CUDA_VISIBLE_DEVICES"),
+        .rocr_visible_devices = getenv("ROCR_VISIBLE_DEVICES"),
+        .hip_visible_devices = getenv("HIP_VISIBLE_DEVICES"),
+        .ze_affinity_mask = getenv("ZE_AFFINITY_MASK"),
+    };
+}
+
+void gpu_inventory_clear(struct gpu_inventory *inventory) {
+    text_list_clear(&inventory->pci_addresses);
+}
+
+static void add_unknown_device(struct gpu_list *list) {
+    text_list_add(&list->pci_addresses, "");
+    text_list_add(&list->uuids, "");
+}
+
+/* Keeps only the devices that the variable's value selects. */
+static enum failure_code keep_visible(
+    struct gpu_list *list, const char *name, const char *value, struct failure *failure) {
+    struct visible_devices visible = {0};
+    enum failure_code code = visible_devices_select(
+        value, list->pci_addresses.count, list->has_uuids ? &list->uuids : NULL, &visible);
+    struct gpu_list kept = {.has_uuids = list->has_uuids};
+    if (code == FAILURE_UNSUPPORTED) {
+        add_unknown_device(
+            &kept); /* slices (MIG) count as one, because CUDA shows a process only one of them */
+    } else if (code != FAILURE_NONE) {
+        return failure_set(failure, FAILURE_INVALID,
+            "%s=%s names devices by UUID, which only NVML (" NVML_LIBRARY
+            ") can tell apart: name them by number",
+            name, value);
+    }
+    for (size_t i = 0; i < visible.count; i++) {
+        text_list_add(&kept.pci_addresses, list->pci_addresses.items[visible.ordinals[i]]);
+        text_list_add(&kept.uuids, list->uuids.items[visible.ordinals[i]]);
+    }
+    visible_devices_clear(&visible);
+    gpu_list_clear(list);
+    *list = kept;
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_nvidia(
+    const struct gpu_inventory_source *source, struct gpu_list *list, struct failure *failure) {
+    if (!gpu_nvidia_ask_nvml(source->nvml_library, list)) {
+        *list = gpu_nvidia_count_files(source->dev_root);
+    }
+    if (list->pci_addresses.count == 0) {
+        return FAILURE_NONE;
+    }
+    return keep_visible(list, "CUDA_VISIBLE_DEVICES", source->cuda_visible_devices, failure);
+}
+
+/* ROCR_VISIBLE_DEVICES applies in a lower layer than the other two variables, which number the
+ * devices that it leaves. When it is set, PyTorch reads only HIP_VISIBLE_DEVICES of the other
+ * two. */
+static enum failure_code read_amd(
+    const struct gpu_inventory_source *source, struct gpu_list *list, struct failure *failure) {
+    *list = gpu_amd_list(source->dev_root, source->sys_root);
+    if (list->pci_addresses.count == 0) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code =
+        keep_visible(list, "ROCR_VISIBLE_DEVICES", source->rocr_visible_devices, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (source->hip_visible_devices != NULL) {
+        return keep_visible(list, "HIP_VISIBLE_DEVICES", source->hip_visible_devices, failure);
+    }
+    if (source->rocr_visible_devices != NULL) {
+        return FAILURE_NONE;
+    }
+    return keep_visible(list, "CUDA_VISIBLE_DEVICES", source->cuda_visible_devices, failure);
+}
+
+static void take_addresses(struct gpu_list *list, struct gpu_inventory *inventory) {
+    inventory->pci_addresses = list->pci_addresses;
+    list->pci_addresses = (struct text_list){0};
+    gpu_list_clear(list);
+}
+
+enum failure_code gpu_inventory_read(const struct gpu_inventory_source *source,
+    struct gpu_inventory *out_inventory, struct failure *failure) {
+    struct gpu_list list = {0};
+    enum failure_code code = read_nvidia(source, &list, failure);
+    if (code == FAILURE_NONE && list.pci_addresses.count == 0) {
+        gpu_list_clear(&list);
+        code = read_amd(source, &list, failure);
+    }
+    if (code != FAILURE_NONE) {
+        gpu_list_clear(&list);
+        return code;
+    }
+    take_addresses(&list, out_inventory);
+    return FAILURE_NONE;
+}
+
+enum failure_code gpu_inventory_read_xpu(const struct gpu_inventory_source *source,
+    struct gpu_inventory *out_inventory, struct failure *failure) {
+    if (source->ze_affinity_mask != NULL && source->ze_affinity_mask[0] != '\0') {
+        return failure_set(failure, FAILURE_UNSUPPORTED,
+            "ZE_AFFINITY_MASK=%s is set, and only Intel's runtime knows how many devices that "
+            "leaves: give the number of workers",
+            source->ze_affinity_mask);
+    }
+    struct gpu_list list = gpu_intel_list(source->dev_root, source->sys_root);
+    take_addresses(&list, out_inventory);
     return FAILURE_NONE;
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/quiet_thread.h"
+#include "host/loop/blocking_pool.h"
 #include "host/network/name_lookup.h"
 
 /* The maximum number of addresses of one name or one machine. */

@@ -22,9 +22,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "host/loop/clock.h"
+#include "host/loop/descriptors.h"
 #include "host/loop/directory_tree.h"
-#include "host/loop/descriptor_packet.h"
-#include "host/process/inherited_descriptors.h"
 #include "host/process/process_table.h"
 
 #define LOOKS 16      /* at a silent agent, in the time that it may be silent */

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/loop/descriptors.h"
 #include "host/loop/event_loop.h"
-#include "host/process/inherited_descriptors.h"
-#include "host/process/pidfd.h"
+#include "host/process/process_table.h"
 
 /* Where the copy has its end of the socket, and after it the program's pidfd; or after what is kept
  * of the program's. */

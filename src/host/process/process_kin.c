@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 
 /* No sum of a random number and this is a limit that somebody would set, nor RLIM_INFINITY. */
 #define LEAST_LIMIT (UINT64_C(1) << 62)

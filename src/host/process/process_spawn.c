@@ -17,13 +17,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/descriptors.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/quiet_thread.h"
 #include "host/process/guardian.h"
-#include "host/process/inherited_descriptors.h"
-#include "host/process/pidfd.h"
 #include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 
 /* The most bytes read of a script's first line. Linux itself reads 256. */
 #define FIRST_LINE_SIZE 257

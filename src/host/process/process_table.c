@@ -8,12 +8,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/loop/number_directory.h"
-#include "host/process/pidfd.h"
 
 /* Of a command line, for people. */
 #define COMMAND_SHOWN 100

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/process/inherited_descriptors.h"
+#include "host/loop/descriptors.h"
 #include "host/process/process_table.h"
 
 /* In the witness. */

@@ -24,8 +24,8 @@
 #include "base/text.h"
 #include "core/register/register_entry.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/directory_tree.h"
-#include "host/loop/random_seed.h"
 #include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 

@@ -21,7 +21,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/register/register_entry.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/loop/whole_file.h"
 #include "host/register/grpc_client.h"
 #include "host/register/http_client.h"

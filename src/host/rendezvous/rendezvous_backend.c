@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "core/store/store_limits.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 

@@ -11,7 +11,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 
 #define PRIVATE_MODE 0700
 #define RANDOM_LENGTH 8

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/descriptor_packet.h"
+#include "host/loop/descriptors.h"
 #include "host/standby/memory_file.h"
 
 #define PASSAGE_DESCRIPTORS 4

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "wire/store/file_store_codec.h"
 #include "wire/store/store_request_codec.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/duration.h"
 #include "base/memory.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/network/name_lookup.h"
-#include "host/network/tcp_silence.h"
+#include "host/network/tcp_stream.h"
 #include "host/store/store_link.h"
 #include "wire/store/store_request_codec.h"
 

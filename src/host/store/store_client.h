@@ -36,7 +36,7 @@ struct store_client_settings {
      * Zero: as long as any machine. */
     struct duration refusal_patience;
     /* How long the server's machine may be silent before the connection is given up
-     * (host/tcp_silence), whether or not requests are under way. Zero: three minutes. */
+     * (host/tcp_stream), whether or not requests are under way. Zero: three minutes. */
     struct duration silence_timeout;
     /* The user calls store_client_look regularly and sends signs of life. It is judged by that
      * whether the server's machine is silent, and the kernel only ends the connection after three

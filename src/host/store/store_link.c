@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "core/store/store_limits.h"
 #include "host/loop/blocking_pool.h"
-#include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"
 #include "wire/store/store_request_codec.h"

@@ -45,7 +45,7 @@ struct store_link_settings {
     const union tcp_address *address;        /* copied */
     const struct store_reply_limits *limits; /* copied */
     const struct store_key *key;             /* NULL: no job token; outlives the link */
-    struct duration silence_timeout;         /* see host/tcp_silence; more than zero */
+    struct duration silence_timeout;         /* see host/tcp_stream; more than zero */
     bool is_watched;                         /* its user looks for silence: tcp_silence_watch */
     const struct store_link_owner *owner;    /* outlives the link */
     void *context;                           /* the owner's */
@@ -73,7 +73,7 @@ void store_link_write_address(const struct store_link *link, struct text *out);
 /* The socket; -1 once it is closed. */
 int store_link_descriptor(const struct store_link *link);
 
-/* How long nothing was heard of the server's machine (host/network/tcp_silence). */
+/* How long nothing was heard of the server's machine (host/network/tcp_stream). */
 struct duration store_link_silence(const struct store_link *link);
 
 /* Looks whether the server's machine is still there (core/store/connection_silence). If it is gone,

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "core/store/store_limits.h"
 #include "core/store/store_request.h"
-#include "host/network/tcp_silence.h"
+#include "host/network/tcp_stream.h"
 #include "host/store/munge.h"
 #include "wire/store/store_reply_codec.h"
 

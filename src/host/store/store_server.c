@@ -11,9 +11,9 @@
 #include "base/memory.h"
 #include "core/store/store_limits.h"
 #include "host/network/local_address.h"
-#include "host/network/socket_owner.h"
 #include "host/network/tcp_address.h"
-#include "host/network/tcp_silence.h"
+#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"
 
 void store_seeds_add(struct store_seeds *seeds, const char *key, struct slice value) {

@@ -12,7 +12,7 @@
  * once does not keep the others waiting. A client that does not read is served no further request
  * while more than a mebibyte waits for it (store_limits.unread_bytes). Its requests stay in the
  * socket, and when it reads they are served. It loses its connection only when the settings'
- * silence timeout has passed without its reading anything (host/tcp_silence), or at a renewal. */
+ * silence timeout has passed without its reading anything (host/tcp_stream), or at a renewal. */
 #ifndef MUSTER_HOST_STORE_STORE_SERVER_H
 #define MUSTER_HOST_STORE_STORE_SERVER_H
 

@@ -106,7 +106,7 @@ struct store_server_settings {
      * that holds; it is logged. Agents say that they are by PING (STORE_PROOF_OFFERED). Copied;
      * NULL: all are served alike. */
     const char *stranger_answer;
-    /* A client whose machine does not answer for about this long is closed (host/tcp_silence). With
+    /* A client whose machine does not answer for about this long is closed (host/tcp_stream). With
      * a presence prefix only a client that holds a presence key is, and only at a second look
      * (core/store/connection_silence): it has to give signs of life. Every other client is then
      * closed after three times as long. Zero: three minutes. Upstream would keep it forever. */

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/table.h"
-#include "host/loop/quiet_thread.h"
+#include "host/loop/blocking_pool.h"
 
 /* A mailbox between the store thread and its user. Any thread may post a letter; one thread takes
  * them, first in, first out. A letter that replaces an older one of its kind takes that one's place

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/loop/quiet_thread.h"
-#include "host/loop/shared_place.h"
-#include "host/process/pidfd.h"
+#include "host/loop/blocking_pool.h"
+#include "host/loop/directory_tree.h"
 #include "host/process/process_spawn.h"
+#include "host/process/process_table.h"
 
 /* How long the thread may take to notice that its program was killed. */
 #define KILL_PATIENCE_SECONDS 1
@@ -33,7 +33,7 @@ struct event_file {
 };
 
 /* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
- * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
+ * FAILURE_INVALID when it is another user's (host/loop/directory_tree). */
 static enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
     struct failure reason;

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 #include "host/store/store_client.h"
 
 struct job_asking {

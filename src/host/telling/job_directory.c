@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/clock.h"
 #include "host/loop/directory_tree.h"
-#include "host/loop/random_seed.h"
 
 #define PREFIX "job-"
 #define RANDOM_LENGTH 8

@@ -17,7 +17,7 @@ struct store_place {
     const char *host;
     int port;
     const char *token_file; /* NULL: the store wants no token */
-    double silence_timeout; /* in seconds, see host/tcp_silence */
+    double silence_timeout; /* in seconds, see host/tcp_stream */
 };
 
 /* `program` is how messages call the command. It and the strings of the place must outlive the

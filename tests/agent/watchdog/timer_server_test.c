@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "agent/watchdog/timer_server.h"
-#include "host/process/pidfd.h"
-#include "host/remembered_log.h"
 #include "host/loop/snapshot_socket.h"
+#include "host/process/process_table.h"
+#include "host/remembered_log.h"
 #include "temporary_tree.h"
 
 struct fixture {

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/descriptors.h"
 
 TEST(soft_limit_becomes_the_hard_one) {
     struct rlimit limit;

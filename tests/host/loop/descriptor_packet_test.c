@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/loop/descriptor_packet.h"
+#include "host/loop/descriptors.h"
 
 static void make_pair(int ends[2]) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "host/loop/quiet_thread.h"
+#include "host/loop/blocking_pool.h"
 
 struct seen {
     bool blocks_termination;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/loop/random_seed.h"
+#include "host/loop/clock.h"
 
 TEST(seeds_differ) {
     assert_true(random_seed() != random_seed());

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/shared_place.h"
+#include "host/loop/directory_tree.h"
 
 #define NOBODY 65534
 #define WRITING (O_WRONLY | O_CLOEXEC)

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/network/socket_owner.h"
 #include "host/network/name_lookup.h"
 #include "host/network/tcp_listener.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/loop/descriptor_limit.h"
+#include "host/loop/descriptors.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"

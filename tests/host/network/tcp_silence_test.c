@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/network/tcp_silence.h"
+#include "host/network/tcp_stream.h"
 
 static int option(int fd, int level, int name) {
     int value = -1;

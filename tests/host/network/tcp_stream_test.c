@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 
-#include "host/raw_client.h"
 #include "host/network/tcp_stream.h"
+#include "host/raw_client.h"
 
 #define MESSAGE_SIZE 10
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host/process/death_notice.h"
-#include "host/process/pidfd.h"
+#include "host/process/process_table.h"
 
 #define MAXIMUM 2
 

@@ -11,7 +11,6 @@
 #include "host/guardian_play.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
-#include "host/process/pidfd.h"
 #include "host/process/process_family.h"
 #include "host/process/process_table.h"
 

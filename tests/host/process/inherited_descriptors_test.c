@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/process/inherited_descriptors.h"
+#include "host/loop/descriptors.h"
 
 #define LOWEST 20
 #define HIGHEST 24

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include "host/loop/event_loop.h"
-#include "host/process/pidfd.h"
 #include "host/process/process_family.h"
 #include "host/process/process_kin.h"
 #include "host/process/process_table.h"

@@ -6,7 +6,7 @@
 
 #include "core/store/store_presence.h"
 #include "host/network/tcp_listener.h"
-#include "host/network/tcp_silence.h"
+#include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
 #include "wire/store_proof_key.h"

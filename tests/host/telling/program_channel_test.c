@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/process/pidfd.h"
+#include "host/process/process_table.h"
 #include "host/telling/program_channel.h"
 
 struct fixture {

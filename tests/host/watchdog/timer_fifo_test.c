@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/watchdog/timer_fifo.h"
+#include "host/watchdog/timer_queue.h"
 #include "temporary_tree.h"
 
 struct fixture {
