@@ -243,7 +243,7 @@ def test_what_one_rank_imports_is_imported_early_for_that_rank_alone(muster, scr
 
 
 # A library of three: `door` must not be imported early, and `house` needs it. Each says where it was imported, and when.
-NOTE = "import os, time\nprint(f'imported {__name__} {os.getpid()} {time.time()}', flush=True)\n"
+NOTE = "import os, time\nprint(f'imported {__name__} {os.getpid()} {time.time()}\\n', end='', flush=True)\n"
 HOUSE = {
     "door": NOTE + "if os.environ.get('RANK') is None: raise KeyError('RANK')\n",
     "house": NOTE + "import garden, door\n",
@@ -287,11 +287,11 @@ def test_what_a_library_changes_that_was_left_out_is_changed_for_it_or_what_come
     """`house` sets a variable that `garden` may read. The program does not see it before it has imported that."""
     library = scratch / "lib" / "site-packages"
     library.mkdir(parents=True)
-    garden = NOTE + "print(f'season {os.getpid()} {os.environ.get(\"SEASON\")}', flush=True)\n"
+    garden = NOTE + "print(f'season {os.getpid()} {os.environ.get(\"SEASON\")}\\n', end='', flush=True)\n"
     changes = {**HOUSE, "house": NOTE + f"import door\nos.environ['SEASON'] = '{season}'\nimport garden\n", "garden": garden}
     for name, text in changes.items():
         (library / f"{name}.py").write_text(text)
-    seen = "import os\nprint(f'seen {os.environ.get(\"SEASON\")}', flush=True)\n"
+    seen = "import os\nprint(f'seen {os.environ.get(\"SEASON\")}\\n', end='', flush=True)\n"
     job = Job(muster, scratch, "--standby-parent", "off", script=seen + LIVING, PYTHONPATH=library)
     first = job.attempt(0)
     job.wait_until_ready()
