@@ -426,12 +426,29 @@ static struct standby_spare_order order_of(struct agent_standby *standby, int lo
     };
 }
 
+/* Somebody may have tidied up the directory for temporary files. A standby worker without the hook
+ * would run the program. */
+static enum failure_code renew_hook(struct agent_standby *standby, struct failure *failure) {
+    bool is_renewed;
+    enum failure_code code = hook_directory_renew_within(
+        duration_from_seconds(RENEWAL_PATIENCE_SECONDS), &standby->hook, &is_renewed, failure);
+    if (code == FAILURE_NONE && is_renewed) {
+        guardian_remove_at_end(
+            standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
+            "the hook of standby workers, %s, was removed while the job ran; it is made anew",
+            standby->hook.path);
+    }
+    return code;
+}
+
 static void start_spare(struct agent_standby *standby, int local_rank) {
     struct failure failure = {0};
     standby->places[local_rank].spare_of = 0;
     struct standby_spare_order order = order_of(standby, local_rank);
-    if (standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
-        FAILURE_NONE) {
+    if (renew_hook(standby, &failure) != FAILURE_NONE ||
+        standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
+            FAILURE_NONE) {
         log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
             "the standby worker of local rank %d could not be started: %s", local_rank,
             failure.message);
@@ -535,8 +552,9 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
     order.is_alone = is_alone;
     order.list = learned_list_text(&standby->parent.learned);
     order.spoke = parent_spoke;
-    if (standby_spare_start(standby->loop, &order, &standby->parent.process, &failure) !=
-        FAILURE_NONE) {
+    if (renew_hook(standby, &failure) != FAILURE_NONE ||
+        standby_spare_start(standby->loop, &order, &standby->parent.process, &failure) !=
+            FAILURE_NONE) {
         give_up_parent(standby, failure.message);
         return;
     }
@@ -839,6 +857,7 @@ bool agent_standby_invite(struct agent_standby *standby, struct slice list_text)
         return false;
     }
     if (foresee_all(standby, &failure) != FAILURE_NONE ||
+        renew_hook(standby, &failure) != FAILURE_NONE ||
         standby_probe_start(&standby->probe, &standby->starter, &standby->places[0].environment,
             standby->hook.path, &failure) != FAILURE_NONE) {
         log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
@@ -894,21 +913,6 @@ static enum failure_code send(struct agent_standby *standby, struct place *place
     return standby_spare_send(place->spare, environment, streams, place->record.fd, failure);
 }
 
-/* Somebody may have tidied up the directory for temporary files since the last start. */
-static void renew_hook(struct agent_standby *standby) {
-    struct failure failure = {0};
-    bool is_renewed;
-    if (hook_directory_renew_within(duration_from_seconds(RENEWAL_PATIENCE_SECONDS), &standby->hook,
-            &is_renewed, &failure) != FAILURE_NONE) {
-        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
-            "there may be no standby workers: %s", failure.message);
-    } else if (is_renewed) {
-        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
-            "the hook of standby workers, %s, was removed while the job ran; it is made anew",
-            standby->hook.path);
-    }
-}
-
 static void await_passage(struct agent_standby *standby) {
     event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
                                           duration_from_milliseconds(PASSAGE_MILLISECONDS)));
@@ -917,13 +921,15 @@ static void await_passage(struct agent_standby *standby) {
 pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     const struct text_list *environment, const int streams[2]) {
     struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
-    if (place != NULL && local_rank == 0) { /* once for all places */
-        renew_hook(standby);
+    struct failure failure = {0};
+    if (place != NULL && local_rank == 0 && /* once for all places */
+        renew_hook(standby, &failure) != FAILURE_NONE) {
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
+            "there may be no standby workers: %s", failure.message);
     }
     if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
         return 0;
     }
-    struct failure failure = {0};
     if (send(standby, place, environment, streams, &failure) != FAILURE_NONE) {
         log_info(standby->settings.log,
             "the standby worker of local rank %d is not used: %s; the worker is started anew",
