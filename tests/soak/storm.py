@@ -51,8 +51,9 @@ KINDS = {
     "register and network": (4, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS]),
     "static": (3, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
     "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS, *OF_PLACES]),
-    # workers are Python, and others wait to take their places
-    "standby": (4, [*OF_WORKERS, *OF_WORKERS, *OF_AGENTS, *OF_STANDBY, *OF_PLACES]),
+    # workers are Python, and others wait to take their places; not while their hook is tidied away within the milliseconds
+    # in which an interpreter looks for it
+    "standby": (4, [*OF_WORKERS, *OF_WORKERS, *OF_AGENTS, *OF_STANDBY, "console blocked"]),
     "torchrun": (1, [*OF_WORKERS, "agent killed", "agent stopped", "node joins"]),
     # one job as long as all the others together, whose agents must not grow
     "marathon": (0, ["worker fails", "worker killed", "worker stopped", "node stopped", "key deleted"]),
