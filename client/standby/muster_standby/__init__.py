@@ -32,11 +32,6 @@ def borrow(name, borrowed={}):
     return borrowed[name]
 
 
-def keep(thing, kept=[]):
-    """Has it live as long as the process, as far as the hook of a worker does."""
-    kept.append(thing)
-
-
 def program():
     """(directory that sys.path will begin with or None, module that is run with -m or None)"""
     argument, place, module = sys.argv[0], os.getcwd(), None
