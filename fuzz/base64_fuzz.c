@@ -3,7 +3,7 @@
  * bytes as they are; a result must survive the same round trip. */
 #include "fuzz_input.h"
 
-#include "wire/rendezvous/base64.h"
+#include "base/bytes.h"
 
 static void encode_and_decode(struct slice input) {
     struct bytes encoded = {0};

@@ -8,7 +8,7 @@
 
 #include "fuzz_input.h"
 #include "wire/rendezvous/delegation_text.h"
-#include "wire/rendezvous/host_answer.h"
+#include "wire/rendezvous/job_notes.h"
 
 static void try_wish(const char *text) {
     struct rendezvous_wish wish;

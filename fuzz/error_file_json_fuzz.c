@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

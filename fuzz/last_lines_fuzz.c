@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* Reads arbitrary bytes as the version of another agent's protocol. One that is accepted must be
  * written as the same bytes, and be described in one printable line. */
 #include "fuzz_input.h"
-#include "wire/rendezvous/protocol_version.h"
+#include "wire/rendezvous/job_notes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct protocol_version version;

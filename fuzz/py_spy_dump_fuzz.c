@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz_input.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "wire/failure/kernel_text.h"
 #include "wire/failure/python_stack.h"
-#include "wire/failure/socket_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* Reads arbitrary bytes as the list of the jobs that wait at a store. What an agent writes in its
  * place is within the limit, and names that agent's job and no fewer of the latest ones. */
 #include "fuzz_input.h"
-#include "wire/rendezvous/waiting_list.h"
+#include "wire/rendezvous/job_notes.h"
 
 #define JOBS 3
 

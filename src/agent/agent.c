@@ -14,7 +14,9 @@
 #include "agent/standby/standby_telling.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_step.h"
+#include "core/round/round_key.h"
 #include "core/store/store_limits.h"
 #include "core/telling/event_record.h"
 #include "core/telling/run_result.h"
@@ -400,13 +402,77 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
 
+static uint64_t store_connection(void *context) {
+    const struct agent *agent = context;
+    return agent->rendezvous != NULL ? agent_rendezvous_connection(agent->rendezvous) : 0;
+}
+
+static bool ask_store(void *context, const struct store_client_call *call) {
+    const struct agent *agent = context;
+    return agent->rendezvous != NULL && agent_rendezvous_ask(agent->rendezvous, call);
+}
+
+static bool find_store(void *context, const char **out_host, int *out_port) {
+    const struct agent *agent = context;
+    return agent->rendezvous != NULL &&
+           agent_rendezvous_find_store(agent->rendezvous, out_host, out_port);
+}
+
+static void store_reached(void *context) {
+    const struct agent *agent = context;
+    agent_job_chronicle_note_connected(agent->job_chronicle);
+}
+
+static void store_leaving(void *context) {
+    const struct agent *agent = context;
+    agent_job_chronicle_leave(agent->job_chronicle);
+}
+
+static void open_job_chronicle(struct agent *agent) {
+    enum membership_kind kind = agent->node_settings.node.membership.kind;
+    if (kind == MEMBERSHIP_FIXED) {
+        round_key_write_telling(agent->preparation.run_id, &agent->telling_folder);
+    } else if (kind == MEMBERSHIP_CHANGING) {
+        rendezvous_key_write_telling(agent->preparation.run_id, &agent->telling_folder);
+    }
+    const struct agent_job_chronicle_settings settings = {
+        .log = agent->log,
+        .node = agent->preparation.node_name,
+        .run_id = agent->preparation.run_id,
+        .log_dir = agent->preparation.logs.run_path,
+        .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
+        .key = agent_proof_key(agent->proof),
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .connection = store_connection,
+        .send = ask_store,
+        .find_host = find_store,
+        .context = agent,
+    };
+    agent->job_chronicle = agent_job_chronicle_new(agent->loop, &settings);
+}
+
+static void answer_later(void *context, uint64_t ticket, struct text *text_taken) {
+    const struct agent *agent = context;
+    agent_announcement_answer(agent->announcement, ticket, text_taken);
+}
+
+static void wake_followers(void *context) {
+    const struct agent *agent = context;
+    agent_announcement_wake(agent->announcement);
+}
+
 static void open_chronicle(struct agent *agent) {
+    open_job_chronicle(agent);
     const struct agent_chronicle_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .standby = node_machine_standby(agent->node),
         .log = agent->log,
+        .job = agent->job_chronicle,
+        .answer = answer_later,
+        .wake = wake_followers,
+        .context = agent,
     };
     agent->chronicle = agent_chronicle_new(agent->loop, &settings);
 }
@@ -593,6 +659,9 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .recorded_context = agent,
         .warm = warm_standby,
         .warm_context = agent,
+        .reached = store_reached,
+        .leaving = store_leaving,
+        .reached_context = agent,
         .said = agent->said.text != NULL ? &agent->said : NULL,
         .kept_record = agent->program != NULL ? agent->program->kept_record : NULL,
     };
@@ -696,9 +765,12 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
-static void answer_asked(void *context, const char *asked, struct text *out) {
+static enum snapshot_answer answer_asked(
+    void *context, struct snapshot_question *question, struct text *out) {
     const struct agent *agent = context;
-    agent_chronicle_answer(agent->chronicle, asked, out);
+    return agent_stacks_are_meant(question->path)
+               ? agent_stacks_answer(agent->stacks, question, out)
+               : agent_chronicle_answer(agent->chronicle, question, out);
 }
 
 static void announce_job(struct agent *agent) {
@@ -718,6 +790,15 @@ static void announce_job(struct agent *agent) {
     for (int fact = 0; fact < JOB_FACT_COUNT; fact++) {
         job.facts[fact] = memory_duplicate_string(facts[fact]);
     }
+    const struct agent_stacks_settings stacks = {
+        .workers = agent->workers,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .standby = agent->standby,
+        .worker_count = agent->preparation.worker_count,
+        .answer = answer_later,
+        .context = agent,
+    };
+    agent->stacks = agent_stacks_new(agent->loop, &stacks);
     agent_announcement_open(agent->announcement, &job, answer_asked, agent);
 }
 
@@ -891,7 +972,10 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_stacks_free(agent->stacks);
+    agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
+    agent->announcement = NULL;
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
@@ -904,6 +988,9 @@ static void tear_down(struct agent *agent) {
     agent->passing = NULL; /* a signal may still come */
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
+    agent->rendezvous = NULL;
+    agent_job_chronicle_free(agent->job_chronicle);
+    text_clear(&agent->telling_folder);
     agent_proof_free(agent->proof);
     descriptor_limit_keep(0);
     bool has_log_thread_ended = end_log_thread(agent);

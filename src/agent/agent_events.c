@@ -8,7 +8,7 @@
 
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
-#include "core/agent/agent_transcript.h"
+#include "core/agent/agent_machine.h"
 #include "core/standby/standby_transcript.h"
 #include "core/workers/signal_name.h"
 
@@ -547,6 +547,10 @@ static void step(struct agent *agent, const struct node_event *event) {
     if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING) {
         agent_voice_host(&agent->voice);
         agent_chronicle_note_host(agent->chronicle);
+        agent_job_chronicle_host(agent->job_chronicle, event->membership.port);
+    }
+    if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING_OVER) {
+        agent_job_chronicle_host_no_more(agent->job_chronicle);
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);

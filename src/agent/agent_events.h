@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "agent/failure/agent_evidence.h"
+#include "agent/failure/agent_stacks.h"
 #include "agent/failure/agent_stuck_watch.h"
 #include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_node_settings.h"
@@ -20,6 +21,7 @@
 #include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/telling/agent_story.h"
 #include "agent/telling/agent_voice.h"
@@ -31,10 +33,10 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/agent/signal_repetition.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
 #include "core/telling/run_result.h"
+#include "core/workers/signal_name.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"
@@ -113,6 +115,7 @@ struct agent {
     struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers *workers;
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
+    struct agent_stacks *stacks;           /* NULL before the job is announced */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct last_words *last_words;
@@ -121,6 +124,8 @@ struct agent {
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_chronicle *chronicle;
+    struct agent_job_chronicle *job_chronicle;
+    struct text telling_folder;           /* of its keys */
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
     struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */

@@ -91,3 +91,88 @@ void bytes_consume(struct bytes *bytes, size_t length) {
 struct slice bytes_slice(const struct bytes *bytes) {
     return (struct slice){bytes->data, bytes->length};
 }
+
+/* Base64. */
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static uint8_t letter(uint32_t group, int position) {
+    return (uint8_t)alphabet[group >> (18 - 6 * position) & 0x3f];
+}
+
+enum failure_code base64_encode(struct slice input, struct bytes *out) {
+    if (input.length > SIZE_MAX / 4 * 3 - 3) {
+        return FAILURE_LIMIT;
+    }
+    enum failure_code code = bytes_reserve(out, (input.length + 2) / 3 * 4);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    for (size_t i = 0; i < input.length; i += 3) {
+        size_t count = input.length - i < 3 ? input.length - i : 3;
+        uint32_t group = 0;
+        for (size_t j = 0; j < count; j++) {
+            group |= (uint32_t)input.data[i + j] << (16 - 8 * j);
+        }
+        uint8_t *letters = out->data + out->length;
+        letters[0] = letter(group, 0);
+        letters[1] = letter(group, 1);
+        letters[2] = count > 1 ? letter(group, 2) : '=';
+        letters[3] = count > 2 ? letter(group, 3) : '=';
+        out->length += 4;
+    }
+    return FAILURE_NONE;
+}
+
+/* The six bits that a character stands for; -1 for a character outside the alphabet. */
+static int value_of(uint8_t character) {
+    if (character >= 'A' && character <= 'Z') {
+        return character - 'A';
+    }
+    if (character >= 'a' && character <= 'z') {
+        return character - 'a' + 26;
+    }
+    if (character >= '0' && character <= '9') {
+        return character - '0' + 52;
+    }
+    return character == '+' ? 62 : character == '/' ? 63 : -1;
+}
+
+/* Appends the bytes that the group's letters give so far. The room is already reserved. */
+static void put_byte(struct bytes *out, uint32_t group, unsigned letters) {
+    if (letters > 1) {
+        out->data[out->length++] = (uint8_t)(group >> (8 - 2 * letters));
+    }
+}
+
+enum failure_code base64_decode(struct slice input, struct bytes *out) {
+    enum failure_code code = bytes_reserve(out, input.length / 4 * 3 + input.length % 4 * 3 / 4);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    size_t length = out->length;
+    uint32_t group = 0;
+    unsigned letters = 0;
+    unsigned pads = 0;
+    bool is_ended = false; /* padding has completed a group */
+    bool is_malformed = false;
+    for (size_t i = 0; i < input.length && !is_malformed; i++) {
+        int value = value_of(input.data[i]);
+        if (value >= 0) {
+            is_malformed = is_ended;
+            group = group << 6 | (uint32_t)value;
+            letters++;
+            pads = 0;
+            put_byte(out, group, letters);
+            letters %= 4;
+        } else if (input.data[i] == '=' && letters > 1) {
+            pads++;
+            is_ended = letters + pads >= 4;
+        }
+    }
+    if (is_malformed || (letters != 0 && !is_ended)) {
+        out->length = length;
+        return FAILURE_MALFORMED;
+    }
+    return FAILURE_NONE;
+}

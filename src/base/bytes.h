@@ -50,4 +50,40 @@ __attribute__((warn_unused_result)) enum failure_code bytes_grow(
 void bytes_consume(struct bytes *bytes, size_t length);
 struct slice bytes_slice(const struct bytes *bytes);
 
+/* Integers as TCPStore sends them: least significant byte first, whatever the machine's order. */
+
+static inline uint32_t little_endian_load32(const uint8_t *data) {
+    return (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 |
+           (uint32_t)data[3] << 24;
+}
+
+static inline uint64_t little_endian_load64(const uint8_t *data) {
+    return little_endian_load32(data) | (uint64_t)little_endian_load32(data + 4) << 32;
+}
+
+static inline void little_endian_store32(uint8_t *data, uint32_t value) {
+    for (int i = 0; i < 4; i++) {
+        data[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+static inline void little_endian_store64(uint8_t *data, uint64_t value) {
+    little_endian_store32(data, (uint32_t)value);
+    little_endian_store32(data + 4, (uint32_t)(value >> 32));
+}
+
+/* Base64 with the standard alphabet and padding, as Python's base64.b64encode writes it and its
+ * b64decode reads it by default. */
+
+/* Appends the text. FAILURE_LIMIT at the buffer's ceiling, which leaves the buffer as it was. */
+__attribute__((warn_unused_result)) enum failure_code base64_encode(
+    struct slice input, struct bytes *out);
+
+/* Appends the bytes. Characters outside the alphabet are skipped. FAILURE_MALFORMED when padding is
+ * missing, when the last group has only one character, and for characters of the alphabet after the
+ * padding (Python's versions disagree about those). FAILURE_LIMIT when a text of this length could
+ * give more bytes than the buffer's ceiling allows. On failure the buffer is as it was. */
+__attribute__((warn_unused_result)) enum failure_code base64_decode(
+    struct slice input, struct bytes *out);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/keyed_hash.h"
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 static uint64_t rotate(uint64_t value, int count) {
     return value << count | value >> (64 - count);

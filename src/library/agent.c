@@ -30,7 +30,7 @@
 #include "library/rendezvous_object.h"
 #include "options/launch/launch_options.h"
 #include "options/launch/rendezvous_options.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/agent_line.h"
 
 /* What an agent calls of the program that has started it: hooks at moments of its life, and the

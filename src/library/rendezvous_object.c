@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "agent/rendezvous/agent_record.h"
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_step.h"
@@ -20,7 +20,7 @@
 #include "host/loop/random_seed.h"
 #include "host/network/tcp_listener.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/store/owned_request.h"
+#include "wire/store/store_request_codec.h"
 
 static void rendezvous_member_tell(struct rendezvous_member *node, struct rendezvous_event event);
 static void rendezvous_endpoint_free(struct rendezvous_endpoint *endpoint);

@@ -13,11 +13,14 @@
 #include "host/loop/clock.h"
 #include "host/loop/embedded_loop.h"
 #include "host/loop/number_directory.h"
-#include "host/process/process_table.h"
 #include "host/loop/snapshot_socket.h"
+#include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"
 #include "library/library_settings.h"
 #include "wire/watchdog/timer_request_json.h"
+
+/* How long the server may take for its answer. */
+#define ANSWER_SECONDS 10
 
 struct listing {
     void (*visit)(void *context, const struct muster_timer_request *timer);
@@ -71,7 +74,8 @@ enum muster_error muster_timer_server_list(const char *path,
         return error;
     }
     char *socket_path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, path);
-    enum failure_code code = snapshot_socket_read(socket_path, NULL, take_line, &listing, &failure);
+    enum failure_code code = snapshot_socket_read(
+        socket_path, NULL, duration_from_seconds(ANSWER_SECONDS), take_line, &listing, &failure);
     free(socket_path);
     return code == FAILURE_NONE ? MUSTER_OK : library_pass_on(out_failure, &failure);
 }

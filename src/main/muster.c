@@ -14,6 +14,7 @@
 #include "main/rendezvous/rendezvous_command.h"
 #include "main/run_command.h"
 #include "main/store/store_command.h"
+#include "main/telling/stacks_command.h"
 #include "main/telling/status_command.h"
 #include "main/timer/timer_command.h"
 
@@ -21,6 +22,7 @@ static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
     "       muster status [JOB] [OPTION]…         show how a job of this machine stands\n"
     "       muster events [JOB] [OPTION]…         show what has happened to it\n"
+    "       muster stacks [JOB] RANK…|--all       show what its workers do now\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
     "       muster rendezvous show [OPTION]…      show how the nodes of a job found each other\n"
     "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
@@ -54,6 +56,9 @@ static int dispatch(
     if (text_equals(command, "events")) {
         return events_command(arguments, environment);
     }
+    if (text_equals(command, "stacks")) {
+        return stacks_command(arguments, environment);
+    }
     if (text_equals(command, "install-torchrun")) {
         return install_torchrun_command(arguments, environment);
     }
@@ -74,9 +79,8 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fprintf(stderr,
-        "muster: error: unknown command '%s' (expected run, status, events, store, rendezvous, "
-        "timer or "
-        "install-torchrun)\n"
+        "muster: error: unknown command '%s' (expected run, status, events, stacks, store, "
+        "rendezvous, timer or install-torchrun)\n"
         "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
         command);
     return EXIT_STATUS_USAGE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/backoff.h"
+#include "base/duration.h"
 
 static double next_milliseconds(struct backoff *backoff) {
     return duration_seconds(backoff_next(backoff)) * 1000;

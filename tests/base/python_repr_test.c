@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/python_repr.h"
+#include "base/text.h"
 
 TEST(strings_look_as_python_shows_them) {
     static const struct {

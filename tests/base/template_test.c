@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/template.h"
+#include "base/text.h"
 
 static const struct template_value values[] = {
     {"role_name", "trainer"},

@@ -124,7 +124,7 @@ def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
     ("main/rendezvous/rendezvous_command.c", "wire/rendezvous/rendezvous_state_pickle.h", False),
     ("main/store/store_session.c", "agent/agent.h", False),
     ("main/muster.c", "core/rendezvous/rendezvous_state.h", False),
-    ("main/timer/timer_command.c", "base/python_repr.h", True),
+    ("main/timer/timer_command.c", "base/text.h", True),
     ("main/timer/timer_command.c", "core/workers/signal_name.h", True),
     ("main/run_command.c", "agent/agent.h", True),
 ])  # fmt: skip

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/watchdog/watchdog_machine.h"
+#include "core/watchdog/watchdog.h"
 
 struct watchdog_fixture {
     struct watchdog_machine *machine;

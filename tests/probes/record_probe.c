@@ -18,8 +18,8 @@
 
 #include <jansson.h>
 
+#include "base/bytes.h"
 #include "base/failure.h"
-#include "wire/rendezvous/base64.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 #define REPETITIONS 50

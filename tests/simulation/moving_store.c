@@ -7,7 +7,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "wire/rendezvous/delegation_text.h"
-#include "wire/rendezvous/host_answer.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* What the store tells its host. */

@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include "base/random.h"
+#include "core/round/round_step.h"
 #include "core/store/store_table.h"
 #include "wire/round/round_exchange_store.h"
 

@@ -9,10 +9,10 @@
 #ifndef MUSTER_TESTS_WHOLE_PARTS_H
 #define MUSTER_TESTS_WHOLE_PARTS_H
 
-#include "core/telling/chronicle_status.h"
 #include "base/random.h"
 #include "core/node/node_machine.h"
 #include "core/rendezvous/presence_watch.h"
+#include "core/telling/chronicle_status.h"
 #include "whole_cluster.h"
 #include "whole_ways.h"
 #include "wire/rendezvous/rendezvous_record_store.h"

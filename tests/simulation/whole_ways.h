@@ -5,11 +5,11 @@
 #ifndef MUSTER_TESTS_WHOLE_WAYS_H
 #define MUSTER_TESTS_WHOLE_WAYS_H
 
-#include "base/backoff.h"
 #include "base/bytes.h"
+#include "base/duration.h"
 #include "base/heap.h"
 #include "core/round/round_exchange.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
 #include "resting_order.h"

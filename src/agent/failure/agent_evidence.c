@@ -6,7 +6,7 @@
 
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
-#include "core/failure/hang_summary.h"
+#include "core/failure/failure_report.h"
 #include "host/failure/hang_evidence_collector.h"
 
 /* Lines on the console for one order; a node may have thousands of workers. */

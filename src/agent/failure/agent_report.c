@@ -6,13 +6,13 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
 #include "host/failure/error_file.h"
-#include "host/loop/clock.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/whole_file.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 
 /* How long a disk that does not answer may hold up the report: until what the workers wrote is in
  * their files, and until the end of one is read. */

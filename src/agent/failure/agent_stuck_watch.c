@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/agent/stuck_watch.h"
+#include "core/workers/worker_group.h"
 
 /* Whatever --monitor-interval says, the agent does not look more often than this. */
 #define SHORTEST_INTERVAL_MILLISECONDS 10

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "core/node/node_event.h"
 #include "core/node/node_machine.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
@@ -98,6 +97,11 @@ struct agent_rendezvous_settings {
      * be none. NULL: the same. */
     bool (*warm)(void *context, struct slice text);
     void *warm_context;
+    /* This node is connected to a store, perhaps to another one; or it waits for the others to
+     * leave its store. NULL: nobody wants to know. */
+    void (*reached)(void *context);
+    void (*leaving)(void *context);
+    void *reached_context;
     struct agent_said *said;                     /* NULL: nothing */
     const struct agent_kept_record *kept_record; /* NULL: the job's store has it */
 };

@@ -14,8 +14,8 @@
 #include "core/round/round_key.h"
 #include "host/process/guardian.h"
 #include "wire/failure/failure_json.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/rendezvous/waiting_list.h"
 
 /* What the workers of a job have imported, as its nodes give it to each other: a text in the store,
  * beside the record. A new node makes its standby workers ready with it before it joins. The text
@@ -619,6 +619,7 @@ struct agent_record {
     struct text tried;                /* the address that agent_record_reached_name told last */
     void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
     void *connected_context;
+    uint64_t connections;    /* that there have been */
     void *kept;              /* the record, where a program has it; else NULL */
     bool is_kept_open;       /* it was asked for on this connection */
     struct instant deadline; /* of the last CONNECT */
@@ -730,8 +731,18 @@ static void open_kept(struct agent_record *record) {
                           .kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = record->deadline});
 }
 
+static void note_connected(struct agent_record *record) {
+    record->connections++;
+    if (record->settings->reached != NULL) {
+        record->settings->reached(record->settings->reached_context);
+    }
+}
+
 static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        note_connected(record);
+    }
     if (record->kept != NULL && event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         open_kept(record);
     } else if (record->succession != NULL && agent_succession_take(record->succession, event)) {
@@ -1091,6 +1102,10 @@ void agent_record_write_obstacle(const struct agent_record *record, struct text 
     if (out->length == length) {
         write_obstacle_of_store(record, out);
     }
+}
+
+uint64_t agent_record_connection(const struct agent_record *record) {
+    return rendezvous_backend_connection_count(record->backend) > 0 ? record->connections : 0;
 }
 
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record) {

@@ -31,6 +31,8 @@ void agent_record_free(struct agent_record *record);
 
 /* For the requests of a round; the record's own. */
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record);
+/* Which connection to a store this is, from 1 on; 0: there is none. */
+uint64_t agent_record_connection(const struct agent_record *record);
 /* Appends why the store is not reached, while it is tried, or the register that says where it is.
  */
 void agent_record_write_obstacle(const struct agent_record *record, struct text *out);

@@ -54,6 +54,9 @@ static void connections_changed(void *context, size_t count) {
 }
 
 static void linger(struct agent_rendezvous *rendezvous, struct duration patience) {
+    if (rendezvous->settings.leaving != NULL) {
+        rendezvous->settings.leaving(rendezvous->settings.reached_context);
+    }
     if (rendezvous->record != NULL) {
         agent_record_linger(rendezvous->record, patience);
     } else { /* fixed nodes have no end of patience */
@@ -424,6 +427,31 @@ bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
     }
     return rendezvous->record != NULL && rendezvous_machine_is_in_round(machine) &&
            agent_record_look_for_unready(rendezvous->record, rendezvous_machine_state(machine));
+}
+
+uint64_t agent_rendezvous_connection(const struct agent_rendezvous *rendezvous) {
+    return rendezvous->record != NULL ? agent_record_connection(rendezvous->record)
+           : rendezvous->fixed != NULL && agent_fixed_nodes_are_connected(rendezvous->fixed) ? 1
+                                                                                             : 0;
+}
+
+bool agent_rendezvous_ask(
+    struct agent_rendezvous *rendezvous, const struct store_client_call *call) {
+    return rendezvous->record != NULL
+               ? rendezvous_backend_ask(agent_record_backend(rendezvous->record), call)
+               : rendezvous->fixed != NULL && agent_fixed_nodes_ask(rendezvous->fixed, call);
+}
+
+bool agent_rendezvous_find_store(
+    const struct agent_rendezvous *rendezvous, const char **out_host, int *out_port) {
+    const struct launch_config *config = rendezvous->settings.config;
+    if (rendezvous->record != NULL) {
+        return rendezvous_backend_find_store(
+            agent_record_backend(rendezvous->record), out_host, out_port);
+    }
+    *out_host = config->master_host;
+    *out_port = config->master_port;
+    return rendezvous->fixed != NULL && agent_fixed_nodes_are_connected(rendezvous->fixed);
 }
 
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {

@@ -10,9 +10,9 @@
 #include "agent/rendezvous/agent_node_settings.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/node/node_event.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
+#include "host/store/store_client.h"
 
 struct agent_rendezvous;
 
@@ -63,6 +63,14 @@ void agent_rendezvous_describe_admission(
     const struct agent_rendezvous *rendezvous, struct text *out);
 /* A moment before either is asked: asks the store, if it may know more. Returns whether it does. */
 bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous);
+
+/* The connection to the job's store, for what nodes tell its host: which one it is, from 1 on, or 0
+ * where there is none; a request on it, false where there is none; and where the store is. */
+uint64_t agent_rendezvous_connection(const struct agent_rendezvous *rendezvous);
+bool agent_rendezvous_ask(
+    struct agent_rendezvous *rendezvous, const struct store_client_call *call);
+bool agent_rendezvous_find_store(
+    const struct agent_rendezvous *rendezvous, const char **out_host, int *out_port);
 
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */

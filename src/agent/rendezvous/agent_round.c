@@ -128,6 +128,10 @@ static void lose(struct agent_fixed_nodes *nodes, const char *reason) {
     fixed_nodes_post(nodes, ROUND_EVENT_CONNECTION_LOST);
 }
 
+bool agent_fixed_nodes_are_connected(const struct agent_fixed_nodes *nodes) {
+    return nodes->connected_count == 2 && !nodes->is_lost;
+}
+
 /* The end. */
 
 static void tell_left(struct agent_fixed_nodes *nodes) {
@@ -145,9 +149,8 @@ static void flushing_took_too_long(void *context) {
 }
 
 void agent_fixed_nodes_flush(struct agent_fixed_nodes *nodes, struct duration patience) {
-    bool is_connected = nodes->connected_count == 2 && !nodes->is_lost;
     nodes->is_flushing = true;
-    if (nodes->unanswered_count == 0 || !is_connected) {
+    if (nodes->unanswered_count == 0 || !agent_fixed_nodes_are_connected(nodes)) {
         tell_left(nodes);
     } else {
         event_timer_set(nodes->flushing, instant_after(event_loop_now(nodes->loop), patience));
@@ -173,6 +176,9 @@ static void connected(void *context, const struct failure *failure) {
         lose(nodes, failure->message);
     } else if (++nodes->connected_count == 2) {
         ask_who_says(nodes);
+        if (nodes->settings->reached != NULL) {
+            nodes->settings->reached(nodes->settings->reached_context);
+        }
         fixed_nodes_post(nodes, ROUND_EVENT_CONNECTED);
     }
 }
@@ -217,6 +223,14 @@ static void agent_fixed_nodes_answered(
     if (nodes->unanswered_count == 0) {
         tell_left(nodes);
     }
+}
+
+bool agent_fixed_nodes_ask(struct agent_fixed_nodes *nodes, const struct store_client_call *call) {
+    bool is_connected = agent_fixed_nodes_are_connected(nodes);
+    if (is_connected) {
+        store_client_send(nodes->asker, call);
+    }
+    return is_connected;
 }
 
 static void renewed(void *context) {

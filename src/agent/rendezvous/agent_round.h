@@ -14,6 +14,7 @@
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "host/rendezvous/rendezvous_backend.h"
+#include "host/store/store_client.h"
 #include "host/store/store_thread.h"
 
 /* The two connections of a fixed node to the job's store. agent_round sends the requests of the
@@ -32,6 +33,10 @@ struct agent_fixed_nodes *agent_fixed_nodes_new(struct event_loop *loop,
 void agent_fixed_nodes_free(struct agent_fixed_nodes *nodes);
 /* Appends why the store is not reached, while it is tried (store_client_write_obstacle). */
 void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out);
+
+/* For what is no part of a round. False: there is no connection. */
+bool agent_fixed_nodes_ask(struct agent_fixed_nodes *nodes, const struct store_client_call *call);
+bool agent_fixed_nodes_are_connected(const struct agent_fixed_nodes *nodes);
 
 /* The membership's FLUSH: LEFT follows, perhaps at once. */
 void agent_fixed_nodes_flush(struct agent_fixed_nodes *nodes, struct duration patience);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -23,8 +23,7 @@
 #include "host/store/store_thread.h"
 #include "host/telling/job_directory.h"
 #include "wire/rendezvous/delegation_text.h"
-#include "wire/rendezvous/host_answer.h"
-#include "wire/rendezvous/protocol_version.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
 enum failure_code agent_listener_open(const struct launch_config *config, const char *name,

@@ -12,7 +12,7 @@
 #include "host/loop/random_seed.h"
 #include "host/network/local_address.h"
 #include "host/register/register.h"
-#include "wire/rendezvous/host_answer.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* How long the register may take for one answer. */

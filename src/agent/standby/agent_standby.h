@@ -12,14 +12,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/standby/standby_spare.h"
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "agent/standby/standby_spare.h"
 #include "core/launch/launch_config.h"
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "core/standby/learned_list.h"
 #include "core/standby/standby_plan.h"
 #include "host/failure/hang_evidence_dump.h"

@@ -33,10 +33,28 @@ bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
         FAILURE_NONE) {
         return false;
     }
+    record->length = STANDBY_RECORD_HEAD;
     record->read = STANDBY_RECORD_HEAD;
     record->grown = event_loop_now(loop);
     (void)!death_notice_new(loop, record->fd, events, &record->notice, NULL);
     return true;
+}
+
+/* The first line of a record is shorter. */
+#define HELLO_MAXIMUM 64
+
+static bool says_hello_in(struct slice text, int64_t pid) {
+    struct slice imports;
+    int64_t greeter;
+    return standby_record_read_hello(text, &greeter, &imports) == FAILURE_NONE && greeter == pid;
+}
+
+/* Without the last one, which may not have been written to its end. */
+static struct slice whole_lines(struct slice text) {
+    while (text.length > 0 && text.data[text.length - 1] != '\n') {
+        text.length--;
+    }
+    return text;
 }
 
 /* When it has grown is told by the looks alone. The time that the file has of its last change is of
@@ -44,38 +62,31 @@ bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
 bool worker_record_look(
     struct worker_record *record, struct learned_list *learned, struct instant now) {
     struct bytes text = {0};
-    struct slice imports;
-    int64_t pid;
     size_t length = memory_file_length(record->fd);
-    bool has_hello = false;
     death_notice_look(record->notice, record->worker);
-    if (length == record->read) {
+    if (length == record->length) {
         return false;
     }
-    record->read = length;
+    record->length = length;
     record->grown = now;
-    memory_file_read(record->fd, STANDBY_RECORD_HEAD, STANDBY_RECORD_MAXIMUM, &text);
-    if (standby_record_read_hello(bytes_slice(&text), &pid, &imports) == FAILURE_NONE &&
-        pid == (int64_t)record->worker) {
-        learned_list_add_text(learned, imports);
-        has_hello = true;
+    memory_file_read(record->fd, record->read, STANDBY_RECORD_MAXIMUM, &text);
+    record->has_hello =
+        record->has_hello || says_hello_in(bytes_slice(&text), (int64_t)record->worker);
+    if (record->has_hello) {
+        struct slice lines = whole_lines(bytes_slice(&text));
+        learned_list_add_text(learned, lines);
+        record->read += lines.length;
+        memory_file_forget(record->fd, STANDBY_RECORD_HEAD + HELLO_MAXIMUM, record->read);
     }
     bytes_clear(&text);
-    return has_hello;
+    return record->has_hello;
 }
-
-/* The first line of a record is shorter. */
-#define HELLO_MAXIMUM 64
 
 /* Whether the process has said hello in its record. */
 static bool says_hello(int record, pid_t pid) {
     struct bytes bytes = {0};
-    struct slice imports;
-    int64_t greeter;
     memory_file_read(record, STANDBY_RECORD_HEAD, HELLO_MAXIMUM, &bytes);
-    bool is_there =
-        standby_record_read_hello(bytes_slice(&bytes), &greeter, &imports) == FAILURE_NONE &&
-        greeter == (int64_t)pid;
+    bool is_there = says_hello_in(bytes_slice(&bytes), (int64_t)pid);
     bytes_clear(&bytes);
     return is_there;
 }

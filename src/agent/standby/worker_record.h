@@ -21,9 +21,11 @@
  * stacks. The page in front of it tells that the worker is ending. */
 
 struct worker_record {
-    pid_t worker;                /* whose it is; 0: not known yet */
-    int fd;                      /* -1: there is none */
-    size_t read;                 /* its length at the last look */
+    pid_t worker;  /* whose it is; 0: not known yet */
+    int fd;        /* -1: there is none */
+    size_t length; /* at the last look */
+    size_t read;   /* so much of it has been taken, and need not stay */
+    bool has_hello;
     struct instant grown;        /* the last look that has found it longer, or its beginning */
     struct death_notice *notice; /* NULL: there is none */
 };

@@ -37,9 +37,11 @@ struct agent_announcement {
     bool is_ending;              /* the loop runs only until nothing is being written */
     struct job_posting standing; /* what was written last */
     struct job_announcement job;
-    struct snapshot_socket *socket;                                     /* NULL: none */
-    bool has_no_socket;                                                 /* it could not be made */
-    void (*answer)(void *context, const char *asked, struct text *out); /* NULL: nobody asks */
+    struct snapshot_socket *socket; /* NULL: none */
+    bool has_no_socket;             /* it could not be made */
+    /* NULL: nobody asks */
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out);
     void *context;
 };
 
@@ -202,7 +204,9 @@ void agent_announcement_tell(
 }
 
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context) {
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out),
+    void *context) {
     announcement->job = *job;
     *job = (struct job_announcement){0};
     announcement->answer = answer;
@@ -210,6 +214,21 @@ void agent_announcement_open(struct agent_announcement *announcement, struct job
     announcement->job.pid = getpid();
     set_fact(announcement, JOB_FACT_STATE, memory_duplicate_string("waiting"));
     say(announcement);
+}
+
+void agent_announcement_answer(
+    struct agent_announcement *announcement, uint64_t ticket, struct text *text_taken) {
+    if (announcement != NULL && announcement->socket != NULL) {
+        snapshot_socket_answer(announcement->socket, ticket, text_taken);
+    } else {
+        text_clear(text_taken);
+    }
+}
+
+void agent_announcement_wake(struct agent_announcement *announcement) {
+    if (announcement != NULL && announcement->socket != NULL) {
+        snapshot_socket_wake(announcement->socket);
+    }
 }
 
 static void patience_is_over(void *context) {

@@ -7,11 +7,15 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 #define MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/snapshot_socket.h"
 #include "wire/telling/job_announcement.h"
 
 struct agent_announcement;
@@ -24,7 +28,15 @@ struct agent_announcement *agent_announcement_new(struct event_loop *loop,
 /* The agent is there from now on. What is said of it is taken, and cleared here. `answer` gets what
  * is asked at its socket (host/loop/snapshot_socket). */
 void agent_announcement_open(struct agent_announcement *announcement, struct job_announcement *job,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context);
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out),
+    void *context);
+/* Answers who has asked, later (snapshot_socket_answer). Accepts NULL. */
+void agent_announcement_answer(
+    struct agent_announcement *announcement, uint64_t ticket, struct text *text_taken);
+
+/* Those who follow at its socket are to be told what is new. Accepts NULL. */
+void agent_announcement_wake(struct agent_announcement *announcement);
 
 /* The workers start at this place. Where another announcement is still being written, this one
  * follows. Accepts NULL. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/telling/chronicle_status.h"
@@ -10,7 +11,8 @@
 #include "host/failure/error_file.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
-#include "wire/failure/error_file_json.h"
+#include "host/telling/job_asking.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/chronicle_json.h"
 
 #define FILE_NAME "events.jsonl"
@@ -36,6 +38,16 @@ struct reading {
     struct text words;
 };
 
+/* Who has asked about the whole job, and waits for the host's answer. */
+struct job_inquiry {
+    struct agent_chronicle *chronicle;
+    struct job_asking *asking; /* NULL while it is being asked */
+    uint64_t ticket;
+    bool is_answered;
+    struct text text;
+    struct job_inquiry *next;
+};
+
 struct agent_chronicle {
     struct agent_chronicle_settings settings;
     struct event_loop *loop;
@@ -47,6 +59,7 @@ struct agent_chronicle {
     bool is_waiting;            /* it is set */
     struct blocking_pool *pool; /* NULL until there is something to read */
     struct last_reading *readings;
+    struct job_inquiry *inquiries;
 };
 
 /* What the chronicle asks. */
@@ -97,12 +110,14 @@ static bool words_of(void *context, int local_rank, int64_t pid, struct text *ou
 static void told(void *context, const struct chronicle_entry *entry) {
     struct agent_chronicle *chronicle = context;
     chronicle_status_take(&chronicle->status, entry);
+    agent_job_chronicle_note(chronicle->settings.job, entry);
     if (chronicle->file != NULL) {
         struct text line = {0};
         chronicle_json_write_entry(entry, &line);
         event_thread_append(chronicle->file, text_string(&line));
         text_clear(&line);
     }
+    chronicle->settings.wake(chronicle->settings.context);
 }
 
 static void drop_readings(struct agent_chronicle *chronicle) {
@@ -198,6 +213,16 @@ static void keep_words(struct agent_chronicle *chronicle) {
 
 /* Life. */
 
+static void forget(struct job_inquiry *inquiry) {
+    struct job_inquiry **link = &inquiry->chronicle->inquiries;
+    while (*link != inquiry) {
+        link = &(*link)->next;
+    }
+    *link = inquiry->next;
+    job_asking_free(inquiry->asking);
+    free(inquiry);
+}
+
 /* Beside the logs, where this job keeps any: NULL where it does not. */
 static char *find_path(const struct agent_chronicle_settings *settings) {
     const struct launch_config *config = settings->config;
@@ -252,12 +277,17 @@ struct agent_chronicle *agent_chronicle_new(
     chronicle->chronicle = chronicle_new(&core);
     chronicle->late = event_timer_new(loop, words_are_late, chronicle);
     open_file(chronicle);
+    agent_job_chronicle_use(settings->job, chronicle->chronicle, core.began_at);
     return chronicle;
 }
 
 void agent_chronicle_free(struct agent_chronicle *chronicle) {
     if (chronicle != NULL) {
         (void)tell(chronicle, true);
+        while (chronicle->inquiries != NULL) {
+            forget(chronicle->inquiries);
+        }
+        agent_job_chronicle_use(chronicle->settings.job, NULL, (struct wall_time){0});
         event_timer_free(chronicle->late);
         blocking_pool_free(chronicle->pool);
         event_thread_free(chronicle->file);
@@ -326,10 +356,6 @@ void agent_chronicle_note_timer(
 
 /* Answers. */
 
-static void write_entry(void *context, const struct chronicle_entry *entry) {
-    chronicle_json_write_entry(entry, context);
-}
-
 static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     const struct agent_preparation *preparation = chronicle->settings.preparation;
     struct text_list seen_from = {0};
@@ -344,34 +370,116 @@ static void write_status(struct agent_chronicle *chronicle, struct text *out) {
     text_list_clear(&seen_from);
 }
 
-static bool answer(struct agent_chronicle *chronicle, const char *path, struct text *out) {
-    static const char events[] = "/v1/events";
-    static const char after[] = "/v1/events?after=";
-    int64_t seq = 0;
-    if (text_equals(path, "/v1/status")) {
-        write_status(chronicle, out);
-        return true;
+/* Whether it is `name`, or asks for what is after a number. */
+static bool is_asked_for(const char *path, const char *name, int64_t *out_after) {
+    static const char after[] = "?after=";
+    size_t length = strlen(name);
+    *out_after = 0;
+    return text_starts_with(path, name) &&
+           (path[length] == '\0' || (text_starts_with(path + length, after) &&
+                                        text_parse_integer(path + length + sizeof after - 1,
+                                            out_after) == FAILURE_NONE));
+}
+
+/* Of the whole job. */
+
+static void host_answered(void *context, const struct failure *failure, struct slice answer) {
+    struct job_inquiry *inquiry = context;
+    const struct agent_chronicle_settings *settings = &inquiry->chronicle->settings;
+    char *why = text_format("%s\n", failure != NULL ? failure->message : "");
+    snapshot_answer_append(failure == NULL ? "200 OK" : "503 Service Unavailable",
+        failure == NULL ? answer : slice_from_string(why), &inquiry->text);
+    free(why);
+    inquiry->is_answered = true;
+    if (inquiry->asking != NULL) {
+        settings->answer(settings->context, inquiry->ticket, &inquiry->text);
+        forget(inquiry);
     }
-    if (!text_equals(path, events) &&
-        (!text_starts_with(path, after) ||
-            text_parse_integer(path + sizeof after - 1, &seq) != FAILURE_NONE)) {
+}
+
+/* False: it is answered later. */
+static bool ask_host(struct agent_chronicle *chronicle, enum job_question_kind kind, int64_t after,
+    uint64_t ticket, struct text *out) {
+    struct job_inquiry *inquiry = memory_allocate(sizeof *inquiry);
+    *inquiry = (struct job_inquiry){
+        .chronicle = chronicle, .ticket = ticket, .next = chronicle->inquiries};
+    chronicle->inquiries = inquiry;
+    inquiry->asking =
+        agent_job_chronicle_ask(chronicle->settings.job, kind, after, host_answered, inquiry);
+    if (!inquiry->is_answered) {
         return false;
     }
-    chronicle_each_after(chronicle->chronicle, seq, write_entry, out);
+    *out = inquiry->text;
+    forget(inquiry);
     return true;
 }
 
-void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out) {
-    struct text body = {0};
-    bool is_found = answer(chronicle, path, &body);
-    if (!is_found) {
-        text_append(&body, "there are /v1/status and /v1/events?after=SEQ\n");
+/* Of this node. */
+
+struct piece {
+    struct snapshot_question *question;
+    struct text *out;
+    bool is_full;
+};
+
+static void add_to_piece(void *context, const struct chronicle_entry *entry) {
+    struct piece *piece = context;
+    if (entry->seq <= piece->question->place || piece->is_full) {
+        return;
     }
-    text_append_format(out,
-        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n",
-        is_found ? "200 OK" : "404 Not Found",
-        is_found ? "application/json" : "text/plain; charset=utf-8", body.length);
-    text_append_bytes(out, text_string(&body), body.length);
+    chronicle_json_write_entry(entry, piece->out);
+    piece->question->place = entry->seq;
+    piece->is_full = piece->out->length >= SNAPSHOT_PIECE_BYTES - CHRONICLE_LINE_MAXIMUM;
+}
+
+/* Entries, of which the last is named before them: whoever gets less knows that this is not all. */
+static enum snapshot_answer answer_entries(struct agent_chronicle *chronicle,
+    struct snapshot_question *question, int64_t after, bool is_followed, struct text *out) {
+    struct piece piece = {.question = question, .out = out};
+    if (question->place == 0) {
+        int64_t last = chronicle_last_told(chronicle->chronicle);
+        text_append_format(out,
+            "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nMuster-Last: %" PRId64
+            "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+            last);
+        question->place = after > 0 ? after : 0;
+        question->place = question->place == 0 ? -1 : question->place;
+    }
+    chronicle_each_after(chronicle->chronicle, question->place, add_to_piece, &piece);
+    return piece.is_full ? SNAPSHOT_PIECE : is_followed ? SNAPSHOT_FOLLOWED : SNAPSHOT_WHOLE;
+}
+
+enum snapshot_answer agent_chronicle_answer(
+    struct agent_chronicle *chronicle, struct snapshot_question *question, struct text *out) {
+    static const char known[] =
+        "there are /v1/status, /v1/events?after=SEQ and /v1/follow?after=SEQ of this node, and of "
+        "the job /v1/job/status and /v1/job/events?after=SEQ\n";
+    const char *path = question->path;
+    struct text body = {0};
+    int64_t after;
+    if (is_asked_for(path, "/v1/job/events", &after)) {
+        return ask_host(chronicle, JOB_QUESTION_EVENTS, after, question->ticket, out)
+                   ? SNAPSHOT_WHOLE
+                   : SNAPSHOT_LATER;
+    }
+    if (text_equals(path, "/v1/job/status")) {
+        return ask_host(chronicle, JOB_QUESTION_STATUS, 0, question->ticket, out) ? SNAPSHOT_WHOLE
+                                                                                  : SNAPSHOT_LATER;
+    }
+    if (is_asked_for(path, "/v1/events", &after)) {
+        return answer_entries(chronicle, question, after, false, out);
+    }
+    if (is_asked_for(path, "/v1/follow", &after)) {
+        return answer_entries(chronicle, question, after, true, out);
+    }
+    bool is_found = text_equals(path, "/v1/status");
+    if (is_found) {
+        write_status(chronicle, &body);
+    } else {
+        text_append(&body, known);
+    }
+    snapshot_answer_append(is_found ? "200 OK" : "404 Not Found",
+        (struct slice){(const uint8_t *)text_string(&body), body.length}, out);
     text_clear(&body);
+    return SNAPSHOT_WHOLE;
 }

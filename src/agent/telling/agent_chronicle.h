@@ -5,6 +5,7 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 #define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/snapshot_socket.h"
 
 struct agent_chronicle;
 
@@ -22,6 +24,11 @@ struct agent_chronicle_settings {
     const struct node_placement *placement; /* of the round that was joined last */
     const struct standby_plan *standby;     /* NULL: there are no standby workers */
     const struct log *log;
+    struct agent_job_chronicle *job; /* the whole job's */
+    /* Answers who has this ticket. */
+    void (*answer)(void *context, uint64_t ticket, struct text *text_taken);
+    void (*wake)(void *context); /* who follows is to be told what is new */
+    void *context;
 };
 
 /* Where the file cannot be written to, the log says so and there is none. */
@@ -48,7 +55,9 @@ void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
 
-/* The answer to who asks for `path`, as HTTP has it: /v1/status or /v1/events?after=N. */
-void agent_chronicle_answer(struct agent_chronicle *chronicle, const char *path, struct text *out);
+/* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
+ * entries at once or as they come, and the same of the whole job, which its host is asked for. */
+enum snapshot_answer agent_chronicle_answer(
+    struct agent_chronicle *chronicle, struct snapshot_question *question, struct text *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/workers/worker_command.h"
 #include "host/network/local_address.h"
 #include "host/telling/event_thread.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 #include "wire/telling/event_json.h"
 
 /* How long a disk that does not answer may hold up the beginning and the end of a job. */

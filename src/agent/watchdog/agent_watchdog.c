@@ -7,7 +7,7 @@
 
 #include "agent/watchdog/timer_server.h"
 #include "base/memory.h"
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/directory_tree.h"
 #include "host/loop/random_seed.h"

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/snapshot_socket.h"
 #include "host/process/death_notice.h"
 #include "host/process/process_table.h"
-#include "host/loop/snapshot_socket.h"
 #include "host/watchdog/timer_fifo.h"
 #include "wire/watchdog/timer_request_json.h"
 

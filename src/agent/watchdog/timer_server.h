@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server of countdown timers: carries out what core/watchdog_machine decides. It takes requests
+/* A server of countdown timers: carries out what core/watchdog decides. It takes requests
  * from a FIFO, signals processes, logs that, and shows who holds what to whoever connects to the
  * socket beside the FIFO. A process's timers end with it; where very many processes hold some, at
  * their deadlines. Whose a process is, and what follows from its end, is its user's business.
@@ -14,7 +14,7 @@
 
 #include "base/failure.h"
 #include "base/log.h"
-#include "core/watchdog/watchdog_machine.h"
+#include "core/watchdog/watchdog.h"
 #include "host/loop/event_loop.h"
 #include "wire/failure/kernel_text.h"
 

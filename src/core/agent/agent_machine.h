@@ -44,6 +44,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "core/workers/worker_group.h"
 
 /* The restarts that a job may use: each restart of the worker group uses one of --max-restarts,
@@ -256,5 +257,16 @@ void agent_machine_step(
 /* The attempt that runs or is being joined. While the agent stops for a restart, it is the next
  * attempt. */
 int agent_machine_attempt(const struct agent_machine *machine);
+
+/* One line for each event and each effect of the agent machine. Simulation tests compare these
+ * lines. A running agent logs them at debug level, so a production log can become a test case. */
+
+/* Appends one line without a newline, for example "worker_exited rank=1 signal=9" or "arm_timer
+ * at=30.000". Times are seconds on the machine's monotonic clock. */
+void agent_event_describe(const struct agent_event *event, struct text *out);
+void agent_effect_describe(const struct agent_effect *effect, struct text *out);
+
+/* "joining", "running" … */
+const char *agent_phase_name(enum agent_phase phase);
 
 #endif

@@ -12,9 +12,71 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/workers/worker_group.h"
+
+/* What people see of the end of a worker's output file: its last lines, fit for a terminal. */
+
+#define LAST_LINES_MAXIMUM 20
+/* How much of the end of a file is looked at, in bytes. */
+#define LAST_LINES_WINDOW 4096u
+
+/* Appends at most LAST_LINES_MAXIMUM lines, each with its newline, and no more bytes than
+ * LAST_LINES_WINDOW and a newline. `end` is the end of the file; of a longer one only the last
+ * LAST_LINES_WINDOW bytes count. `is_cut` says that the file has more before it; then its first
+ * line, which may have lost its beginning, is left out where others follow. Of a line that was
+ * overwritten with carriage returns (a progress bar) only what stands there in the end is kept.
+ * Other control characters and bytes that are no UTF-8 become '?', see utf8_make_printable. Bytes
+ * of zero are such control characters, too. */
+void last_lines_append(struct slice end, bool is_cut, struct text *out);
+
+/* Describes in one line what a process was doing that is about to be killed: "in uninterruptible
+ * sleep in read (nfs_wait), 12 threads, at train.py:17 in step". The whole evidence is in a file.
+ */
+
+/* Of one stack. */
+#define HANG_SUMMARY_FRAMES_MAXIMUM 16
+
+/* A zeroed struct is valid: nothing is known of the process. All members but the last two are about
+ * its first thread. */
+struct hang_summary {
+    char state;     /* as in /proc/<pid>/stat; 0: unknown, it may be gone */
+    char *call;     /* the system call in which it is; NULL: none, or unknown */
+    char *waits_in; /* the function of the kernel in which it sleeps, or NULL */
+    char *stack; /* lines of Python code, the innermost one first, each with its newline; or NULL */
+    size_t thread_count;
+    int file_error; /* the first errno that kept some of the evidence from its file; 0: none */
+};
+
+void hang_summary_clear(struct hang_summary *summary);
+
+/* The caller clears `out_copy` too. */
+void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *out_copy);
+
+/* What is known in one line. */
+void hang_summary_append(const struct hang_summary *summary, struct text *out);
+
+/* Explains the end of a process in words, from facts that the host has gathered: what a signal
+ * usually means, whether the kernel's OOM killer ended the process, and where the core dump is. */
+
+struct death_facts {
+    int64_t pid;
+    struct process_exit exit;
+    bool has_kernel_record; /* the kernel's log says that the OOM killer ended this pid */
+    uint64_t resident_kib;  /* its anonymous memory in that log; 0: unknown */
+    /* The limit of its cgroup was reached, not the machine's. */
+    bool is_memory_cgroup_kill;
+    uint64_t oom_kills;       /* OOM kills counted while the process ran */
+    bool counts_machine;      /* they are of the whole machine, not of the worker's cgroup */
+    const char *core_pattern; /* /proc/sys/kernel/core_pattern without newline, or NULL */
+    bool core_uses_pid;       /* /proc/sys/kernel/core_uses_pid */
+};
+
+/* Appends the explanation: sentences joined by "; ", without a full stop at the end. Appends
+ * nothing for an ordinary exit, unless there were OOM kills. */
+void death_explain(const struct death_facts *facts, struct text *out);
 
 /* What a node knows about one failed worker. The report uses it, and the node tells it to the other
  * nodes when the job fails or restarts because of this worker (wire/failure_json spells it). This

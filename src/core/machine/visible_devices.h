@@ -5,14 +5,12 @@
 #ifndef MUSTER_CORE_MACHINE_VISIBLE_DEVICES_H
 #define MUSTER_CORE_MACHINE_VISIBLE_DEVICES_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-
-/* The most devices of a machine. Every device index is smaller. */
-#define VISIBLE_DEVICES_CEILING 4096
 
 /* The ordinals of physical devices, in the order in which the process numbers them. A zeroed struct
  * is valid and empty. */
@@ -34,5 +32,21 @@ struct visible_devices {
 __attribute__((warn_unused_result)) enum failure_code visible_devices_select(const char *value,
     size_t physical_count, const struct text_list *uuids, struct visible_devices *out_visible);
 void visible_devices_clear(struct visible_devices *visible);
+
+/* Reads the text by which AMD's compute driver describes a node of its topology
+ * (/sys/class/kfd/kfd/topology/nodes/<n>/properties). It has a line "<name> <number>" per property.
+ */
+
+/* The properties that Muster needs. A property that is not in the text is 0. */
+struct kfd_properties {
+    uint64_t simd_count; /* 0: the node is a CPU */
+    uint64_t drm_render_minor;
+    uint64_t domain;      /* PCI */
+    uint64_t location_id; /* PCI bus << 8 | device << 3 | function */
+    uint64_t unique_id;   /* 0: the device has no unique id */
+};
+
+/* Ignores lines that are not a property, and properties whose number does not fit. */
+struct kfd_properties kfd_properties_parse(struct slice text);
 
 #endif

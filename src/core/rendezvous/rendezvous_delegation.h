@@ -14,7 +14,7 @@
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 #define RENDEZVOUS_WISH_NO_ROUND (-1)
 /* Of a node that is ready for whichever round: it had no world yet. */

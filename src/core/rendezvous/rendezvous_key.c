@@ -52,6 +52,10 @@ void rendezvous_key_write_host(const char *run_id, struct text *out) {
     write_own(run_id, "host", out);
 }
 
+void rendezvous_key_write_telling(const char *run_id, struct text *out) {
+    write_own(run_id, "telling/", out);
+}
+
 void rendezvous_key_write_learned_list(const char *run_id, struct text *out) {
     write_own(run_id, "standby", out);
 }

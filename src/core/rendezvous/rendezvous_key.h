@@ -26,7 +26,7 @@ void rendezvous_key_write_changes(const char *run_id, struct text *out);
 /* This key exists once the change with that number has been made. */
 void rendezvous_key_write_changed(const char *run_id, int64_t number, struct text *out);
 /* The version of the protocol that the job's Muster agents speak
- * (wire/rendezvous/protocol_version).
+ * (wire/rendezvous/job_notes).
  */
 void rendezvous_key_write_protocol(const char *run_id, struct text *out);
 /* The settings with which the job began. Nodes that join later compare theirs with them. */
@@ -37,11 +37,14 @@ void rendezvous_key_write_program(const char *run_id, struct text *out);
 void rendezvous_key_write_said(const char *run_id, struct text *out);
 /* When nodes that wait are let into the running world (agent/rendezvous/agent_joining). */
 void rendezvous_key_write_admission(const char *run_id, struct text *out);
-/* Which node hosts the store (wire/rendezvous/host_answer), where it may change. */
+/* Which node hosts the store (wire/rendezvous/job_notes), where it may change. */
 void rendezvous_key_write_host(const char *run_id, struct text *out);
+/* The folder of what nodes tell the host of the store, and of what is asked of it
+ * (wire/telling/node_telling). */
+void rendezvous_key_write_telling(const char *run_id, struct text *out);
 /* What the workers of the job have imported. */
 void rendezvous_key_write_learned_list(const char *run_id, struct text *out);
-/* The jobs that have waited at this store (wire/rendezvous/waiting_list). It is the same key for
+/* The jobs that have waited at this store (wire/rendezvous/job_notes). It is the same key for
  * all jobs, and no job's record has it: the keys of records have a '.' where this one has a '/'. */
 void rendezvous_key_write_waiting(struct text *out);
 /* The presence of a node is a key that Muster's store server ties to the connection on which it was

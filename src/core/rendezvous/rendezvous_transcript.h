@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line for each event and each effect of a rendezvous machine, as core/agent_transcript has
+/* One line for each event and each effect of a rendezvous machine, as core/agent_machine has
  * them for the agent. So the debug log of a running agent reads like the transcript of a
  * simulation. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_TRANSCRIPT_H

@@ -74,7 +74,9 @@
 #ifndef MUSTER_CORE_ROUND_ROUND_EXCHANGE_H
 #define MUSTER_CORE_ROUND_ROUND_EXCHANGE_H
 
+#include "base/text.h"
 #include "core/round/round_key.h"
+#include "core/round/round_step.h"
 
 /* What the host of the store may know of this node to tell it its ranks. The role is NULL where a
  * node needs no ranks from others, or the exchange for something else. */
@@ -90,5 +92,13 @@ void round_exchange_free(struct round_exchange *exchange);
  * in order. */
 void round_exchange_step(struct round_exchange *exchange, const struct round_event *event,
     struct round_effects *effects);
+
+/* One line for each event and each effect of the round exchange, as core/agent_machine has them
+ * for the agent. */
+
+/* Appends one line without a newline, for example "publish 3/publication node0:29400 of
+ * node0_7_1073741824". */
+void round_event_describe(const struct round_event *event, struct text *out);
+void round_effect_describe(const struct round_effect *effect, struct text *out);
 
 #endif

@@ -50,6 +50,11 @@ void round_key_write_prefix(const char *run_id, struct text *out) {
     text_append_format(out, "/%s/", run_id);
 }
 
+void round_key_write_telling(const char *run_id, struct text *out) {
+    round_key_write_prefix(run_id, out);
+    text_append(out, "muster/telling/");
+}
+
 void round_key_write_said(const char *run_id, struct text *out) {
     round_key_write_prefix(run_id, out);
     text_append(out, "muster/said");

@@ -15,7 +15,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 /* Enough for any decision and its NUL: "failed 2147483647 signal 64". */
 #define ROUND_DECISION_SIZE 32
@@ -87,7 +87,9 @@ void round_key_list_noted(
  * workers', and are deleted when the workers' store is renewed. */
 void round_key_write_prefix(const char *run_id, struct text *out);
 
-/* Of fixed nodes: appends the key of what rendezvous_key_write_said says. */
+/* Of fixed nodes: appends the folder that rendezvous_key_write_telling appends, and the key of what
+ * rendezvous_key_write_said says. */
+void round_key_write_telling(const char *run_id, struct text *out);
 void round_key_write_said(const char *run_id, struct text *out);
 /* Appends the beginning of the keys by which fixed nodes claim their ranks: presence keys in the
  * store of Muster's agents. */

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/round/round_key.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 enum round_phase {
     ROUND_IDLE,

@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
-#include "core/store/store_counter.h"
 #include "core/store/store_request.h"
 
 /* One record: from it on a key has a value, or has none. Borrowed. */

@@ -1,6 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_request.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+static bool is_blank(uint8_t byte) {
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+enum failure_code store_counter_parse(struct slice text, int64_t *out_value) {
+    const uint8_t *position = text.data;
+    const uint8_t *end = text.length == 0 ? position : position + text.length;
+    while (position < end && is_blank(*position)) {
+        position++;
+    }
+    bool is_negative = position < end && *position == '-';
+    if (position < end && (*position == '-' || *position == '+')) {
+        position++;
+    }
+    if (position == end || !text_is_digit(*position)) {
+        return FAILURE_MALFORMED;
+    }
+    /* The value is built as a negative number, because the negative range is larger. */
+    int64_t value = 0;
+    for (; position < end && text_is_digit(*position); position++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_sub_overflow(value, *position - '0', &value)) {
+            return FAILURE_LIMIT;
+        }
+    }
+    if (!is_negative && value == INT64_MIN) {
+        return FAILURE_LIMIT;
+    }
+    *out_value = is_negative ? value : -value;
+    return FAILURE_NONE;
+}
+
+struct slice store_counter_format(int64_t value, uint8_t buffer[STORE_COUNTER_SIZE]) {
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    uint8_t *end = buffer + STORE_COUNTER_SIZE;
+    uint8_t *start = end;
+    do {
+        *--start = (uint8_t)('0' + magnitude % 10);
+        magnitude /= 10;
+    } while (magnitude > 0);
+    if (value < 0) {
+        *--start = '-';
+    }
+    return (struct slice){start, (size_t)(end - start)};
+}
+
+/* Request. */
+
 static const struct {
     const char *name;
     enum store_reply_kind reply;
@@ -41,4 +94,93 @@ const char *store_operation_name(enum store_operation operation) {
 enum store_reply_kind store_operation_reply_kind(enum store_operation operation) {
     return (unsigned)operation < STORE_OPERATION_COUNT ? operations[operation].reply
                                                        : STORE_REPLY_NONE;
+}
+
+/* Effects. */
+
+/* An array that is larger than this is freed at the reset. */
+#define KEPT_EFFECTS 1024
+#define KEPT_BLOBS 4096
+
+void store_effects_reset(struct store_effects *effects) {
+    effects->count = 0;
+    effects->is_full = false;
+    if (effects->capacity > KEPT_EFFECTS) {
+        free(effects->items);
+        effects->items = NULL;
+        effects->capacity = 0;
+    }
+    if (effects->blob_capacity > KEPT_BLOBS) {
+        free(effects->blobs);
+        effects->blobs = NULL;
+        effects->blob_capacity = 0;
+    }
+}
+
+void store_effects_clear(struct store_effects *effects) {
+    free(effects->items);
+    free(effects->blobs);
+    *effects = (struct store_effects){0};
+}
+
+bool store_effects_have_room(struct store_effects *effects, size_t count) {
+    size_t needed = effects->count + count;
+    if (needed <= effects->capacity || needed <= KEPT_EFFECTS) {
+        return true;
+    }
+    if (!spare_memory_is_there(needed * sizeof *effects->items)) {
+        return false;
+    }
+    effects->items =
+        memory_reserve(effects->items, &effects->capacity, needed, sizeof *effects->items);
+    return true;
+}
+
+static struct store_effect *append(struct store_effects *effects) {
+    effects->items = memory_reserve(
+        effects->items, &effects->capacity, effects->count + 1, sizeof *effects->items);
+    return &effects->items[effects->count++];
+}
+
+void store_effects_reply(struct store_effects *effects, struct store_connection *connection,
+    const struct store_reply *reply) {
+    struct store_effect *effect = append(effects);
+    effect->kind = STORE_EFFECT_REPLY;
+    effect->may_wait = false;
+    effect->connection = connection;
+    effect->reply = *reply;
+}
+
+void store_effects_give_way(struct store_effects *effects, struct store_connection *connection) {
+    const struct store_reply none = {.kind = STORE_REPLY_POP};
+    store_effects_reply(effects, connection, &none);
+    effects->items[effects->count - 1].may_wait = true;
+}
+
+void store_effects_close(
+    struct store_effects *effects, struct store_connection *connection, const char *reason) {
+    struct store_effect *effect = append(effects);
+    effect->kind = STORE_EFFECT_CLOSE;
+    effect->may_wait = false;
+    effect->connection = connection;
+    effect->reason = reason;
+}
+
+bool store_effects_have_written(
+    const struct store_effects *effects, const struct store_request *request) {
+    if (request->operation != STORE_COMPARE_SET) {
+        return request->operation == STORE_SET && !effects->is_full;
+    }
+    size_t own = 0;
+    while (own < effects->count && effects->items[own].may_wait) {
+        own++; /* a QUEUE_POP has given way */
+    }
+    return own < effects->count && effects->items[own].kind == STORE_EFFECT_REPLY &&
+           slice_equals(effects->items[own].reply.blob, request->value);
+}
+
+struct slice *store_effects_blobs(struct store_effects *effects, size_t count) {
+    effects->blobs =
+        memory_reserve(effects->blobs, &effects->blob_capacity, count, sizeof *effects->blobs);
+    return effects->blobs;
 }

@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/table.h"
-#include "core/store/store_counter.h"
 #include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 
 /* What the store holds for each key: a value, a queue, and the list of the connections that wait
  * for the key. An entry exists as long as it has one of the three. Every byte counts against one

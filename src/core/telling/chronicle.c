@@ -171,8 +171,7 @@ static size_t spelled_length(const char *text) {
     return length;
 }
 
-/* One line that may be shown, of no more bytes than `most` as JSON spells it. */
-static char *clean(const char *given, size_t most) {
+char *chronicle_clean_text(const char *given, size_t most) {
     char *line = memory_duplicate_string(given);
     size_t kept = 0;
     size_t spelled = 0;
@@ -218,13 +217,13 @@ void chronicle_entry_add_text(
         }
     }
     if (text != NULL) {
-        new_value(entry, field)->text = clean(text, most);
+        new_value(entry, field)->text = chronicle_clean_text(text, most);
     }
 }
 
 void chronicle_entry_set_node(struct chronicle_entry *entry, const char *name) {
     free(entry->node);
-    entry->node = clean(name, NODE_NAME_MAXIMUM);
+    entry->node = chronicle_clean_text(name, NODE_NAME_MAXIMUM);
 }
 
 int64_t chronicle_entry_number(
@@ -373,6 +372,10 @@ void chronicle_free(struct chronicle *chronicle) {
         free(chronicle->reason);
         free(chronicle);
     }
+}
+
+int64_t chronicle_last_told(const struct chronicle *chronicle) {
+    return chronicle->next_seq - (int64_t)(chronicle->count - chronicle->told_count);
 }
 
 void chronicle_each_after(const struct chronicle *chronicle, int64_t after,

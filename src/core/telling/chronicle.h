@@ -150,6 +150,9 @@ void chronicle_entry_add_rate(
 void chronicle_entry_add_text(
     struct chronicle_entry *entry, enum chronicle_field field, const char *text);
 void chronicle_entry_set_node(struct chronicle_entry *entry, const char *name);
+/* One line that may be shown, of no more bytes than `most` as JSON spells it; the caller frees it.
+ */
+char *chronicle_clean_text(const char *given, size_t most);
 /* What it has of the field; `absent` and NULL where it has nothing. */
 int64_t chronicle_entry_number(
     const struct chronicle_entry *entry, enum chronicle_field field, int64_t absent);
@@ -208,6 +211,8 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
 
 struct wall_time chronicle_time(const struct chronicle *chronicle, struct instant now);
 
+/* The number of the last that is told; 0: none is. */
+int64_t chronicle_last_told(const struct chronicle *chronicle);
 /* Those that are told and still kept, from the first on whose number is larger than `after`. */
 void chronicle_each_after(const struct chronicle *chronicle, int64_t after,
     void (*take)(void *context, const struct chronicle_entry *entry), void *context);

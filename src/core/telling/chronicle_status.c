@@ -26,6 +26,26 @@ void chronicle_status_clear(struct chronicle_status *status) {
     *status = (struct chronicle_status){0};
 }
 
+void chronicle_status_copy(
+    const struct chronicle_status *status, struct chronicle_status *out_copy) {
+    *out_copy = *status;
+    out_copy->node_capacity = out_copy->recovery_capacity = 0;
+    out_copy->nodes = memory_reserve(
+        NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
+    out_copy->recoveries = memory_reserve(NULL, &out_copy->recovery_capacity,
+        status->recovery_count + 1, sizeof *out_copy->recoveries);
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        out_copy->nodes[i] = status->nodes[i];
+        out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
+        out_copy->nodes[i].version = memory_duplicate_string(status->nodes[i].version);
+    }
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        out_copy->recoveries[i] = status->recoveries[i];
+        out_copy->recoveries[i].what = memory_duplicate_string(status->recoveries[i].what);
+        out_copy->recoveries[i].node = memory_duplicate_string(status->recoveries[i].node);
+    }
+}
+
 /* Nodes. */
 
 static bool is_present(enum chronicle_node_state state) {

@@ -126,6 +126,9 @@ struct chronicle_status {
 };
 
 void chronicle_status_clear(struct chronicle_status *status);
+/* The caller clears the copy. */
+void chronicle_status_copy(
+    const struct chronicle_status *status, struct chronicle_status *out_copy);
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry);
 /* The time goes on without an entry. */
 void chronicle_status_advance(struct chronicle_status *status, struct wall_time now);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/template.h"
+#include "base/text.h"
 
 /* The longest name of a directory entry, in bytes (NAME_MAX of every Linux file system). */
 #define LOG_TREE_NAME_MAXIMUM 255

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#define SIGNAL_NUMBER_INTERRUPT 2
-#define SIGNAL_NUMBER_QUIT 3
+#include "base/duration.h"
+
 #define SIGNAL_NUMBER_KILL 9
 #define SIGNAL_NUMBER_CHILD 17
 #define SIGNAL_NUMBER_STOP 19
@@ -28,5 +28,27 @@ bool signal_may_be_handled(int number);
  * and SIGRTMIN+n and SIGRTMAX-n. The name must be exact: in upper case, with "SIG". 0 when there is
  * no such signal. */
 int signal_number_from_name(const char *name);
+
+/* Whether a signal to the agent's process only says once more what an earlier one has said. Who
+ * ends a job may send more than one within moments: Slurm signals a step and has its srun signal it
+ * again, and systemd sends SIGHUP behind SIGTERM. One press of Ctrl-C comes twice where a wrapper
+ * passes on what the whole group of the terminal gets. What else comes from a keyboard, or later,
+ * is meant: the user does not want to wait any longer. */
+
+#define SIGNAL_REPETITION_SECONDS 5
+
+/* A zeroed struct is valid. */
+struct signal_repetition {
+    int first; /* signal; 0: none has come */
+    struct instant first_at;
+    int meant; /* the last signal that was no repetition */
+    struct instant meant_at;
+};
+
+/* A signal has come. Returns whether it is a repetition. */
+bool signal_repetition_take(struct signal_repetition *repetition, int signal, struct instant now);
+
+/* SIGINT or SIGQUIT. */
+bool signal_repetition_is_from_keyboard(int signal);
 
 #endif

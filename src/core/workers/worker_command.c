@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/template.h"
+#include "base/text.h"
 #include "core/workers/signal_name.h"
 
 static void set_integer(struct text_list *environment, const char *name, int value) {

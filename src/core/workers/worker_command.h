@@ -12,7 +12,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 /* Builds the environment of one worker: the environment of the agent, and the variables from which
  * a script learns its place in the job. Names and spellings are TorchElastic's, see

@@ -12,6 +12,43 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/failure.h"
+
+/* Computes the global ranks and role ranks of all workers from the role and the worker count of
+ * every node. Global ranks are assigned to the nodes in the order of their group ranks; role ranks
+ * in the same order among the nodes of the role. Nodes may differ in worker count and role. Matches
+ * SimpleElasticAgent._assign_worker_ranks in torch/distributed/elastic/agent/server/api.py. */
+
+/* The role and worker count of one node. Its index in the array is its group rank. */
+struct node_role {
+    const char *role; /* borrowed */
+    int local_world_size;
+};
+
+/* What a node tells the other nodes about itself. */
+struct role_info {
+    char *role;
+    int local_world_size;
+    int group_rank;
+    int muster_version; /* 0: the agent is not Muster's */
+    char *addresses;    /* of the node's machine, parted by blanks; NULL: it has not told them */
+};
+
+void role_info_clear(struct role_info *info);
+
+/* The ranks of a node's workers: worker i has the global rank base_rank + i and the role rank
+ * role_base_rank + i. */
+struct rank_assignment {
+    int base_rank;
+    int world_size;
+    int role_base_rank;
+    int role_world_size;
+};
+
+/* Fills `out_assignments[0..count-1]`. FAILURE_INVALID when a node has no worker. FAILURE_LIMIT
+ * when the world size would exceed INT_MAX. After a failure nothing was written. */
+__attribute__((warn_unused_result)) enum failure_code rank_assignment_compute(
+    const struct node_role *nodes, size_t count, struct rank_assignment *out_assignments);
 
 /* How a process ended, as the kernel reports it to the parent. The host floor fills in these
  * values. */
@@ -94,5 +131,27 @@ void worker_group_set_error_time(struct worker_group *group, int local_rank, int
  * which is from the error file if there is one, and else from the observation. Then the order of
  * observation decides. */
 size_t worker_group_root_cause(const struct worker_group *group);
+
+/* Measures how long one worker has been in uninterruptible sleep (state D). Such a worker hangs in
+ * the kernel, on a device or a dead file server, and not even SIGKILL ends it. This module reads no
+ * process and no clock. Matches LocalElasticAgent._update_uninterruptible_dwell in
+ * torch/distributed/elastic/agent/server/local_elastic_agent.py. */
+
+/* A zeroed struct is valid: the worker was not seen stuck. */
+struct stuck_watch {
+    bool is_stuck;
+    bool has_timed_out;
+    struct instant since;
+};
+
+enum stuck_verdict {
+    STUCK_NOTHING_NEW,
+    STUCK_BEGINS,    /* seen in state D first, or again after another state */
+    STUCK_TIMED_OUT, /* seen only in state D for `timeout`; returned once */
+};
+
+/* Takes the state letter of /proc/<pid>/stat as seen at `now`. */
+enum stuck_verdict stuck_watch_see(
+    struct stuck_watch *watch, char state, struct instant now, struct duration timeout);
 
 #endif

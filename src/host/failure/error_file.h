@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files in which workers tell why they died (TORCHELASTIC_ERROR_FILE): reads those of workers,
- * which may be anything, and writes the launcher's own. What is inside is wire/error_file_json's
+ * which may be anything, and writes the launcher's own. What is inside is wire/failure_json's
  * business. */
 #ifndef MUSTER_HOST_FAILURE_ERROR_FILE_H
 #define MUSTER_HOST_FAILURE_ERROR_FILE_H

@@ -15,16 +15,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"
 #include "host/process/pidfd.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/kernel_text.h"
 #include "wire/failure/python_stack.h"
-#include "wire/failure/socket_table.h"
 
 /* A machine with a hundred thousand connections has a table of about this size. */
 #define TABLE_CEILING (16 * 1024 * 1024)
@@ -159,9 +158,9 @@ struct python_look {
     char executable[PATH_MAX];
     uint64_t native_id; /* of the current thread */
     size_t frame_count; /* number of frames reported so far, of all threads */
-    bool has_place;
+    size_t main_count;  /* of them, those of the first thread that are in `stack` */
     const char *otherwise;
-    char **place;
+    struct text stack;
 };
 
 /* This uses pread of /proc/<pid>/mem instead of process_vm_readv. If the process holds its
@@ -186,9 +185,10 @@ static bool tell_frame(void *context, const struct python_frame *frame) {
     struct python_look *look = context;
     text_append_format(
         &look->report->text, "    %s:%d in %s\n", frame->file, frame->line, frame->function);
-    if (!look->has_place && look->native_id == (uint64_t)look->pid) {
-        look->has_place = true;
-        *look->place = text_format("%s:%d in %s", frame->file, frame->line, frame->function);
+    if (look->native_id == (uint64_t)look->pid && look->main_count < HANG_SUMMARY_FRAMES_MAXIMUM) {
+        look->main_count++;
+        text_append_format(
+            &look->stack, "%s:%d in %s\n", frame->file, frame->line, frame->function);
     }
     look->frame_count++;
     return true;
@@ -278,18 +278,16 @@ static bool search_process(struct python_look *look, struct slice maps) {
  * stopped and does not have to cooperate. Supports builds of CPython 3.13 and 3.14 with a global
  * lock. */
 
-/* Adds the stacks to the report. *out_place becomes the place of the process' first thread, such as
- * "train.py:17 in step", or NULL when it is not known; the caller frees it. Returns false when no
- * stack could be read. If the process is a Python at all, the report then says why, and what is
- * done otherwise: `otherwise`, half a sentence. */
+/* Adds the stacks to the report. *out_stack becomes the stack of the process' first thread, with
+ * lines such as "train.py:17 in step", or NULL when it is not known; the caller frees it. Returns
+ * false when no stack could be read. If the process is a Python at all, the report then says why,
+ * and what is done otherwise: `otherwise`, half a sentence. */
 static bool hang_evidence_write_python(
-    struct hang_report *report, pid_t pid, const char *otherwise, char **out_place) {
-    struct python_look look = {
-        .report = report, .pid = pid, .otherwise = otherwise, .place = out_place};
+    struct hang_report *report, pid_t pid, const char *otherwise, char **out_stack) {
+    struct python_look look = {.report = report, .pid = pid, .otherwise = otherwise};
     char path[HANG_EVIDENCE_PYTHON_PATH_SIZE];
     struct bytes maps = {0};
     bool is_told = false;
-    *out_place = NULL;
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t length = readlink(path, look.executable, sizeof look.executable - 1);
     look.executable[length < 0 ? 0 : length] = '\0';
@@ -306,6 +304,7 @@ static bool hang_evidence_write_python(
         close(look.memory_fd);
     }
     bytes_clear(&maps);
+    *out_stack = look.stack.length > 0 ? text_take(&look.stack) : NULL;
     hang_report_flush(report);
     return is_told;
 }
@@ -669,15 +668,17 @@ static void ask(struct hang_report *report, const char *name, const char *const 
  * so. It is killed when the report's time is up. The debugger becomes a child of this process, so
  * process_family, which waits for orphans, also waits for the debugger. */
 
-/* Reports the Python stacks of any Python version. If *out_place is NULL and the dump names the
- * place of the main thread, *out_place is set; the caller frees it. */
-static void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place) {
+/* Reports the Python stacks of any Python version. If *out_stack is NULL and the dump shows the
+ * main thread, *out_stack becomes its innermost line; the caller frees it. */
+static void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_stack) {
     static const char *const words[] = {"dump", "--pid", NULL};
     struct text dump = {0};
     ask(report, "py-spy", words, pid, &dump);
-    if (*out_place == NULL) {
-        *out_place =
+    if (*out_stack == NULL) {
+        char *place =
             py_spy_dump_place((struct slice){(const uint8_t *)dump.data, dump.length}, pid);
+        *out_stack = place != NULL ? text_format("%s\n", place) : NULL;
+        free(place);
     }
     text_clear(&dump);
 }
@@ -759,15 +760,15 @@ static void write_command(struct hang_report *report, pid_t pid) {
 }
 
 /* What is in memory is read first: that neither disturbs the process nor needs its help. */
-static bool write_python(struct look *look, pid_t pid, char **out_place) {
+static bool write_python(struct look *look, pid_t pid, char **out_stack) {
     static const struct hang_evidence_dump none = {0};
     const struct hang_evidence_dump *dump =
         pid == look->request->pid ? &look->request->dump : &none;
     const char *otherwise = dump->signal != 0        ? "it is asked itself"
                             : look->request->is_full ? "py-spy is asked below"
                                                      : "--evidence full asks py-spy";
-    return hang_evidence_write_python(&look->report, pid, otherwise, out_place) ||
-           hang_evidence_write_dump(&look->report, pid, dump, out_place);
+    return hang_evidence_write_python(&look->report, pid, otherwise, out_stack) ||
+           hang_evidence_write_dump(&look->report, pid, dump, out_stack);
 }
 
 /* Reports what the kernel and the process' memory show. The kernel's facts come first: they are the
@@ -777,7 +778,7 @@ static bool write_activity(struct look *look, pid_t pid, struct hang_summary *su
     hang_evidence_write_threads(&look->report, pid, summary);
     publish_summary(look);
     write_command(&look->report, pid);
-    bool is_told = write_python(look, pid, &summary->place);
+    bool is_told = write_python(look, pid, &summary->stack);
     publish_summary(look);
     return is_told;
 }
@@ -785,10 +786,13 @@ static bool write_activity(struct look *look, pid_t pid, struct hang_summary *su
 /* `has_stacks`: the Python stacks have already been reported. */
 static void write_surroundings(
     struct look *look, pid_t pid, bool has_stacks, struct hang_summary *summary) {
+    if (look->request->is_brief) {
+        return;
+    }
     text_append_format(&look->report.text, "open files of process %d:\n", (int)pid);
     hang_evidence_write_files(&look->report, pid);
     if (!has_stacks && look->request->is_full && !hang_report_is_over(&look->report)) {
-        hang_evidence_write_py_spy(&look->report, pid, &summary->place);
+        hang_evidence_write_py_spy(&look->report, pid, &summary->stack);
         publish_summary(look);
     }
 }
@@ -803,16 +807,16 @@ static void add_descendants(struct process_ids *processes) {
     }
 }
 
-/* A worker may be a shell that waits for a Python it has started. Then the summary gets the place
+/* A worker may be a shell that waits for a Python it has started. Then the summary gets the stack
  * of that Python. */
 static void write_descendant(struct look *look, pid_t pid) {
     struct hang_summary own = {0};
     text_append(&look->report.text, "child, or child's child: ");
     bool has_stacks = write_activity(look, pid, &own);
     write_surroundings(look, pid, has_stacks, &own);
-    if (look->summary.place == NULL) {
-        look->summary.place = own.place;
-        own.place = NULL;
+    if (look->summary.stack == NULL) {
+        look->summary.stack = own.stack;
+        own.stack = NULL;
         publish_summary(look);
     }
     hang_summary_clear(&own);
@@ -832,6 +836,9 @@ static bool write_rest(struct look *look, const struct process_ids *processes) {
         }
     }
     for (size_t i = 1; i < processes->count && !hang_report_is_over(report); i++) {
+        if (look->request->is_brief && look->summary.stack != NULL) {
+            break;
+        }
         write_descendant(look, processes->items[i]);
     }
     if (look->request->is_full) {

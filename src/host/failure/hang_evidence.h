@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/duration.h"
-#include "core/failure/hang_summary.h"
+#include "core/failure/failure_report.h"
 #include "host/failure/hang_evidence_dump.h"
 #include "host/failure/hang_report.h"
 
@@ -21,6 +21,7 @@
 struct hang_evidence_request {
     pid_t pid;
     const char *reason;             /* why the process is killed, for the report's heading */
+    bool is_brief;                  /* only what the summary has; the process goes on */
     bool is_full;                   /* ask debuggers, too; they stop the process meanwhile */
     struct hang_evidence_dump dump; /* how the process itself can be asked for its Python stacks */
     const char *path; /* the report is appended to this file; NULL: only the summary is wanted */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/failure.h"
-#include "core/failure/hang_summary.h"
+#include "core/failure/failure_report.h"
 #include "host/failure/hang_evidence.h"
 #include "host/loop/event_loop.h"
 

@@ -13,7 +13,7 @@
 #include "host/loop/clock.h"
 #include "host/loop/number_directory.h"
 #include "wire/failure/kernel_text.h"
-#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
 
 #define PATH_SIZE 128
 #define SMALL_FILE 16384
@@ -206,7 +206,7 @@ static bool ask(struct asking *asking) {
     return true;
 }
 
-static size_t tell_answer(const struct asking *asking, char **out_place) {
+static size_t tell_answer(const struct asking *asking, char **out_stack) {
     struct bytes answer = {0};
     bytes_init(&answer, PYTHON_DUMP_CEILING + 1);
     size_t size = answer_size(asking);
@@ -218,16 +218,16 @@ static size_t tell_answer(const struct asking *asking, char **out_place) {
         text_append(
             &asking->report->text, "  CPython, by its own account, innermost frames first\n");
         frame_count = python_dump_describe(
-            bytes_slice(&answer), asking->thread, asking->pid, &asking->report->text, out_place);
+            bytes_slice(&answer), asking->thread, asking->pid, &asking->report->text, out_stack);
     }
     bytes_clear(&answer);
     return frame_count;
 }
 
 bool hang_evidence_write_dump(struct hang_report *report, pid_t pid,
-    const struct hang_evidence_dump *dump, char **out_place) {
+    const struct hang_evidence_dump *dump, char **out_stack) {
     struct asking asking = {.report = report, .dump = dump, .pid = pid};
-    *out_place = NULL;
+    *out_stack = NULL;
     if (dump->signal <= 0 || dump->signal > 64 || hang_report_is_over(report)) {
         return false;
     }
@@ -241,7 +241,7 @@ bool hang_evidence_write_dump(struct hang_report *report, pid_t pid,
         return false;
     }
     bool is_complete = wait_for_answer(&asking);
-    size_t frame_count = tell_answer(&asking, out_place);
+    size_t frame_count = tell_answer(&asking, out_stack);
     if (!is_complete) {
         text_append_format(&report->text, "  Python was asked for its stacks and %s in time\n",
             frame_count > 0 ? "did not finish" : "did not answer");

@@ -24,10 +24,10 @@ struct hang_evidence_dump {
 
 /* Adds the stacks to the report, or says why the process could not be asked or did not answer. It
  * waits for the answer for a second at most, and for half of the time that the report has left.
- * *out_place becomes the place of the process' first thread, such as "train.py:17 in step", or
- * NULL; the caller frees it. Returns false when no stack was told. Does nothing when `dump` has no
- * signal. */
+ * *out_stack becomes the stack of the process' first thread, with lines such as "train.py:17 in
+ * step", or NULL; the caller frees it. Returns false when no stack was told. Does nothing when
+ * `dump` has no signal. */
 bool hang_evidence_write_dump(
-    struct hang_report *report, pid_t pid, const struct hang_evidence_dump *dump, char **out_place);
+    struct hang_report *report, pid_t pid, const struct hang_evidence_dump *dump, char **out_stack);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "core/failure/death_explanation.h"
+#include "core/failure/failure_report.h"
 #include "host/loop/whole_file.h"
 #include "wire/failure/kernel_text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the kernel knows about a worker's death besides its exit status: whether the OOM killer
- * killed it, and where its core dump went. This module gathers facts; core/death_explanation puts
+ * killed it, and where its core dump went. This module gathers facts; core/failure_report puts
  * them into words. Nothing here blocks. A source that may not be read (/dev/kmsg in a container)
  * counts as unknown. */
 #ifndef MUSTER_HOST_FAILURE_PROCESS_EVIDENCE_H

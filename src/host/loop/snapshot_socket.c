@@ -16,6 +16,9 @@
 #include "base/memory.h"
 
 #define MAXIMUM_READERS 8
+/* Who follows stays, and takes nobody's place. */
+#define MAXIMUM_FOLLOWERS 8
+#define PLACES (MAXIMUM_READERS + MAXIMUM_FOLLOWERS)
 #define PATIENCE_SECONDS 10
 #define QUESTION_MAXIMUM 4096
 
@@ -28,6 +31,10 @@ struct reader {
     struct text text;
     char question[QUESTION_MAXIMUM];
     size_t asked;
+    struct snapshot_question asking;
+    enum snapshot_answer progress;
+    bool is_waiting;                /* for its answer, or for what comes next */
+    bool is_following;              /* it has, since its first piece */
     struct snapshot_socket *socket; /* NULL after the socket was freed */
     size_t place;
 };
@@ -38,10 +45,12 @@ struct snapshot_socket {
     dev_t device; /* identify the file that we created */
     ino_t inode;
     void (*append)(void *context, struct text *out);
-    void (*answer)(void *context, const char *asked, struct text *out); /* or NULL */
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out);
     void *context;
+    uint64_t last_ticket;
     bool is_waited_for; /* a client waits for a place */
-    struct reader *readers[MAXIMUM_READERS];
+    struct reader *readers[PLACES];
 };
 
 /* Paths. */
@@ -134,15 +143,56 @@ static void patience_is_over(uv_timer_t *timer) {
     close_reader(timer->data);
 }
 
+static void send_text(struct reader *reader);
+static void await_more(struct reader *reader);
+
+/* Makes the next piece. */
+static void go_on(struct reader *reader) {
+    struct snapshot_socket *socket = reader->socket;
+    reader->is_waiting = true;
+    reader->progress = socket->answer(socket->context, &reader->asking, &reader->text);
+    if (reader->progress == SNAPSHOT_FOLLOWED && !reader->is_following) {
+        await_more(reader);
+    }
+    if (reader->progress == SNAPSHOT_FOLLOWED && reader->text.length == 0) {
+        uv_timer_stop(&reader->patience); /* it has read everything, and may take its time */
+    } else if (reader->progress != SNAPSHOT_LATER) {
+        reader->is_waiting = false;
+        send_text(reader);
+    }
+}
+
+static void patience_starts(struct reader *reader) {
+    uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000), 0);
+}
+
+/* One piece in a turn of the loop, whose other work comes between. */
+static void next_turn(uv_timer_t *timer) {
+    struct reader *reader = timer->data;
+    if (reader->socket != NULL) {
+        go_on(reader);
+    } else {
+        close_reader(reader);
+    }
+}
+
 static void written(uv_write_t *write, int status) {
-    (void)status; /* a failed write needs no action; the connection is closed in any case */
     struct reader *reader = write->data;
-    close_reader(reader);
+    bool is_over = reader->progress == SNAPSHOT_WHOLE || reader->progress == SNAPSHOT_LATER;
+    if (status != 0 || is_over || reader->socket == NULL) {
+        close_reader(reader);
+        return;
+    }
+    reader->text.length = 0;
+    uv_timer_start(&reader->patience, next_turn, 0, 0);
 }
 
 static void send_text(struct reader *reader) {
     uv_buf_t buffer = {.base = reader->text.data, .len = reader->text.length};
     reader->write.data = reader;
+    if (!uv_is_closing((uv_handle_t *)&reader->pipe)) {
+        patience_starts(reader);
+    }
     if (reader->text.length == 0 ||
         uv_write(&reader->write, (uv_stream_t *)&reader->pipe, &buffer, 1, written) != 0) {
         close_reader(reader);
@@ -180,9 +230,90 @@ static void asked(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
         strstr(reader->question, "\n\r\n") != NULL || strstr(reader->question, "\n\n") != NULL;
     if (is_whole || reader->asked == QUESTION_MAXIMUM - 1) {
         uv_read_stop(stream);
-        socket->answer(
-            socket->context, is_whole ? path_asked(reader->question) : "", &reader->text);
-        send_text(reader);
+        reader->asking = (struct snapshot_question){
+            .path = is_whole ? path_asked(reader->question) : "", .ticket = ++socket->last_ticket};
+        go_on(reader);
+    }
+}
+
+void snapshot_answer_append(const char *status, struct slice body, struct text *out) {
+    text_append_format(out,
+        "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n",
+        status, text_starts_with(status, "200") ? "application/json" : "text/plain; charset=utf-8",
+        body.length);
+    text_append_bytes(out, (const char *)body.data, body.length);
+}
+
+void snapshot_socket_answer(
+    struct snapshot_socket *socket, uint64_t ticket, struct text *text_taken) {
+    for (size_t i = 0; i < PLACES; i++) {
+        struct reader *reader = socket->readers[i];
+        if (reader != NULL && reader->is_waiting && reader->progress == SNAPSHOT_LATER &&
+            reader->asking.ticket == ticket && !uv_is_closing((uv_handle_t *)&reader->pipe)) {
+            reader->is_waiting = false;
+            reader->text = *text_taken;
+            *text_taken = (struct text){0};
+            send_text(reader);
+        }
+    }
+    text_clear(text_taken);
+}
+
+/* Following. */
+
+/* What a follower says is passed over; that it goes is heard. */
+static void give_anything(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer) {
+    static char nobody_reads_this[1024];
+    (void)handle;
+    (void)wanted;
+    *buffer = (uv_buf_t){nobody_reads_this, sizeof nobody_reads_this};
+}
+
+static void said(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
+    (void)buffer;
+    if (count < 0) {
+        close_reader(stream->data);
+    }
+}
+
+static size_t count_readers(const struct snapshot_socket *socket, bool are_following) {
+    size_t count = 0;
+    for (size_t i = 0; i < PLACES; i++) {
+        const struct reader *reader = socket->readers[i];
+        count += reader != NULL && reader->is_following == are_following ? 1 : 0;
+    }
+    return count;
+}
+
+/* From now on it is a follower, if there is room for one. */
+static void await_more(struct reader *reader) {
+    struct snapshot_socket *socket = reader->socket;
+    if (count_readers(socket, true) == MAXIMUM_FOLLOWERS) {
+        reader->text.length = 0;
+        text_append_format(&reader->text,
+            "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n%d follow already\n",
+            MAXIMUM_FOLLOWERS);
+        reader->progress = SNAPSHOT_WHOLE;
+        return;
+    }
+    reader->is_following = true;
+    if (uv_read_start((uv_stream_t *)&reader->pipe, give_anything, said) != 0) {
+        close_reader(reader);
+    }
+    if (socket->is_waited_for) {
+        socket->is_waited_for = false;
+        connected((uv_stream_t *)&socket->listener, 0);
+    }
+}
+
+void snapshot_socket_wake(struct snapshot_socket *socket) {
+    for (size_t i = 0; i < PLACES; i++) {
+        struct reader *reader = socket->readers[i];
+        if (reader != NULL && reader->is_following && reader->is_waiting &&
+            !uv_is_closing((uv_handle_t *)&reader->pipe)) {
+            go_on(reader);
+        }
     }
 }
 
@@ -200,7 +331,7 @@ static bool is_admitted(const struct snapshot_socket *socket, const struct reade
 static void serve(struct snapshot_socket *socket, struct reader *reader) {
     reader->socket = socket;
     socket->readers[reader->place] = reader;
-    uv_timer_start(&reader->patience, patience_is_over, PATIENCE_SECONDS * UINT64_C(1000), 0);
+    patience_starts(reader);
     if (socket->answer == NULL) {
         socket->append(socket->context, &reader->text);
         send_text(reader);
@@ -212,10 +343,10 @@ static void serve(struct snapshot_socket *socket, struct reader *reader) {
 static void connected(uv_stream_t *listener, int status) {
     struct snapshot_socket *socket = listener->data;
     size_t place = 0;
-    while (place < MAXIMUM_READERS && socket->readers[place] != NULL) {
+    while (place < PLACES && socket->readers[place] != NULL) {
         place++;
     }
-    if (place == MAXIMUM_READERS) {
+    if (place == PLACES || count_readers(socket, false) == MAXIMUM_READERS) {
         socket->is_waited_for = true; /* nobody else is accepted meanwhile */
         return;
     }
@@ -281,8 +412,9 @@ enum failure_code snapshot_socket_new(struct event_loop *loop, const char *path,
 }
 
 enum failure_code snapshot_socket_new_asked(struct event_loop *loop, const char *path,
-    void (*answer)(void *context, const char *asked, struct text *out), void *context,
-    struct snapshot_socket **out_socket, struct failure *failure) {
+    enum snapshot_answer (*answer)(
+        void *context, struct snapshot_question *question, struct text *out),
+    void *context, struct snapshot_socket **out_socket, struct failure *failure) {
     const struct snapshot_socket owner = {.answer = answer, .context = context};
     return open_socket(loop, path, &owner, out_socket, failure);
 }
@@ -296,7 +428,7 @@ void snapshot_socket_free(struct snapshot_socket *socket) {
         status.st_ino == socket->inode) {
         unlink(socket->path);
     }
-    for (size_t i = 0; i < MAXIMUM_READERS; i++) {
+    for (size_t i = 0; i < PLACES; i++) {
         struct reader *reader = socket->readers[i];
         if (reader != NULL) {
             reader->socket = NULL;
@@ -308,9 +440,11 @@ void snapshot_socket_free(struct snapshot_socket *socket) {
 
 /* Client. */
 
-static int connect_to(const char *path) {
+/* A server whose places are all taken lets others wait for the connection, too. */
+static int connect_to(const char *path, struct duration time) {
     struct sockaddr_un address;
-    const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
+    const struct timeval patience = {.tv_sec = time.nanoseconds / NANOSECONDS_PER_SECOND,
+        .tv_usec = time.nanoseconds % NANOSECONDS_PER_SECOND / 1000};
     int directory = make_address(path, &address);
     if (directory < 0) {
         return -1;
@@ -318,6 +452,7 @@ static int connect_to(const char *path) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool is_connected = fd >= 0 &&
                         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+                        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
                         connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     int error = errno;
     close(directory);
@@ -347,33 +482,61 @@ static bool say(int fd, const char *question) {
     return length == 0 || send(fd, question, length, MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-enum failure_code snapshot_socket_read(const char *path, const char *question,
-    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
-    char chunk[65536];
-    ssize_t length;
-    struct bytes come = {0};
-    bool has_room = true;
-    int fd = connect_to(path);
+static enum failure_code set_error(
+    struct failure *failure, int error, const char *what, const char *path) {
+    return error == EAGAIN
+               ? failure_set(failure, FAILURE_TIMEOUT,
+                     "%s %s in time: as many ask as are answered at once, or it stands still", what,
+                     path)
+               : failure_set_system(failure, error, "%s %s", what, path);
+}
+
+enum failure_code snapshot_socket_ask(const char *path, const char *question,
+    struct duration patience, int *out_fd, struct failure *failure) {
+    int fd = connect_to(path, patience);
     if (fd < 0) {
-        return failure_set_system(failure, errno, "nobody answers at %s", path);
+        return set_error(failure, errno, "nobody answers at", path);
     }
     if (!say(fd, question)) {
-        enum failure_code code = failure_set_system(failure, errno, "cannot ask at %s", path);
+        enum failure_code code = set_error(failure, errno, "cannot ask at", path);
         close(fd);
         return code;
     }
-    bytes_init(&come, SNAPSHOT_LINE_MAXIMUM + sizeof chunk);
-    while (has_room && (length = read(fd, chunk, sizeof chunk)) > 0) {
-        has_room = bytes_append(&come, chunk, (size_t)length) == FAILURE_NONE;
-        take_lines(&come, take, context);
-        has_room = has_room && come.length <= SNAPSHOT_LINE_MAXIMUM;
+    *out_fd = fd;
+    return FAILURE_NONE;
+}
+
+bool snapshot_socket_take(int fd, struct bytes *come,
+    void (*take)(void *context, struct slice line), void *context, int *out_error) {
+    char chunk[65536];
+    ssize_t length = read(fd, chunk, sizeof chunk);
+    *out_error = length < 0 ? errno : 0;
+    if (length <= 0) {
+        return false;
     }
-    int error = errno;
+    bool has_room = bytes_append(come, chunk, (size_t)length) == FAILURE_NONE;
+    take_lines(come, take, context);
+    *out_error = has_room && come->length <= SNAPSHOT_LINE_MAXIMUM ? 0 : EMSGSIZE;
+    return *out_error == 0;
+}
+
+enum failure_code snapshot_socket_read(const char *path, const char *question,
+    struct duration patience, void (*take)(void *context, struct slice line), void *context,
+    struct failure *failure) {
+    struct bytes come = {0};
+    int error = 0;
+    int fd;
+    enum failure_code code = snapshot_socket_ask(path, question, patience, &fd, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    bytes_init(&come, SNAPSHOT_ROOM);
+    while (snapshot_socket_take(fd, &come, take, context, &error)) {
+    }
     close(fd);
     bytes_clear(&come);
-    if (!has_room) {
+    if (error == EMSGSIZE) {
         return failure_set(failure, FAILURE_LIMIT, "%s has a line that is too long", path);
     }
-    return length < 0 ? failure_set_system(failure, error, "cannot read from %s", path)
-                      : FAILURE_NONE;
+    return error != 0 ? set_error(failure, error, "cannot read from", path) : FAILURE_NONE;
 }

@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "core/machine/cpu_plan.h"
-#include "core/machine/kfd_properties.h"
 #include "core/machine/visible_devices.h"
 #include "host/loop/number_directory.h"
 #include "host/loop/whole_file.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/duration.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 
 /* The timeout when the settings name none. */
 #define TCP_SILENCE_DEFAULT ((struct duration){.nanoseconds = INT64_C(180000000000)})

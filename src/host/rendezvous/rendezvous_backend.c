@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "host/loop/random_seed.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -518,6 +518,13 @@ void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend,
 
 bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend) {
     return rendezvous_record_store_is_agents(backend->store);
+}
+
+bool rendezvous_backend_find_store(
+    const struct rendezvous_backend *backend, const char **out_host, int *out_port) {
+    *out_host = backend->lanes.host;
+    *out_port = backend->lanes.port;
+    return backend->lanes.path == NULL && rendezvous_backend_connection_count(backend) > 0;
 }
 
 int rendezvous_backend_connections_needed(bool delegates) {

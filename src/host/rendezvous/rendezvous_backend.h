@@ -86,6 +86,10 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
 /* Whether the store to which it was connected last is an agent's of Muster. */
 bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend);
 
+/* Where the store is; false: it is a file, or there is no connection. Borrowed. */
+bool rendezvous_backend_find_store(
+    const struct rendezvous_backend *backend, const char **out_host, int *out_port);
+
 /* How many connections a node keeps. */
 int rendezvous_backend_connections_needed(bool delegates);
 /* How many of its connections are there. */

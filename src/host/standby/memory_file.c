@@ -83,6 +83,16 @@ void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_by
     }
 }
 
+void memory_file_forget(int fd, size_t start, size_t end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    start = (start + page - 1) / page * page;
+    end = end / page * page;
+    if (start < end) {
+        (void)!fallocate(
+            fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)(end - start));
+    }
+}
+
 size_t memory_file_length(int fd) {
     struct stat status = {0};
     (void)!fstat(fd, &status);

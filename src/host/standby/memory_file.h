@@ -31,6 +31,9 @@ __attribute__((warn_unused_result)) enum failure_code memory_file_of(
  * are in it. */
 void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_bytes);
 
+/* Gives the memory between these places back, but for parts of pages. It reads as zeros then. */
+void memory_file_forget(int fd, size_t start, size_t end);
+
 size_t memory_file_length(int fd);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "host/loop/random_seed.h"
 #include "host/network/name_lookup.h"

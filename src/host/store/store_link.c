@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "host/loop/blocking_pool.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/connection_silence.h"
+#include "core/store/store_limits.h"
 #include "host/network/local_address.h"
 #include "host/network/socket_owner.h"
 #include "host/network/tcp_address.h"

@@ -1,405 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/telling/status_command.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/memory.h"
-#include "core/telling/chronicle_status.h"
-#include "core/workers/signal_name.h"
 #include "host/loop/clock.h"
-#include "host/loop/snapshot_socket.h"
-#include "host/telling/job_directory.h"
 #include "main/command_family.h"
 #include "main/exit_status.h"
+#include "main/telling/job_inquiry.h"
+#include "main/telling/status_text.h"
 #include "options/argparse/option_parser.h"
 #include "wire/telling/chronicle_json.h"
 
 #define EXIT_NOT_RUNNING 3
 #define EXIT_ENDED_BADLY 4
 #define FOLLOW_MILLISECONDS 500
-
-/* The agents of one job on this machine, and what they have told. */
-
-struct told_entry {
-    struct chronicle_entry entry;
-    size_t agent; /* that has told it */
-};
-
-struct inquiry {
-    const char *program;
-    struct job_list agents;
-    int64_t *seqs; /* the last of each agent's that has been read */
-    bool *answers; /* whether it has answered, the last time */
-    struct told_entry *entries;
-    size_t count;
-    size_t capacity;
-};
-
-static void drop_entries(struct inquiry *inquiry) {
-    for (size_t i = 0; i < inquiry->count; i++) {
-        chronicle_entry_clear(&inquiry->entries[i].entry);
-    }
-    inquiry->count = 0;
-}
-
-static void clear(struct inquiry *inquiry) {
-    drop_entries(inquiry);
-    free(inquiry->entries);
-    free(inquiry->seqs);
-    free(inquiry->answers);
-    job_list_clear(&inquiry->agents);
-}
-
-static const char *shown(const char *text) {
-    return text != NULL ? text : "-";
-}
-
-static bool is_of_one_job(
-    const struct job_announcement *left, const struct job_announcement *right) {
-    return text_equals(left->run_id, right->run_id) &&
-           text_equals(
-               shown(left->facts[JOB_FACT_ENDPOINT]), shown(right->facts[JOB_FACT_ENDPOINT]));
-}
-
-static int say_none(const char *program, const char *wanted, const struct text_list *places) {
-    fprintf(stderr,
-        "%s: error: no agent of %s%s%s announces itself on this machine to this user (in ", program,
-        wanted != NULL ? "job '" : "a job", wanted != NULL ? wanted : "",
-        wanted != NULL ? "'" : "");
-    for (size_t i = 0; i < places->count; i++) {
-        fprintf(stderr, "%s%s", i > 0 ? ", " : "", places->items[i]);
-    }
-    fputs(")\n", stderr);
-    return EXIT_FAILURE;
-}
-
-static int say_several(const struct inquiry *inquiry) {
-    fprintf(stderr, "%s: error: several jobs run on this machine; write which one is meant:\n",
-        inquiry->program);
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        const struct job_announcement *job = &inquiry->agents.items[i];
-        fprintf(stderr, "  %s    at %s, agent %" PRId64 ", %s\n", job->run_id,
-            shown(job->facts[JOB_FACT_ENDPOINT]), job->pid, shown(job->facts[JOB_FACT_NODE]));
-    }
-    return EXIT_STATUS_USAGE;
-}
-
-/* Keeps the agents of the job of that name; NULL: of the one that there is. */
-static void keep_wanted(struct job_list *agents, const char *wanted) {
-    size_t kept = 0;
-    for (size_t i = 0; i < agents->count; i++) {
-        if (wanted == NULL || text_equals(agents->items[i].run_id, wanted)) {
-            agents->items[kept++] = agents->items[i];
-        } else {
-            job_announcement_clear(&agents->items[i]);
-        }
-    }
-    agents->count = kept;
-}
-
-/* EXIT_SUCCESS, or what has been said on stderr. */
-static int find_job(
-    struct inquiry *inquiry, const char *wanted, const struct text_list *environment) {
-    struct text_list places = {0};
-    struct text_list refusals = {0};
-    int status = EXIT_SUCCESS;
-    job_directory_places(environment, &places);
-    job_directory_find_agents(&places, &inquiry->agents, &refusals);
-    for (size_t i = 0; i < refusals.count; i++) {
-        fprintf(
-            stderr, "%s: not looking for jobs there: %s\n", inquiry->program, refusals.items[i]);
-    }
-    keep_wanted(&inquiry->agents, wanted);
-    if (inquiry->agents.count == 0) {
-        status = say_none(inquiry->program, wanted, &places);
-    }
-    for (size_t i = 1; i < inquiry->agents.count && status == EXIT_SUCCESS; i++) {
-        if (!is_of_one_job(&inquiry->agents.items[0], &inquiry->agents.items[i])) {
-            status = say_several(inquiry);
-        }
-    }
-    inquiry->seqs = memory_allocate((inquiry->agents.count + 1) * sizeof *inquiry->seqs);
-    inquiry->answers = memory_allocate((inquiry->agents.count + 1) * sizeof *inquiry->answers);
-    text_list_clear(&places);
-    text_list_clear(&refusals);
-    return status;
-}
-
-/* Asking. */
-
-struct hearing {
-    struct inquiry *inquiry;
-    size_t agent;
-    bool is_found;
-    bool is_body;
-    bool is_answered;
-    size_t count;
-};
-
-static void take_line(void *context, struct slice line) {
-    struct hearing *hearing = context;
-    struct inquiry *inquiry = hearing->inquiry;
-    static const char found[] = "HTTP/1.1 200 ";
-    struct chronicle_entry entry;
-    if (!hearing->is_body) {
-        hearing->is_found |= line.length >= sizeof found - 1 && !hearing->is_answered &&
-                             memcmp(line.data, found, sizeof found - 1) == 0;
-        hearing->is_answered = true;
-        hearing->is_body = line.length == 0 || (line.length == 1 && line.data[0] == '\r');
-        return;
-    }
-    if (!hearing->is_found || hearing->count++ >= CHRONICLE_ENTRIES_MAXIMUM ||
-        chronicle_json_read_entry(line, &entry) != FAILURE_NONE) {
-        return; /* what a later version tells is not known here */
-    }
-    inquiry->entries = memory_reserve(
-        inquiry->entries, &inquiry->capacity, inquiry->count + 1, sizeof *inquiry->entries);
-    inquiry->entries[inquiry->count++] = (struct told_entry){entry, hearing->agent};
-    inquiry->seqs[hearing->agent] = entry.seq;
-}
-
-static int compare_entries(const void *left, const void *right) {
-    const struct told_entry *one = left;
-    const struct told_entry *other = right;
-    int64_t times[] = {one->entry.time.nanoseconds, other->entry.time.nanoseconds};
-    if (times[0] != times[1]) {
-        return times[0] < times[1] ? -1 : 1;
-    }
-    if (one->agent != other->agent) {
-        return one->agent < other->agent ? -1 : 1;
-    }
-    return one->entry.seq < other->entry.seq ? -1 : one->entry.seq > other->entry.seq;
-}
-
-/* Whether any has answered. What is new is there, in the order of its times. */
-static bool ask(struct inquiry *inquiry, struct failure *failure) {
-    bool has_answer = false;
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        struct hearing hearing = {.inquiry = inquiry, .agent = i};
-        char *question = text_format(
-            "GET /v1/events?after=%" PRId64 " HTTP/1.1\r\nHost: muster\r\n\r\n", inquiry->seqs[i]);
-        enum failure_code code =
-            snapshot_socket_read(inquiry->agents.items[i].facts[JOB_FACT_SOCKET], question,
-                take_line, &hearing, failure);
-        free(question);
-        inquiry->answers[i] = code == FAILURE_NONE && hearing.is_found;
-        if (code == FAILURE_NONE && !hearing.is_found) {
-            (void)failure_set(failure, FAILURE_MALFORMED, "the agent has no answer");
-        }
-        has_answer = has_answer || inquiry->answers[i];
-    }
-    if (inquiry->count > 1) {
-        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
-    }
-    return has_answer;
-}
-
-/* In words. */
-
-static void append_time(struct duration time, struct text *out) {
-    double seconds = duration_seconds(time);
-    int64_t whole = time.nanoseconds / NANOSECONDS_PER_SECOND;
-    if (seconds < 1) {
-        text_append_format(out, "%.*f ms", seconds < 0.01 ? 1 : 0, seconds * 1000);
-    } else if (seconds < 60) {
-        text_append_format(out, "%.*f s", seconds < 10 ? 2 : 0, seconds);
-    } else if (whole < 3600) {
-        text_append_format(out, "%" PRId64 " min %" PRId64 " s", whole / 60, whole % 60);
-    } else {
-        text_append_format(out, "%" PRId64 " h %" PRId64 " min", whole / 3600, whole % 3600 / 60);
-    }
-}
-
-static void append_names(const struct inquiry *inquiry, struct text *out) {
-    bool is_first = true;
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        if (inquiry->answers[i]) {
-            text_append_format(out, "%s%s", is_first ? "" : ", ",
-                shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
-            is_first = false;
-        }
-    }
-}
-
-static size_t count_answers(const struct inquiry *inquiry) {
-    size_t count = 0;
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        count += inquiry->answers[i] ? 1 : 0;
-    }
-    return count;
-}
-
-static void append_head(
-    const struct inquiry *inquiry, const struct chronicle_status *status, struct text *out) {
-    text_append_format(out, "%s  %s", inquiry->agents.items[0].run_id,
-        status->result != JOB_UNDECIDED && status->state == JOB_ENDED
-            ? job_result_name(status->result)
-            : job_state_name(status->state));
-    if (status->node_count > 0) {
-        text_append_format(out, "  round %" PRId64 ", %d of %d nodes (%d:%d), %d workers",
-            status->round, status->node_count, status->maximum_nodes, status->minimum_nodes,
-            status->maximum_nodes, status->worker_count);
-    } else {
-        text_append(out, "  ");
-        if (status->here >= 0) {
-            text_append_format(out, "%d of ", status->here);
-        }
-        text_append_format(out, "%d:%d nodes", status->minimum_nodes, status->maximum_nodes);
-    }
-    text_append(out, ", for ");
-    append_time((struct duration){status->now.nanoseconds - status->since.nanoseconds}, out);
-    if (count_answers(inquiry) < (size_t)status->node_count || status->node_count == 0) {
-        text_append(out, "; seen from ");
-        append_names(inquiry, out);
-        text_append(out, " only");
-    }
-    text_append(out, "\n");
-}
-
-/* Without steps it is not known whether the workers train, so this is no goodput. */
-static void append_account(const struct chronicle_status *status, struct text *out) {
-    double wall = duration_seconds(chronicle_status_wall(status));
-    double running = duration_seconds(status->account.states[JOB_RUNNING]);
-    bool is_first = true;
-    text_append_format(out, "  running %.1f %% of the time:", wall > 0 ? 100 * running / wall : 0);
-    static const enum job_state states[] = {
-        JOB_RUNNING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        struct duration time = status->account.states[states[i]];
-        if (time.nanoseconds > 0) {
-            text_append(out, is_first ? " " : ", ");
-            append_time(time, out);
-            text_append_format(out, " %s", job_state_name(states[i]));
-            is_first = false;
-        }
-    }
-    text_append(out, "\n");
-}
-
-static void append_culprit(const struct chronicle_recovery *recovery, struct text *out) {
-    if (recovery->rank >= 0) {
-        text_append_format(out, "rank %d on %s: ", recovery->rank, shown(recovery->node));
-    }
-    if (recovery->exit != INT_MIN && recovery->exit >= 0) {
-        text_append_format(
-            out, "exit code %d%s", recovery->exit, recovery->what != NULL ? ": " : "");
-    } else if (recovery->exit != INT_MIN) {
-        text_append_format(out, "signal %d (%s)%s", -recovery->exit,
-            shown(signal_name_from_number(-recovery->exit)), recovery->what != NULL ? ": " : "");
-    }
-    text_append(out, recovery->what != NULL ? recovery->what : "");
-}
-
-static void append_recovery(const struct chronicle_status *status, struct text *out) {
-    if (status->recovery_count == 0) {
-        return;
-    }
-    const struct chronicle_recovery *last = &status->recoveries[status->recovery_count - 1];
-    struct duration sum = {0};
-    text_append_format(out, "  last recovery, from %s, ", shown(chronicle_cause_name(last->cause)));
-    append_time(
-        (struct duration){status->now.nanoseconds - last->moments[RECOVERY_FAILED].nanoseconds},
-        out);
-    text_append(out, " ago: ");
-    append_culprit(last, out);
-    text_append(out, "\n   ");
-    for (int i = RECOVERY_NOTICED; i < RECOVERY_MOMENT_COUNT; i++) {
-        enum recovery_moment moment = (enum recovery_moment)i;
-        struct duration phase = chronicle_recovery_phase(last, moment);
-        if (last->moments[moment].nanoseconds == 0) {
-            continue;
-        }
-        sum.nanoseconds += phase.nanoseconds;
-        text_append_format(
-            out, "%s %s ", i > RECOVERY_NOTICED ? "," : "", recovery_moment_name(moment));
-        append_time(phase, out);
-        if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
-            text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);
-        }
-    }
-    text_append(out, last->is_over ? ": " : last->is_given_up ? "; given up after " : "; so far ");
-    append_time(sum, out);
-    text_append(out, last->is_charged ? ", and one restart\n" : "\n");
-}
-
-static int compare_nodes(const void *left, const void *right) {
-    const struct chronicle_node *one = left;
-    const struct chronicle_node *other = right;
-    return one->rank != other->rank ? (one->rank > other->rank) - (one->rank < other->rank)
-                                    : strcmp(one->name, other->name);
-}
-
-static void append_node(
-    const struct chronicle_status *status, const struct chronicle_node *node, struct text *out) {
-    char ranks[32] = "-";
-    char failed[32] = "-";
-    char spares[16] = "-";
-    if (node->first_rank >= 0 && node->workers > 0) {
-        snprintf(
-            ranks, sizeof ranks, "%d-%d", node->first_rank, node->first_rank + node->workers - 1);
-    }
-    if (node->failed_first > 0) {
-        snprintf(failed, sizeof failed, node->failed_first == 1 ? "once" : "%d times",
-            node->failed_first);
-    }
-    if (node->spares_ready >= 0) {
-        snprintf(spares, sizeof spares, "%d", node->spares_ready);
-    }
-    text_append_format(out, "%-20s %-11s %-9s %-13s %-7s ", node->name, ranks,
-        chronicle_node_state_name(node->state), failed, spares);
-    if (node->said.nanoseconds > 0) {
-        append_time((struct duration){status->now.nanoseconds - node->said.nanoseconds}, out);
-        text_append(out, " ago");
-    } else {
-        text_append(out, "-");
-    }
-    text_append(out, "\n");
-}
-
-static void append_words(
-    const struct inquiry *inquiry, struct chronicle_status *status, struct text *out) {
-    append_head(inquiry, status, out);
-    if (status->max_restarts >= 0) {
-        text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
-    }
-    append_account(status, out);
-    append_recovery(status, out);
-    if (status->known_nodes > 1) {
-        qsort(status->nodes, status->known_nodes, sizeof *status->nodes, compare_nodes);
-    }
-    text_append_format(out, "%-20s %-11s %-9s %-13s %-7s %s\n", "NODE", "RANKS", "STATE",
-        "FAILED FIRST", "SPARES", "LAST NEWS");
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        append_node(status, &status->nodes[i], out);
-    }
-    const char *log_dir = inquiry->agents.items[0].facts[JOB_FACT_LOG_DIR];
-    if (log_dir != NULL) {
-        text_append_format(out, "logs: %s\n", log_dir);
-    }
-}
-
-static void append_json(const struct inquiry *inquiry, const struct chronicle_status *status,
-    bool has_nodes, struct text *out) {
-    const struct job_announcement *job = &inquiry->agents.items[0];
-    struct text_list seen_from = {0};
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        if (inquiry->answers[i]) {
-            text_list_add(&seen_from, shown(inquiry->agents.items[i].facts[JOB_FACT_NODE]));
-        }
-    }
-    const struct chronicle_view view = {.run_id = job->run_id,
-        .log_dir = job->facts[JOB_FACT_LOG_DIR],
-        .slurm_job = job->facts[JOB_FACT_SLURM_JOB],
-        .seen_from = &seen_from,
-        .has_nodes = has_nodes};
-    chronicle_json_write_status(status, &view, out);
-    text_list_clear(&seen_from);
-}
 
 static int status_of(const struct chronicle_status *status) {
     if (status->state == JOB_ENDED) {
@@ -444,8 +60,8 @@ static bool begin(struct inquiry *inquiry, const struct option_table *table,
         *out_status = command_print(result);
         return false;
     }
-    *out_status = find_job(inquiry, option_result_value(result, "job")->text, environment);
-    if (*out_status == EXIT_SUCCESS && !ask(inquiry, &failure)) {
+    *out_status = job_inquiry_find(inquiry, option_result_value(result, "job")->text, environment);
+    if (*out_status == EXIT_SUCCESS && !job_inquiry_ask(inquiry, &failure)) {
         fprintf(stderr, "%s: error: no agent of the job answers: %s\n", inquiry->program,
             failure.message);
         *out_status = EXIT_FAILURE;
@@ -461,9 +77,9 @@ static int show_status(const struct inquiry *inquiry, const struct option_result
     }
     chronicle_status_advance(&status, clock_wall_time());
     if (option_result_value(result, "json")->flag) {
-        append_json(inquiry, &status, option_result_value(result, "nodes")->flag, &out);
+        status_text_append_json(inquiry, &status, option_result_value(result, "nodes")->flag, &out);
     } else {
-        append_words(inquiry, &status, &out);
+        status_text_append(inquiry, &status, &out);
     }
     fputs(text_string(&out), stdout);
     int code = fflush(stdout) == 0 ? status_of(&status) : EXIT_FAILURE;
@@ -473,14 +89,14 @@ static int show_status(const struct inquiry *inquiry, const struct option_result
 }
 
 int status_command(const struct text_list *arguments, const struct text_list *environment) {
-    struct inquiry inquiry = {.program = "muster status"};
+    struct inquiry inquiry = {.program = "muster status", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &status_table, arguments, environment, &result, &code)) {
         code = show_status(&inquiry, &result);
     }
     option_result_clear(&result);
-    clear(&inquiry);
+    job_inquiry_clear(&inquiry);
     return code;
 }
 
@@ -515,45 +131,6 @@ static const struct option_table events_table = {
     .definition_count = sizeof events_definitions / sizeof *events_definitions,
 };
 
-static void append_value(const struct chronicle_value *value, struct text *out) {
-    const char *name = chronicle_field_name(value->field);
-    switch (chronicle_field_type(value->field)) {
-    case CHRONICLE_INTEGER:
-        text_append_format(out, " %s=%" PRId64, name, value->number);
-        break;
-    case CHRONICLE_FLAG:
-        text_append_format(
-            out, "%s%s", value->number != 0 ? " " : "", value->number != 0 ? name : "");
-        break;
-    case CHRONICLE_SECONDS:
-        text_append_format(out, " %s=", name);
-        append_time((struct duration){value->number}, out);
-        break;
-    case CHRONICLE_RATE_TYPE:
-        text_append_format(out, " %s=%g", name, value->rate);
-        break;
-    case CHRONICLE_TEXT_TYPE:
-        text_append_format(out, " %s=\"%s\"", name, value->text);
-        break;
-    }
-}
-
-static void append_entry(const struct chronicle_entry *entry, struct text *out) {
-    char date[32] = "";
-    time_t seconds = (time_t)(entry->time.nanoseconds / NANOSECONDS_PER_SECOND);
-    struct tm parts;
-    if (localtime_r(&seconds, &parts) != NULL) {
-        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-    }
-    text_append_format(out, "%s.%03d %s %s", date,
-        (int)(entry->time.nanoseconds % NANOSECONDS_PER_SECOND / NANOSECONDS_PER_MILLISECOND),
-        entry->node, chronicle_kind_name(entry->kind));
-    for (int i = 0; i < entry->value_count; i++) {
-        append_value(&entry->values[i], out);
-    }
-    text_append(out, "\n");
-}
-
 static bool is_wanted(const struct chronicle_entry *entry, const struct option_result *result) {
     const char *node = option_result_value(result, "node")->text;
     const struct option_value *kinds = option_result_value(result, "kind");
@@ -571,10 +148,10 @@ static bool show_entries(struct inquiry *inquiry, const struct option_result *re
         if (is_wanted(entry, result) && option_result_value(result, "json")->flag) {
             chronicle_json_write_entry(entry, &out);
         } else if (is_wanted(entry, result)) {
-            append_entry(entry, &out);
+            status_text_append_entry(entry, &out);
         }
     }
-    drop_entries(inquiry);
+    job_inquiry_drop_entries(inquiry);
     fputs(text_string(&out), stdout);
     text_clear(&out);
     return fflush(stdout) == 0;
@@ -592,37 +169,9 @@ static bool check_kinds(struct option_result *result) {
     return true;
 }
 
-/* What agents have told that ended since they were asked last. */
-static void read_rest(struct inquiry *inquiry) {
-    char line[CHRONICLE_LINE_READ_MAXIMUM];
-    for (size_t i = 0; i < inquiry->agents.count; i++) {
-        const char *log_dir = inquiry->agents.items[i].facts[JOB_FACT_LOG_DIR];
-        struct hearing hearing = {
-            .inquiry = inquiry, .agent = i, .is_found = true, .is_body = true};
-        int64_t last = inquiry->seqs[i];
-        size_t kept = inquiry->count;
-        char *path = text_format("%s/events.jsonl", log_dir != NULL ? log_dir : "");
-        FILE *file = log_dir != NULL ? fopen(path, "re") : NULL;
-        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-            take_line(&hearing, (struct slice){(const uint8_t *)line, strcspn(line, "\n")});
-            if (inquiry->count > kept && inquiry->seqs[i] <= last) {
-                chronicle_entry_clear(&inquiry->entries[--inquiry->count].entry);
-            }
-            kept = inquiry->count;
-        }
-        if (file != NULL) {
-            fclose(file);
-        }
-        free(path);
-    }
-    if (inquiry->count > 1) {
-        qsort(inquiry->entries, inquiry->count, sizeof *inquiry->entries, compare_entries);
-    }
-}
-
 int events_command(const struct text_list *arguments, const struct text_list *environment) {
     const struct timespec pause = {.tv_nsec = FOLLOW_MILLISECONDS * NANOSECONDS_PER_MILLISECOND};
-    struct inquiry inquiry = {.program = "muster events"};
+    struct inquiry inquiry = {.program = "muster events", .patience = duration_from_seconds(10)};
     struct option_result result;
     int code;
     if (begin(&inquiry, &events_table, arguments, environment, &result, &code) &&
@@ -631,16 +180,16 @@ int events_command(const struct text_list *arguments, const struct text_list *en
     } else if (code == EXIT_SUCCESS && result.outcome == OPTION_OUTCOME_VALUES) {
         bool is_written = show_entries(&inquiry, &result);
         while (is_written && option_result_value(&result, "follow")->flag &&
-               nanosleep(&pause, NULL) == 0 && ask(&inquiry, NULL)) {
+               nanosleep(&pause, NULL) == 0 && job_inquiry_ask(&inquiry, NULL)) {
             is_written = show_entries(&inquiry, &result);
         }
         if (is_written && option_result_value(&result, "follow")->flag) {
-            read_rest(&inquiry);
+            job_inquiry_read_rest(&inquiry);
             is_written = show_entries(&inquiry, &result);
         }
         code = is_written ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     option_result_clear(&result);
-    clear(&inquiry);
+    job_inquiry_clear(&inquiry);
     return code;
 }

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "core/workers/signal_name.h"
 #include "main/command_family.h"
 #include "main/command_service.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "options/argparse/option_help.h"
 
 /* Decides whether an argument is an option, and which one: by whole name, by prefix, as a short

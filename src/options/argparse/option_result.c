@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "options/argparse/option_help.h"
 
 #define DEFAULT_COLUMNS 80

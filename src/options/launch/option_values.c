@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/python_repr.h"
+#include "base/text.h"
 #include "core/store/store_limits.h"
 #include "core/workers/signal_name.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
+#include "base/text.h"
 
 /* What Muster reads of /proc/<pid>/stat. */
 struct kernel_process_stat {
@@ -66,5 +67,27 @@ __attribute__((warn_unused_result)) enum failure_code kernel_text_read_signals(
  * FAILURE_MISSING when the hierarchy is not listed. */
 __attribute__((warn_unused_result)) enum failure_code kernel_text_find_cgroup(
     struct slice text, const char *controller, struct slice *out_path);
+
+/* Reads the kernel's tables of sockets: /proc/<pid>/net/{tcp,tcp6,udp,udp6,unix}, line by line. */
+
+/* Reads one line of an address table (tcp, tcp6, udp, udp6): its inode, and a description like
+ * "127.0.0.1:80 -> 10.0.0.7:4711 ESTABLISHED, 12 bytes to send, 3 to read", which is appended to
+ * `out_words`. FAILURE_MALFORMED for other lines, such as the table's heading; nothing is appended
+ * then. */
+__attribute__((warn_unused_result)) enum failure_code socket_table_read_address(
+    struct slice line, bool is_tcp, uint64_t *out_inode, struct text *out_words);
+
+/* Reads one line of the table of Unix sockets. The description looks like "/run/socket CONNECTED"
+ * or "unnamed LISTENING". */
+__attribute__((warn_unused_result)) enum failure_code socket_table_read_unix(
+    struct slice line, uint64_t *out_inode, struct text *out_words);
+
+/* Reads the inode from the target of a descriptor's link in /proc. FAILURE_MISSING when the
+ * descriptor is no socket. */
+__attribute__((warn_unused_result)) enum failure_code socket_table_read_link(
+    const char *link, uint64_t *out_inode);
+
+/* Takes one line off the front of the text and returns it without its newline; false at the end. */
+bool socket_table_next_line(struct slice *text, struct slice *out_line);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "wire/pickle/pickle_writer.h"

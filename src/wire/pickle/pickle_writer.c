@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 #include "base/utf8.h"
 
 static const char *const names[256] = {

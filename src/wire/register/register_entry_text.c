@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "wire/json/json_document.h"
-#include "wire/rendezvous/base64.h"
 
 #define VERSION 1
 

@@ -4,15 +4,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/backoff.h"
+#include "base/duration.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "wire/rendezvous/delegation_text.h"
-#include "wire/rendezvous/host_answer.h"
-#include "wire/rendezvous/protocol_version.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* Every question that a node asks the store about its job's record, as a store request: the record

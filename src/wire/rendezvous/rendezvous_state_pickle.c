@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
 #include "wire/pickle/pickle_writer.h"
-#include "wire/rendezvous/base64.h"
 
 /* Larger round numbers, ranks and counters of Muster are refused. */
 #define RENDEZVOUS_STATE_LARGEST_NUMBER INT32_MAX

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 #define GREETING "hello "
 #define VERSION "1 "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/store/file_store_codec.h"
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 #define LENGTH_SIZE 4
 #define REMOVAL_MARK '-'

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #define LENGTH_BYTES 8

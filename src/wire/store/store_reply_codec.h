@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
-#include "core/store/store_effects.h"
 #include "core/store/store_request.h"
 
 /* Appends the reply's bytes. FAILURE_LIMIT at the buffer's ceiling; the buffer is then

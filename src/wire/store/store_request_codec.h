@@ -13,10 +13,30 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
-#include "core/store/store_effects.h"
+#include "base/text.h"
 #include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 #include "wire/store/store_proof.h"
+
+/* A store request together with the keys and values it borrows, built piece by piece. The caller
+ * decides what is asked; this module fills the fields that the operation needs. */
+
+/* A zeroed struct is valid and empty. */
+struct owned_request {
+    struct store_request request; /* valid after owned_request_finish; its keys are complete, send
+                                     them as they are */
+    struct text_list keys;
+    struct text_list values;
+    struct bytes expected; /* COMPARE_SET: any bytes; empty: the key must not exist yet */
+    struct slice *key_slices;
+    struct slice *value_slices;
+};
+
+/* Makes the request of the keys and values added so far; there must be at least one key. `number`
+ * is for ADD. After this call nothing may be added. */
+void owned_request_finish(
+    struct owned_request *request, enum store_operation operation, int64_t number);
+void owned_request_clear(struct owned_request *request);
 
 /* The state of decoding on one connection, kept between two pieces of input. It records how much of
  * the current request has been scanned, so that no byte is parsed twice even if the pieces are

@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "core/launch/launch_config.h"
 #include "wire/failure/failure_json.h"
 #include "wire/json/json_document.h"
-#include "wire/rendezvous/base64.h"
 
 #define EXIT_CODE_MAXIMUM 255
 #define SIGNAL_MAXIMUM 64

@@ -231,20 +231,39 @@ static void write_flag(const char *name, bool flag, struct text *out) {
     text_append(out, flag ? "true" : "false");
 }
 
+/* The nodes of the world that have told of themselves. */
+static int count_tellers(const struct chronicle_status *status) {
+    int count = 0;
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        enum chronicle_node_state state = status->nodes[i].state;
+        count += status->nodes[i].rank >= 0 && state != CHRONICLE_NODE_GONE &&
+                         state != CHRONICLE_NODE_MISSED
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
 static void write_seen(
     const struct chronicle_status *status, const struct chronicle_view *view, struct text *out) {
+    const struct text_list *names = view->seen_from;
     write_name("seen", out);
     text_append(out, "{");
-    write_text("from", "nodes", out);
+    write_text("from", view->host != NULL ? "host" : "nodes", out);
+    if (view->host != NULL) {
+        write_text("node", view->host, out);
+    }
     write_name("nodes", out);
     text_append(out, "[");
-    for (size_t i = 0; view->seen_from != NULL && i < view->seen_from->count; i++) {
+    for (size_t i = 0; names != NULL && i < names->count; i++) {
         text_append(out, i > 0 ? "," : "");
-        json_text_write(view->seen_from->items[i], out);
+        json_text_write(names->items[i], out);
     }
     text_append(out, "]");
     write_seconds("at", status->now.nanoseconds, status->has_begun, out);
-    int answered = view->seen_from != NULL ? (int)view->seen_from->count : 0;
+    int answered = view->host != NULL ? count_tellers(status)
+                   : names != NULL    ? (int)names->count
+                                      : 0;
     write_flag("complete", status->node_count > 0 && answered >= status->node_count, out);
     write_number("asked", status->node_count, status->node_count > 0, out);
     write_number("answered", answered, true, out);

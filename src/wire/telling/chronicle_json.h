@@ -31,6 +31,7 @@ struct chronicle_view {
     const char *log_dir;
     const char *slurm_job;
     const struct text_list *seen_from; /* the nodes whose entries these are */
+    const char *host;                  /* the node that hosts the store, which says this */
     bool has_nodes;                    /* one by one */
 };
 

@@ -8,7 +8,7 @@
 #include "host/telling/job_directory.h"
 #include "site_fixture.h"
 #include "temporary_tree.h"
-#include "wire/rendezvous/protocol_version.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/store/store_proof.h"
 
 #define HOST_KEY "/torch.rendezvous.job/muster/host"

@@ -5,7 +5,6 @@
 #define MUSTER_TESTS_CORE_AGENT_MACHINE_SCENE_H
 
 #include "core/agent/agent_machine.h"
-#include "core/agent/agent_transcript.h"
 
 /* Whether the job may have other nodes. */
 enum company {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/agent/agent_transcript.h"
+#include "core/agent/agent_machine.h"
 
 static void check_event(struct agent_event event, const char *expected) {
     CLEARED_BY(text_clear) struct text text = {0};

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "core/agent/signal_repetition.h"
+#include "core/workers/signal_name.h"
 
 static bool take(struct signal_repetition *repetition, int signal, int64_t milliseconds) {
     return signal_repetition_take(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/agent/stuck_watch.h"
+#include "core/workers/worker_group.h"
 
 static enum stuck_verdict see(struct stuck_watch *watch, char state, int64_t milliseconds) {
     return stuck_watch_see(

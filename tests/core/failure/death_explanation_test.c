@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/failure/death_explanation.h"
+#include "core/failure/failure_report.h"
 
 #define KILL 9
 #define SEGMENT 11

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/failure/hang_summary.h"
+#include "core/failure/failure_report.h"
 
 static void expect(struct hang_summary summary, const char *words) {
     CLEARED_BY(text_clear) struct text out = {0};

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/failure/last_lines.h"
+#include "core/failure/failure_report.h"
 
 static void check(const char *end, bool is_cut, const char *expected) {
     CLEARED_BY(text_clear) struct text shown = {0};

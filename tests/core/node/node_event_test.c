@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "node_fixture.h"
 
 /* The texts of an event live in memory of their own, which is overwritten and freed before the
@@ -246,7 +246,8 @@ static void check_event(struct membership_event event, const char *expected) {
 
 static void check_effect(struct membership_effect effect, const char *expected) {
     CLEARED_BY(text_clear) struct text text = {0};
-    membership_effect_describe(&effect, &text);
+    node_effect_describe(
+        &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = effect}, &text);
     assert_string_equal(text_string(&text), expected);
 }
 
@@ -327,7 +328,8 @@ TEST(every_effect_has_a_line_of_its_own) {
         } else if (kind == MEMBERSHIP_EFFECT_PUBLISH_ROOT_CAUSE) {
             effect.root_cause.account = &account;
         }
-        membership_effect_describe(&effect, &line);
+        node_effect_describe(
+            &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = effect}, &line);
         add_line(&lines, &line);
     }
 }

@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#include "core/node/node_event.h"
+#include "core/node/node_machine.h"
 #include "core/node/node_membership.h"
 
 /* Names in texts: this node, and another one. */
@@ -76,7 +76,9 @@ static inline void expect_effects(const struct membership_effects *effects, cons
     CLEARED_BY(text_clear) struct text transcript = {0};
     for (size_t i = 0; i < effects->count; i++) {
         text_append(&transcript, i == 0 ? "" : "; ");
-        membership_effect_describe(&effects->items[i], &transcript);
+        node_effect_describe(
+            &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = effects->items[i]},
+            &transcript);
     }
     assert_string_equal(text_string(&transcript), expected);
 }

@@ -9,7 +9,7 @@
 #include "unit.h"
 
 #include "core/round/round_exchange.h"
-#include "core/round/round_transcript.h"
+#include "core/round/round_step.h"
 
 /* The identities of Muster's nodes as text. */
 #define A "a_1_1073741824"

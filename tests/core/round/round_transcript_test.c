@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/round/round_transcript.h"
+#include "core/round/round_exchange.h"
 
 static void check_event(struct round_event event, const char *expected) {
     CLEARED_BY(text_clear) struct text text = {0};

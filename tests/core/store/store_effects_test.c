@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_effects.h"
-#include "library/process_look.h"
+#include "core/store/store_request.h"
 #include "core/store/store_table.h"
+#include "library/process_look.h"
 
 TEST(effects_keep_their_order_until_the_reset) {
     CLEARED_BY(store_effects_clear) struct store_effects effects = {0};

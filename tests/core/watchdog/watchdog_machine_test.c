@@ -2,7 +2,7 @@
 #include "core/watchdog_fixture.h"
 
 #include "base/log.h"
-#include "core/watchdog/watchdog_machine.h"
+#include "core/watchdog/watchdog.h"
 
 static size_t timer_count(const struct watchdog_fixture *fixture) {
     return watchdog_timer_count(watchdog_machine_timers(fixture->machine));

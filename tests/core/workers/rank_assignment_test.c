@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-#include "core/workers/rank_assignment.h"
+#include "core/workers/worker_group.h"
 
 static void check(struct rank_assignment actual, int base, int world, int role_base, int role) {
     assert_int_equal(actual.base_rank, base);

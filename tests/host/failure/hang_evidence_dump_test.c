@@ -23,7 +23,7 @@
 struct asked {
     struct hang_fixture fixture;
     struct hang_evidence_dump dump;
-    char *place;
+    char *stack;
 };
 
 /* Starts a Python that listens and then runs the script. */
@@ -40,11 +40,11 @@ static void asked_init(struct asked *asked, const char *script) {
 
 static bool asked_write(struct asked *asked) {
     return hang_evidence_write_dump(
-        &asked->fixture.report, asked->fixture.process.pid, &asked->dump, &asked->place);
+        &asked->fixture.report, asked->fixture.process.pid, &asked->dump, &asked->stack);
 }
 
 static void asked_clear(struct asked *asked) {
-    free(asked->place);
+    free(asked->stack);
     hang_fixture_clear(&asked->fixture);
     close(asked->dump.fd);
 }
@@ -53,7 +53,7 @@ TEST(a_python_that_listens_tells_its_stacks) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     assert_true(asked_write(&asked));
-    assert_string_equal(asked.place, "<string>:6 in hang");
+    assert_true(text_starts_with(asked.stack, "<string>:6 in hang\n<string>:"));
     char *heading = text_format("  Python thread %d, 0x", (int)asked.fixture.process.pid);
     hang_fixture_expect(&asked.fixture, heading);
     hang_fixture_expect(&asked.fixture, "    <string>:7 in <module>\n");
@@ -65,9 +65,9 @@ TEST(it_lives_on_and_can_be_asked_again) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     for (int i = 0; i < 3; i++) {
-        free(asked.place);
+        free(asked.stack);
         assert_true(asked_write(&asked));
-        assert_string_equal(asked.place, "<string>:6 in hang");
+        assert_true(text_starts_with(asked.stack, "<string>:6 in hang\n<string>:"));
     }
     assert_int_equal(kill(asked.fixture.process.pid, 0), 0);
     asked_clear(&asked);
@@ -78,7 +78,7 @@ TEST(another_thread_answers_when_the_first_one_takes_no_signal) {
     asked_init(&asked, "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
                        "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
     assert_true(asked_write(&asked));
-    assert_string_equal(asked.place, "<string>:6 in hang");
+    assert_true(text_starts_with(asked.stack, "<string>:6 in hang\n<string>:"));
     hang_fixture_expect(&asked.fixture, " in _bootstrap\n");
     asked_clear(&asked);
 }
@@ -113,7 +113,7 @@ TEST(another_thread_answers_when_the_first_one_is_stuck_in_the_kernel) {
         sched_yield();
     }
     assert_true(asked_write(&asked));
-    assert_string_equal(asked.place, "<string>:8 in spawn");
+    assert_true(text_starts_with(asked.stack, "<string>:8 in spawn\n"));
     hang_fixture_expect(&asked.fixture, " in _bootstrap\n");
     asked_clear(&asked);
     free(script);
@@ -123,7 +123,7 @@ TEST(another_thread_answers_when_the_first_one_is_stuck_in_the_kernel) {
 
 static void expect_refusal(struct asked *asked, const char *words) {
     assert_false(asked_write(asked));
-    assert_null(asked->place);
+    assert_null(asked->stack);
     hang_fixture_expect(&asked->fixture, words);
     assert_int_equal(kill(asked->fixture.process.pid, 0), 0);
 }
@@ -181,9 +181,9 @@ TEST(a_handler_of_another_kind_does_not_answer) {
 HANG_TEST(
     nobody_is_asked_without_an_agreement, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     const struct hang_evidence_dump none = {0};
-    char *place;
-    assert_false(hang_evidence_write_dump(&fixture->report, fixture->process.pid, &none, &place));
-    assert_null(place);
+    char *stack;
+    assert_false(hang_evidence_write_dump(&fixture->report, fixture->process.pid, &none, &stack));
+    assert_null(stack);
     assert_string_equal(hang_fixture_read(fixture), "");
 }
 
@@ -191,7 +191,7 @@ TEST(who_is_no_child_of_ours_is_not_asked) {
     struct asked asked;
     asked_init(&asked, "hang()\n");
     assert_false(
-        hang_evidence_write_dump(&asked.fixture.report, getppid(), &asked.dump, &asked.place));
+        hang_evidence_write_dump(&asked.fixture.report, getppid(), &asked.dump, &asked.stack));
     hang_fixture_expect(&asked.fixture, "not asked for its stacks: it is no child of the agent\n");
     asked_clear(&asked);
 }

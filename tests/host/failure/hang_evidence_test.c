@@ -119,9 +119,12 @@ TEST(a_python_is_told_of_by_its_line) {
     request.pid = fixture.process.pid;
     request.path = fixture.path;
     request.end = fixture.report.end;
+    request.is_brief = true; /* it runs on, and is asked again */
     assert_true(hang_evidence_collect(&request));
-    assert_non_null(summary.place);
-    assert_string_equal(summary.place, "<string>:5 in step");
+    assert_non_null(summary.stack);
+    request.is_brief = false;
+    assert_true(hang_evidence_collect(&request));
+    assert_string_equal(summary.stack, "<string>:5 in step\n<string>:6 in <module>\n");
     hang_fixture_expect(&fixture, "    <string>:6 in <module>\n");
     hang_summary_clear(&summary);
     hang_fixture_clear(&fixture);
@@ -284,7 +287,7 @@ HANG_TEST(
     char *words = text_format("asked with dump --pid %d\n", (int)fixture->process.pid);
     hang_fixture_expect(fixture, words);
     free(words);
-    assert_string_equal(summary.place, "a.py:3 in step");
+    assert_string_equal(summary.stack, "a.py:3 in step\n");
     hang_fixture_expect(fixture, ": it is not installed\n"); /* gdb */
     hang_summary_clear(&summary);
 }
@@ -317,7 +320,7 @@ HANG_TEST(a_debugger_that_takes_too_long_is_killed,
     int status = collect_full(fixture, &abandoning.is_abandoned, &summary);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
-    assert_null(summary.place);
+    assert_null(summary.stack);
     assert_int_equal(pthread_join(thread, NULL), 0);
     free(abandoning.fifo);
     hang_summary_clear(&summary);

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "wire/failure/error_file_json.h"
+#include "wire/failure/failure_json.h"
 
 static struct error_file read_file(const char *input) {
     struct error_file file;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "wire/failure/python_dump.h"
+#include "wire/failure/python_stack.h"
 
 #define HEADING "Process 4711: python3 train.py\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
 

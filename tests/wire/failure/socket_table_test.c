@@ -3,7 +3,7 @@
  * little-endian machine. */
 #include "unit.h"
 
-#include "wire/failure/socket_table.h"
+#include "wire/failure/kernel_text.h"
 
 static void expect_address(const char *line, bool is_tcp, uint64_t inode, const char *words) {
     CLEARED_BY(text_clear) struct text out = {0};

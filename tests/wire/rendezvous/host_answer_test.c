@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/rendezvous/base64.h"
-#include "wire/rendezvous/host_answer.h"
-#include "wire/rendezvous/protocol_version.h"
+#include "base/bytes.h"
+#include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 static char names[] = "node7.local 10.0.0.7";

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "pickle_fixture.h"
 #include "pickle_vectors.h"
 #include "record_tools.h"
-#include "wire/rendezvous/base64.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 #define MOMENT INT64_C(1795174428123456000) /* 2026-11-20 11:33:48.123456 UTC */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/rendezvous/waiting_list.h"
+#include "wire/rendezvous/job_notes.h"
 
 static void add(struct text *list, const char *run_id) {
     struct text longer = {0};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 #include "base/memory.h"
-#include "wire/store/owned_request.h"
 #include "wire/store/store_request_codec.h"
 #include "wire/store_proof_key.h"
 #include "wire/store_vectors.h"

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The chronicle of the whole job (core/telling/job_chronicle), at work. Each node tells the host of
+ * the job's store what has happened to it, a moment after it has, over the connection that it has
+ * anyway. The host listens at its own store, and answers who asks there. A node that is asked asks
+ * the host. While nothing happens and nobody asks, nothing is sent. */
+#ifndef MUSTER_AGENT_TELLING_AGENT_JOB_CHRONICLE_H
+#define MUSTER_AGENT_TELLING_AGENT_JOB_CHRONICLE_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/telling/chronicle.h"
+#include "host/loop/event_loop.h"
+#include "host/store/store_client.h"
+#include "wire/store/store_proof.h"
+#include "wire/telling/node_telling.h"
+
+struct agent_job_chronicle;
+
+/* Borrowed, as all of it. */
+struct agent_job_chronicle_settings {
+    const struct log *log;
+    const char *node; /* this node's one name */
+    const char *run_id;
+    const char *log_dir;         /* or NULL */
+    const char *folder;          /* of the telling's keys; NULL: the store keeps none */
+    const struct store_key *key; /* of the job's token; NULL: there is none */
+    const struct node_placement *placement;
+    /* The connection of this node to the job's store: a number that another one does not have, or
+     * 0 where there is none. */
+    uint64_t (*connection)(void *context);
+    /* Sends on it; false: there is none. */
+    bool (*send)(void *context, const struct store_client_call *call);
+    /* Where its store is; false: there is no connection. */
+    bool (*find_host)(void *context, const char **out_host, int *out_port);
+    void *context;
+};
+
+struct agent_job_chronicle *agent_job_chronicle_new(
+    struct event_loop *loop, const struct agent_job_chronicle_settings *settings);
+/* When `send` answers no more. Accepts NULL. */
+void agent_job_chronicle_free(struct agent_job_chronicle *job);
+
+/* This node's own chronicle; NULL: it is there no more. */
+void agent_job_chronicle_use(
+    struct agent_job_chronicle *job, struct chronicle *chronicle, struct wall_time life);
+/* It has told this. */
+void agent_job_chronicle_note(struct agent_job_chronicle *job, const struct chronicle_entry *entry);
+/* This node is connected to a store, perhaps to another one than before. */
+void agent_job_chronicle_note_connected(struct agent_job_chronicle *job);
+/* This node hosts the job's store at this port; 0: there is no store where anybody meets. */
+void agent_job_chronicle_host(struct agent_job_chronicle *job, int port);
+/* Another node does. */
+void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
+/* This node waits for the others to leave its store, and asks for nothing there any more. */
+void agent_job_chronicle_leave(struct agent_job_chronicle *job);
+
+/* Asks the host, or answers as the host. `done` as in host/telling/job_asking, perhaps from inside.
+ * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */
+struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
+    enum job_question_kind kind, int64_t after,
+    void (*done)(void *context, const struct failure *failure, struct slice answer), void *context);
+
+#endif

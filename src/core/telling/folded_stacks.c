@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/telling/folded_stacks.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Ranges. */
+
+static bool read_rank(const char **text, int *out_rank) {
+    int rank = 0;
+    const char *start = *text;
+    for (; **text >= '0' && **text <= '9'; ++*text) {
+        if (rank > (INT_MAX - 9) / 10) {
+            return false;
+        }
+        rank = rank * 10 + (**text - '0');
+    }
+    *out_rank = rank;
+    return *text > start;
+}
+
+static bool read_range(const char **text, struct rank_range *out_range) {
+    if (!read_rank(text, &out_range->first)) {
+        return false;
+    }
+    out_range->last = out_range->first;
+    if (**text != '-') {
+        return true;
+    }
+    ++*text;
+    return read_rank(text, &out_range->last) && out_range->last >= out_range->first;
+}
+
+bool rank_ranges_add(struct rank_ranges *ranges, const char *text) {
+    for (;;) {
+        if (ranges->count == RANK_RANGES_MAXIMUM ||
+            !read_range(&text, &ranges->items[ranges->count])) {
+            return false;
+        }
+        ranges->count++;
+        if (*text == '\0') {
+            return true;
+        }
+        if (*text++ != ',') {
+            return false;
+        }
+    }
+}
+
+bool rank_ranges_have(const struct rank_ranges *ranges, int rank) {
+    bool is_there = ranges->count == 0;
+    for (size_t i = 0; i < ranges->count; i++) {
+        is_there = is_there || (rank >= ranges->items[i].first && rank <= ranges->items[i].last);
+    }
+    return is_there;
+}
+
+static void append_range(struct rank_range range, bool is_first, struct text *out) {
+    text_append_format(out, "%s%d", is_first ? "" : ",", range.first);
+    if (range.last > range.first) {
+        text_append_format(out, "-%d", range.last);
+    }
+}
+
+void rank_ranges_append(const struct rank_ranges *ranges, struct text *out) {
+    for (size_t i = 0; i < ranges->count; i++) {
+        append_range(ranges->items[i], i == 0, out);
+    }
+}
+
+/* Stacks. */
+
+void folded_stack_clear(struct folded_stack *one) {
+    free(one->stack);
+    free(one->words);
+    free(one->ranks);
+    *one = (struct folded_stack){0};
+}
+
+void folded_stacks_clear(struct folded_stacks *folded) {
+    for (size_t i = 0; i < folded->count; i++) {
+        folded_stack_clear(&folded->items[i]);
+    }
+    free(folded->items);
+    *folded = (struct folded_stacks){0};
+}
+
+static bool is_equal(
+    const struct folded_stack *one, const char *stack, const char *words, bool by_place) {
+    if (one->stack == NULL || stack == NULL) {
+        return one->stack == NULL && stack == NULL && strcmp(one->words, words) == 0;
+    }
+    size_t place = strcspn(stack, "\n");
+    return by_place ? strcspn(one->stack, "\n") == place && strncmp(one->stack, stack, place) == 0
+                    : strcmp(one->stack, stack) == 0;
+}
+
+static void note_rank(struct folded_stack *one, int rank, int times) {
+    size_t at = one->rank_count;
+    one->times += times;
+    while (at > 0 && one->ranks[at - 1].rank > rank) {
+        at--;
+    }
+    if (at > 0 && one->ranks[at - 1].rank == rank) {
+        one->ranks[at - 1].times += times;
+        return;
+    }
+    one->ranks =
+        memory_reserve(one->ranks, &one->rank_capacity, one->rank_count + 1, sizeof *one->ranks);
+    memmove(&one->ranks[at + 1], &one->ranks[at], (one->rank_count - at) * sizeof *one->ranks);
+    one->ranks[at] = (struct seen_rank){rank, times};
+    one->rank_count++;
+}
+
+void folded_stacks_add(struct folded_stacks *folded, const char *stack, const char *words,
+    bool by_place, int rank, int times) {
+    size_t at = 0;
+    while (at < folded->count && !is_equal(&folded->items[at], stack, words, by_place)) {
+        at++;
+    }
+    if (at == folded->count) {
+        folded->items = memory_reserve(
+            folded->items, &folded->capacity, folded->count + 1, sizeof *folded->items);
+        folded->items[folded->count++] = (struct folded_stack){
+            .stack = memory_duplicate_string(stack), .words = memory_duplicate_string(words)};
+    }
+    note_rank(&folded->items[at], rank, times);
+}
+
+static int compare(const void *left, const void *right) {
+    const struct folded_stack *one = left;
+    const struct folded_stack *other = right;
+    if ((one->stack == NULL) != (other->stack == NULL)) {
+        return one->stack == NULL ? 1 : -1;
+    }
+    return one->times != other->times ? (one->times > other->times) - (one->times < other->times)
+                                      : (one->ranks[0].rank > other->ranks[0].rank) -
+                                            (one->ranks[0].rank < other->ranks[0].rank);
+}
+
+void folded_stacks_sort(struct folded_stacks *folded) {
+    if (folded->count > 1) {
+        qsort(folded->items, folded->count, sizeof *folded->items, compare);
+    }
+}
+
+void folded_stack_append_ranks(const struct folded_stack *one, struct text *out) {
+    text_append(out, one->rank_count == 1 ? "rank " : "ranks ");
+    for (size_t i = 0; i < one->rank_count;) {
+        size_t end = i + 1;
+        while (end < one->rank_count && one->ranks[end].rank == one->ranks[end - 1].rank + 1) {
+            end++;
+        }
+        append_range(
+            (struct rank_range){one->ranks[i].rank, one->ranks[end - 1].rank}, i == 0, out);
+        i = end;
+    }
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/telling/job_chronicle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/table.h"
+#include "base/text.h"
+
+/* What is older than this is told by all nodes that tell it. */
+#define SETTLED_AFTER_SECONDS 5
+/* Of entries that are not settled; then the oldest are, whatever comes. */
+#define UNSETTLED_MAXIMUM ((size_t)128 * 1024)
+/* … so many of them at once. */
+#define UNSETTLED_SLACK ((size_t)1024)
+/* Agents whose numbers are known; each node may have had several. */
+#define TELLERS_MAXIMUM (2 * CHRONICLE_NODES_MAXIMUM)
+
+struct job_chronicle {
+    struct chronicle_entry *ring; /* by their numbers */
+    size_t first;
+    size_t count;
+    int64_t next_seq;
+    struct chronicle_entry *unsettled; /* in the order of their times, where … */
+    bool is_sorted;
+    size_t unsettled_count;
+    size_t unsettled_capacity;
+    struct chronicle_status settled;
+    struct wall_time settled_at;
+    struct table *tellers; /* the last number of each agent */
+};
+
+static struct chronicle_entry copy_of(const struct chronicle_entry *entry) {
+    struct chronicle_entry copy = *entry;
+    copy.node = memory_duplicate_string(entry->node);
+    for (int i = 0; i < copy.value_count; i++) {
+        if (chronicle_field_type(copy.values[i].field) == CHRONICLE_TEXT_TYPE) {
+            copy.values[i].text = memory_duplicate_string(entry->values[i].text);
+        }
+    }
+    return copy;
+}
+
+struct job_chronicle *job_chronicle_new(void) {
+    struct job_chronicle *job = memory_allocate(sizeof *job);
+    job->tellers = table_new(free);
+    return job;
+}
+
+void job_chronicle_free(struct job_chronicle *job) {
+    if (job == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < job->count; i++) {
+        chronicle_entry_clear(&job->ring[(job->first + i) % JOB_CHRONICLE_ENTRIES_MAXIMUM]);
+    }
+    for (size_t i = 0; i < job->unsettled_count; i++) {
+        chronicle_entry_clear(&job->unsettled[i]);
+    }
+    chronicle_status_clear(&job->settled);
+    table_free(job->tellers);
+    free(job->unsettled);
+    free(job->ring);
+    free(job);
+}
+
+/* Whether the agent has not told this number yet. */
+static bool is_new(
+    struct job_chronicle *job, const char *node, struct wall_time life, int64_t seq) {
+    char *name = text_format("%lld %s", (long long)life.nanoseconds, node);
+    struct slice key = slice_from_string(name);
+    int64_t *last = table_get(job->tellers, key);
+    bool is_known = last != NULL;
+    if (last == NULL && table_count(job->tellers) < TELLERS_MAXIMUM) {
+        last = memory_allocate(sizeof *last);
+        (void)table_put(job->tellers, key, last);
+    }
+    free(name);
+    bool is_new = last != NULL && (!is_known || seq > *last);
+    if (is_new) {
+        *last = seq;
+    }
+    return is_new;
+}
+
+static void keep(struct job_chronicle *job, const struct chronicle_entry *entry) {
+    if (job->ring == NULL) {
+        job->ring = memory_allocate(JOB_CHRONICLE_ENTRIES_MAXIMUM * sizeof *job->ring);
+    }
+    if (job->count == JOB_CHRONICLE_ENTRIES_MAXIMUM) {
+        chronicle_entry_clear(&job->ring[job->first]);
+        job->first = (job->first + 1) % JOB_CHRONICLE_ENTRIES_MAXIMUM;
+        job->count--;
+    }
+    job->ring[(job->first + job->count++) % JOB_CHRONICLE_ENTRIES_MAXIMUM] = copy_of(entry);
+}
+
+static void await(struct job_chronicle *job, const struct chronicle_entry *entry) {
+    job->unsettled = memory_reserve(
+        job->unsettled, &job->unsettled_capacity, job->unsettled_count + 1, sizeof *job->unsettled);
+    job->unsettled[job->unsettled_count++] = copy_of(entry);
+    job->is_sorted = false;
+}
+
+static int compare(const void *left, const void *right) {
+    const struct chronicle_entry *one = left;
+    const struct chronicle_entry *other = right;
+    int64_t difference = one->time.nanoseconds - other->time.nanoseconds;
+    difference = difference != 0 ? difference : one->seq - other->seq;
+    return (difference > 0) - (difference < 0);
+}
+
+static void sort(struct job_chronicle *job) {
+    if (!job->is_sorted && job->unsettled_count > 1) {
+        qsort(job->unsettled, job->unsettled_count, sizeof *job->unsettled, compare);
+    }
+    job->is_sorted = true;
+}
+
+static void settle(struct job_chronicle *job, struct wall_time now) {
+    sort(job);
+    job->settled_at = now;
+    int64_t until = now.nanoseconds - SETTLED_AFTER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND;
+    size_t done = 0;
+    size_t excess = job->unsettled_count > UNSETTLED_MAXIMUM
+                        ? job->unsettled_count - UNSETTLED_MAXIMUM + UNSETTLED_SLACK
+                        : 0;
+    while (done < job->unsettled_count &&
+           (done < excess || job->unsettled[done].time.nanoseconds <= until)) {
+        chronicle_status_take(&job->settled, &job->unsettled[done]);
+        chronicle_entry_clear(&job->unsettled[done++]);
+    }
+    job->unsettled_count -= done;
+    if (job->unsettled_count == 0) {
+        free(job->unsettled);
+        job->unsettled = NULL;
+        job->unsettled_capacity = 0;
+    } else if (done > 0) {
+        memmove(
+            job->unsettled, job->unsettled + done, job->unsettled_count * sizeof *job->unsettled);
+    }
+}
+
+bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall_time life,
+    const struct chronicle_entry *entry, struct wall_time now) {
+    if (entry->node == NULL || !is_new(job, node, life, entry->seq)) {
+        return false;
+    }
+    struct chronicle_entry numbered = *entry; /* borrows its texts */
+    numbered.seq = ++job->next_seq;
+    keep(job, &numbered);
+    await(job, &numbered);
+    if (now.nanoseconds - job->settled_at.nanoseconds >= NANOSECONDS_PER_SECOND ||
+        job->unsettled_count > UNSETTLED_MAXIMUM) {
+        settle(job, now);
+    }
+    return true;
+}
+
+void job_chronicle_each_after(const struct job_chronicle *job, int64_t after,
+    void (*take)(void *context, const struct chronicle_entry *entry), void *context) {
+    int64_t oldest = job->next_seq - (int64_t)job->count; /* the number before it */
+    for (int64_t seq = after > oldest ? after : oldest; seq < job->next_seq; seq++) {
+        size_t index = (job->first + (size_t)(seq - oldest)) % JOB_CHRONICLE_ENTRIES_MAXIMUM;
+        take(context, &job->ring[index]);
+    }
+}
+
+void job_chronicle_write_status(
+    struct job_chronicle *job, struct wall_time now, struct chronicle_status *out_status) {
+    settle(job, now);
+    chronicle_status_copy(&job->settled, out_status);
+    for (size_t i = 0; i < job->unsettled_count; i++) {
+        chronicle_status_take(out_status, &job->unsettled[i]);
+    }
+    chronicle_status_advance(out_status, now);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who can be asked about a job, and what they have told. */
+#ifndef MUSTER_MAIN_TELLING_JOB_INQUIRY_H
+#define MUSTER_MAIN_TELLING_JOB_INQUIRY_H
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/telling/chronicle.h"
+#include "host/telling/job_directory.h"
+
+struct told_entry {
+    struct chronicle_entry entry;
+    size_t agent; /* that has told it */
+};
+
+struct inquiry {
+    const char *program;
+    struct duration patience; /* with one agent */
+    struct job_list agents;
+    int64_t *seqs; /* the last of each agent's that has been read */
+    bool *answers; /* whether it has answered, the last time */
+    struct told_entry *entries;
+    size_t count;
+    size_t capacity;
+};
+
+/* EXIT_SUCCESS, or the exit status of what has been said on stderr. `wanted`: the job's name; NULL:
+ * the one that there is. */
+int job_inquiry_find(
+    struct inquiry *inquiry, const char *wanted, const struct text_list *environment);
+void job_inquiry_clear(struct inquiry *inquiry);
+
+/* Whether any has answered; else `failure`. What is new is there, in the order of its times. */
+bool job_inquiry_ask(struct inquiry *inquiry, struct failure *failure);
+/* Asks one agent. `take` gets each line of its answer; FAILURE_MALFORMED where it has none. */
+__attribute__((warn_unused_result)) enum failure_code job_inquiry_ask_one(
+    const struct inquiry *inquiry, size_t agent, const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
+/* What agents have told that ended since they were asked last: it is in their files. */
+void job_inquiry_read_rest(struct inquiry *inquiry);
+/* Forgets what they have told, but not until where. */
+void job_inquiry_drop_entries(struct inquiry *inquiry);
+
+#endif
