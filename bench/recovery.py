@@ -85,24 +85,32 @@ class Bench:
         yield from self.kills(FOUR_WORKERS, "median at most 110 ms", 1, 4, (5, 5, 10))
 
     def ready(self):
-        """With the defaults: the parent rests while workers want the processors."""
+        """With the defaults: the parent rests while workers want the processors. Two of three runs say how the median
+        stands to what is wanted, if both stand to it alike; what takes twice as long is not waited for."""
 
-        def once(pause, kills):
+        def once(pause, bound, kills):
             with self.job(self.standby, 1, 4, pause=pause) as job:
                 world = job.await_training(4) or job.fail("no first step")
-                found = [job.seconds_until_ready()]
+                found = [job.seconds_until_ready(bound)]
                 for _ in range(kills if found[0] else 0):
                     job.kill_one(world)
-                    found.append(job.seconds_until_ready())
+                    found.append(job.seconds_until_ready(bound))
                     world = job.newest("first", 4, job.killed)
                 return found
 
-        runs = [once(PAUSE, 1) for _ in range(self.repetitions(3))]
-        firsts, others = [run[0] for run in runs], [figure for run in runs for figure in run[1:]]
-        busy = [once(0, 0)[0] for _ in range(self.repetitions(3))]
-        yield measure.row(READY, "s", "less", "at most 40 s", {STANDBY: firsts}, bound=WARMING_BOUND)
-        yield measure.row(READY_AGAIN, "s", "less", "", {STANDBY: others}, bound=WARMING_BOUND)
-        yield measure.row(BUSY_READY, "s", "less", "at most 75 s", {STANDBY: busy}, bound=WARMING_BOUND)
+        def runs(pause, wanted, kills=0):
+            found = [once(pause, 2 * wanted, kills) for _ in range(self.repetitions(2))]
+            if len({bool(first and first <= wanted) for first, *_ in found}) > 1:
+                found.append(once(pause, 2 * wanted, kills))
+            return found
+
+        pausing = runs(PAUSE, 40, kills=1)
+        firsts, others = [run[0] for run in pausing], [figure for run in pausing for figure in run[1:]]
+        yield measure.row(READY, "s", "less", "at most 40 s", {STANDBY: firsts}, bound=80)
+        if others:
+            yield measure.row(READY_AGAIN, "s", "less", "", {STANDBY: others}, bound=80)
+        busy = [run[0] for run in runs(0, 75)]
+        yield measure.row(BUSY_READY, "s", "less", "at most 75 s", {STANDBY: busy}, bound=150)
 
     def ten_kills(self):
         """Nobody waits for spares but before the first kill, which is not counted."""

@@ -21,6 +21,7 @@ WARMING_BOUND = 300  # the same, for all its spares to be ready, which may rest 
 SETTLED = 15  # steps of rank 0 after which a world is taken to train
 PAUSE = 0.02  # seconds that each worker sleeps between two steps
 SEEN = r"^\w\d{{4}} \d\d:(\d\d):(\d\d\.\d+) .* failed \(exitcode: -9\) .*\(pid: {pid}\)"
+NONE_ANY_MORE = b"there are no standby workers in this job from now on"
 ALL_READY = re.compile(rb"standby workers ready: (\d+) of \1\b")
 
 
@@ -118,13 +119,14 @@ class Training(Job):
                 found.append(note.time)
         return found
 
-    def seconds_until_ready(self):
+    def seconds_until_ready(self, bound=WARMING_BOUND):
         """Waits until every agent says that all its standby workers are ready, again after each kill. From now on; None
-        where that takes too long."""
+        where that takes too long, or there will be none."""
         begun = time.monotonic()
         for agent in self.agents.values():
             while not ALL_READY.search(agent.output.read_bytes()[self.ready_from.get(agent, 0) :]):
-                if time.monotonic() > begun + WARMING_BOUND:
+                text = agent.output.read_bytes()
+                if time.monotonic() > begun + bound or NONE_ANY_MORE in text:
                     return None
                 time.sleep(0.1)
         return time.monotonic() - begun

@@ -708,7 +708,8 @@ static void prepare_standby(struct agent *agent) {
         .context = agent,
     };
     if (agent_standby_new(agent->loop, &settings, &agent->standby, &failure) != FAILURE_NONE) {
-        log_warning(agent->log, "there are no standby workers in this job: %s", failure.message);
+        log_record(agent->log, standby_level_of_none(agent->config), LOG_ORIGIN,
+            "there are no standby workers in this job: %s", failure.message);
     }
 }
 

@@ -309,7 +309,7 @@ def test_two_agents_of_one_machine_under_slurm_are_told_of_by_the_later_one(must
 
 
 def test_how_a_job_goes_is_said_to_who_asks_for_it(muster, scratch):
-    command = "run --standalone --nproc-per-node 2 --max-restarts 1 --log-dir logs train.py"
+    command = "run --standalone --standby off --nproc-per-node 2 --max-restarts 1 --log-dir logs train.py"
     # Rank 0 ends after rank 1, so that a restart has somebody to stop.
     muster.script("train.py", """
 import os, time

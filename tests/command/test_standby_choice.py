@@ -10,7 +10,7 @@ import pytest
 from support.binary import ROOT
 from support.network import require_network
 from support.ports import free_port
-from support.standby_jobs import Job, kill
+from support.standby_jobs import WORKER, Job, kill
 
 NONE = "there are no standby workers"
 
@@ -69,21 +69,44 @@ def test_auto_makes_none_for_a_program_that_may_not_wait(muster, scratch):
     assert "--standby auto: there are no standby workers, since the program is not Python" in end.err
 
 
-def test_auto_ends_standby_workers_that_take_too_much_of_the_memory(muster, scratch):
-    """A spare of Python takes some 15 MiB, and the machine seems to have 100 MiB left."""
+SCARCE = "there are no standby workers while they would take more than 1/20 of the memory"
+
+
+def with_memory(scratch, mebibytes):
+    """What has the machine seem to have so much left."""
     require_network()
-    (scratch / "meminfo").write_text("MemTotal: 1000000 kB\nMemFree: 100000 kB\nMemAvailable: 100000 kB\n")
-    hide = ["unshare", "--mount", "sh", "-ec", 'mount --bind meminfo /proc/meminfo; exec "$@"', "sh"]
-    job = Job(muster, scratch, workers=1, standby="auto", before=[*two_cpus(), *hide])
-    job.attempt(0)
-    job.wait_for(lambda: job.said("there are no standby workers while they would take more than 1/20 of the memory"))
-    job.wait_for(lambda: job.spares() == [])
-    runs = job.attempt(0)
-    kill(runs[0]["pid"])
+    (scratch / "meminfo").write_text(f"MemTotal: 10000000 kB\nMemFree: 100000 kB\nMemAvailable: {mebibytes << 10} kB\n")
+    return [*two_cpus(), "unshare", "--mount", "sh", "-ec", 'mount --bind meminfo /proc/meminfo; exec "$@"', "sh"]
+
+
+def restarts_cold(job, reason):
+    kill(job.attempt(0)[0]["pid"])
     job.attempt(1)
     end = job.end(1)
     assert end.status == 0, end
-    assert "started from standby: 0 of 1 workers; cold: local rank 0 (none: memory is short)\n" in end.err
+    assert f"started from standby: 0 of 1 workers; cold: local rank 0 ({reason})\n" in end.err
+
+
+def test_auto_begins_none_where_they_may_take_too_much_of_the_memory(muster, scratch):
+    """Before one has been ready nobody knows how much that is: 1/20 of 2,000 MiB is too little for what PyTorch takes."""
+    job = Job(muster, scratch, workers=1, standby="auto", before=with_memory(scratch, 2000))
+    job.attempt(0)
+    job.wait_for(lambda: job.said(SCARCE))
+    restarts_cold(job, "none: memory or processes are short")
+    assert job.said("standby workers ready") == 0
+
+
+def test_auto_ends_standby_workers_that_take_too_much_of_the_memory(muster, scratch):
+    """These take 200 MiB, and 1/20 of 3,000 MiB is left for them."""
+    (scratch / "lib/site-packages").mkdir(parents=True)
+    (scratch / "lib/site-packages/large.py").write_text("held = b'x' * (200 << 20)\n")
+    job = Job(muster, scratch, workers=1, standby="auto", before=with_memory(scratch, 3000), script="import large\n" + WORKER,
+              PYTHONPATH=scratch / "lib/site-packages")
+    job.attempt(0)
+    job.wait_for(lambda: job.said("standby workers ready: 1 of 1, 2"))
+    job.wait_for(lambda: job.said(SCARCE))
+    job.wait_for(lambda: job.spares() == job.parents() == [])
+    restarts_cold(job, "none: memory or processes are short")
 
 
 # Two workers of which one fails. What they do first takes as long as small imports.

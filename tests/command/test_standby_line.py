@@ -369,10 +369,11 @@ def test_workers_that_start_from_the_line_have_done_what_is_above_it(muster, scr
     assert len(built(scratch)) == len(set(built(scratch))) == 8  # no process has built twice
 
 
-def test_a_line_that_workers_come_to_late_is_learned(muster, scratch):
+@pytest.mark.parametrize("parent", ["on", "off"])
+def test_a_line_that_workers_come_to_late_is_learned(muster, scratch, parent):
     """Their standby workers have imported what they had imported until then."""
     late = "import os, time\nwhile os.environ['LOCAL_RANK'] == '1' and not os.path.exists('on'): time.sleep(0.01)\n"
-    job = start(muster, scratch, "--standby-parent", "off", script=late + WORKER)
+    job = start(muster, scratch, "--standby-parent", parent, script=late + WORKER)
     job.wait_for(lambda: job.said("standby workers ready: 2 of 2") == 1)
     (scratch / "on").touch()
     job.attempt(0)
@@ -408,8 +409,9 @@ def test_a_failure_above_the_line_is_told_once_and_the_job_goes_on(muster, scrat
     assert job.said("ZeroDivisionError: division by zero") == 1
 
 
-def test_a_program_that_is_edited_is_learned_anew(muster, scratch):
-    job = start(muster, scratch, "--standby-parent", "off", workers=1)
+@pytest.mark.parametrize("parent", ["on", "off"])
+def test_a_program_that_is_edited_is_learned_anew(muster, scratch, parent):
+    job = start(muster, scratch, "--standby-parent", parent, workers=1)
     job.attempt(0)
     job.wait_for(lambda: job.said("at the line of its program") == 1)
     (scratch / "worker.py").write_text("value = 1\n" + WORKER)

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The memory of stores: what fits where they run, what is said when it is used up, what is given back."""
 
-import contextlib
-import os
-import pathlib
-
 import pytest
 
+from support.cgroups import cgroup
 from support.ports import free_port
 from support.store import DELETE, MULTI_SET, Server, request, wait_until
 
@@ -23,37 +20,6 @@ if os.environ["RANK"] == "0" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     except OSError:
         sys.exit(3)
 """
-
-
-def cgroups():
-    """Where memory cgroups are (of either version), below which this process may make one."""
-    for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            yield pathlib.Path("/sys/fs/cgroup/memory" + path), "memory.limit_in_bytes"
-        elif not controllers:
-            yield pathlib.Path("/sys/fs/cgroup" + path), "memory.max"
-
-
-@contextlib.contextmanager
-def cgroup(limit):
-    """A cgroup with that many bytes of memory."""
-    for parent, file in cgroups():
-        made = parent / f"muster-test-{os.getpid()}"
-        try:
-            made.mkdir()
-        except OSError:
-            continue
-        try:
-            if (made / file).exists():
-                (made / file).write_text(str(limit))
-                yield made
-                return
-        finally:
-            for process in (made / "cgroup.procs").read_text().split():
-                (parent / "cgroup.procs").write_text(process)
-            made.rmdir()
-    pytest.skip("no memory cgroup can be made here")
 
 
 def fill(client, count, length=1000):
@@ -101,8 +67,8 @@ def test_memory_that_cannot_be_is_a_mistake(muster, given):
 @pytest.mark.plain_build
 def test_a_store_fits_into_its_cgroup(muster):
     limit = 64 << 20
-    with cgroup(limit) as own:
-        server = Server(muster, preexec_fn=lambda: (own / "cgroup.procs").write_text(str(os.getpid())))
+    with cgroup("memory", limit) as own:
+        server = Server(muster, preexec_fn=own.enter)
         with server.client() as leaking, server.client() as other:
             fill_until_refused(leaking)
             server.wait_for_log("memory limit of 16.0 MiB")

@@ -21,6 +21,7 @@ static inline void set_up(struct scene *scene, bool is_auto) {
     const struct standby_settings settings = {.is_wanted = true,
         .is_auto = is_auto,
         .worker_count = 2,
+        .assumed = 1000,
         .after = duration_from_seconds(2.5)};
     *scene = (struct scene){.plan = standby_plan_new(&settings)};
 }

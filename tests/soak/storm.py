@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from invariants import check_end, check_flatness, check_ranks, check_size, check_worlds, longest_overlap, read_notes, worlds_of
@@ -21,6 +22,7 @@ from support.lossy_network import BUILD, LossyNetwork
 from support.ports import free_port
 from support.peers import Peer, find_peer
 
+HERE = pathlib.Path(__file__).resolve().parent
 WORKER = BUILD / "tests" / "soak_worker"
 PORT = 29555  # in namespaces of their own
 CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -35,6 +37,7 @@ OF_NETWORKS = ["cut", "cut one way", "loss", "delay", "reset", "cut of the host"
 OF_STORES = ["record deleted", "key deleted"]
 OF_DISKS = ["disk full", "disk hangs"]
 OF_PLACES = ["console blocked", "paths purged"]
+OF_STANDBY = ["parent killed", "parent stopped", "spare killed", "spare stopped"]
 OF_CONTAINERS = ["stranger adopted", "stranger adopted"]
 KINDS = {
     # kind: (how often, its faults)
@@ -48,6 +51,9 @@ KINDS = {
     "register and network": (4, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS]),
     "static": (3, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
     "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS, *OF_PLACES]),
+    # workers are Python, and others wait to take their places; not while their hook is tidied away within the milliseconds
+    # in which an interpreter looks for it
+    "standby": (4, [*OF_WORKERS, *OF_WORKERS, *OF_AGENTS, *OF_STANDBY, "console blocked"]),
     "torchrun": (1, [*OF_WORKERS, "agent killed", "agent stopped", "node joins"]),
     # one job as long as all the others together, whose agents must not grow
     "marathon": (0, ["worker fails", "worker killed", "worker stopped", "node stopped", "key deleted"]),
@@ -101,6 +107,8 @@ class Plan:
             self.conf["delegation"] = dice.choice(["true", "false"])
         for options in (["--scratch", "1M"], ["--event-log-handler", "console"], ["--standby", "on"], ["--role", "trainer"]):
             self.options += options if dice.random() < 0.2 else []
+        if self.kind == "standby":
+            self.options += ["--standby", "on", "--standby-after", 0.3, "--standby-parent", dice.choice(["on", "on", "off"])]
 
     def make_fault(self):
         kind = self.dice.choice(KINDS[self.kind][1])
@@ -223,10 +231,11 @@ class Storm:
             words += [] if host or plan.kind.endswith("containers") else ["--local-addr", f"127.0.0.{number}"]
         words += ["--nproc-per-node", plan.workers[number - 1], *(self.own_options(number) if not is_torchrun else [])]
         program = [find_peer().torchrun] if is_torchrun else [self.binary, "run"]
-        command = [*program, *words, "--no-python", WORKER]
+        is_python = plan.kind == "standby"
+        command = [*program, *words, *([HERE / "soak_program.py"] if is_python else ["--no-python"]), WORKER]
         environment = clean_environment(
             NODE=name, NOTES=self.notes, TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch, LOGLEVEL="DEBUG",
-            **({"TALKS": "1"} if plan.talks else {}), **plan.variables,
+            **({"TALKS": "1"} if plan.talks else {}), **({"PYTHON_EXEC": sys.executable} if is_python else {}), **plan.variables,
         )  # fmt: skip
         error_path = self.scratch / f"{name}.err"
         is_in_container = plan.kind.endswith("containers")
@@ -340,6 +349,23 @@ class Storm:
 
     def do_worker_stopped(self, fault):
         return self.stop(self.pick_worker(), fault.seconds)
+
+    def pick_standby(self, *names):
+        """A parent of standby workers, or what imports, waits, or has not become a worker's program yet."""
+        there = [pid for pid in processes_with(self.scratch) if comm_of(pid).startswith(names)]
+        return [self.dice.choice(there)] if there else []
+
+    def do_parent_killed(self, fault):
+        return self.signal(self.pick_standby("muster-parent"), signal.SIGKILL)
+
+    def do_parent_stopped(self, fault):
+        return self.stop(self.pick_standby("muster-parent"), fault.seconds)
+
+    def do_spare_killed(self, fault):
+        return self.signal(self.pick_standby("python"), signal.SIGKILL)
+
+    def do_spare_stopped(self, fault):
+        return self.stop(self.pick_standby("python"), fault.seconds)
 
     def signal_agent(self, number, agent=None):
         agent = agent or self.pick_agent()

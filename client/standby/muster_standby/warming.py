@@ -19,6 +19,7 @@ CHANGED = "changed the environment, which what is left out may read"
 class Warming:
     def __init__(self):
         self.listed, self.loaded, self.skipped, self.files = {}, {}, 0, Files()
+        self.outside = set()  # top-level modules that were imported from a file
         self.stand_in = StandIn()
         self.place, self.module = self.stand_in.place, self.stand_in.module
         self.is_own, self.blame, self.others = own_code(self.place), None, []
@@ -108,6 +109,7 @@ class Warming:
             end()
         environment.restore()
         self.blame = None
+        self.outside = {name for name, origin in self.loaded.items() if "." not in name and os.path.isabs(origin)}
         if blame.names:
             raise Unsuited(blame.reason, *blame.names)
         self.files.watch(self.reads.traps and self.reads.traps.c)
@@ -138,11 +140,11 @@ class Warming:
             yield "%s in %s hides a module that was imported from elsewhere" % (name, self.place)
 
     def shadows(self):
-        """Top-level modules that the program would find in its own directory. Looked for again at the gate."""
+        """Top-level modules that the program would find in its own directory. Looked for again at the gate, where nobody
+        has the time to go through all that is loaded: that would copy each page where a name of it is counted."""
         finder = sys.modules["_frozen_importlib_external"].PathFinder
-        known = {name for name, origin in self.loaded.items() if "." not in name and os.path.isabs(origin)}
-        files = os.listdir(self.place) if self.place and os.path.isdir(self.place) else known if self.place else []
-        for name in sorted(known.intersection(file.partition(".")[0] for file in files)):
+        files = os.listdir(self.place) if self.place and os.path.isdir(self.place) else self.outside if self.place else []
+        for name in sorted(self.outside.intersection(file.partition(".")[0] for file in files)):
             spec = finder.find_spec(name, [self.place])
             if spec is not None and spec.loader is not None:
                 yield name

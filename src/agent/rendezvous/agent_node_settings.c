@@ -108,11 +108,14 @@ static struct standby_settings choose_standby(const struct launch_config *config
     struct cpu_set_bits cpus = {0};
     (void)!machine_topology_allowed_cpus(&cpus, NULL);
     settings->cpu_count = (int)cpu_set_count(&cpus);
+    uint64_t assumed =
+        config->has_standby_parent ? STANDBY_ASSUMED_FORKED_MIB : STANDBY_ASSUMED_MIB;
     settings->standby = standby_choose(config, preparation->worker_count, settings->cpu_count);
     return (struct standby_settings){
         .is_wanted = settings->standby == STANDBY_CHOICE_WANTED,
         .is_auto = config->standby == LAUNCH_STANDBY_AUTO,
         .worker_count = preparation->worker_count,
+        .assumed = assumed << 20,
         .after = config->standby_after,
     };
 }

@@ -76,6 +76,10 @@ struct agent_standby {
     char *told_failure; /* of a program above its line, the last that was told; NULL: none */
 };
 
+static enum log_level level_of_none(const struct agent_standby *standby) {
+    return standby_level_of_none(standby->settings.config);
+}
+
 static void post(struct agent_standby *standby, struct standby_event event) {
     standby->settings.post(
         standby->settings.context, &(struct node_event){.part = NODE_STANDBY, .standby = event});
@@ -282,6 +286,11 @@ static void look_at_pages(struct agent_standby *standby) {
     make_pages_own(standby);
 }
 
+/* Bytes of memory; none where there are hardly processes. */
+static uint64_t room(void) {
+    return task_limit_is_near("") ? 0 : memory_limit_room("");
+}
+
 static void look(struct agent_standby *standby) {
     struct instant now = event_loop_now(standby->loop);
     struct standby_event event = {
@@ -294,7 +303,7 @@ static void look(struct agent_standby *standby) {
         }
     }
     event.records.modules = learned_list_count(&standby->learned);
-    event.records.memory = memory_limit_room("");
+    event.records.memory = room();
     post(standby, event);
     look_at_pages(standby);
 }
@@ -355,7 +364,7 @@ static void end_spare(struct agent_standby *standby, int local_rank) {
 static void take_failed(struct agent_standby *standby, int local_rank) {
     const char *reason = standby_spare_words(standby->places[local_rank].spare)->reason;
     if (standby->told_failure == NULL || strcmp(reason, standby->told_failure) != 0) {
-        log_warning(standby->settings.log,
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
             "the standby worker of local rank %d has failed above the line of its program: %s; "
             "workers are started cold until another one comes there",
             local_rank, reason);
@@ -374,7 +383,7 @@ static void tell_unsuited(const struct agent_standby *standby, int local_rank, s
         standby_tell_unsuited(standby->settings.log, local_rank, words->reason, count);
         return;
     }
-    log_warning(standby->settings.log,
+    log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
         "the standby worker of local rank %d cannot come to the line of its program: %s; standby "
         "workers only import what workers do from now on",
         local_rank, words->reason);
@@ -421,13 +430,30 @@ static struct standby_spare_order order_of(struct agent_standby *standby, int lo
     };
 }
 
+/* Somebody may have tidied up the directory for temporary files. A standby worker without the hook
+ * would run the program. */
+static enum failure_code renew_hook(struct agent_standby *standby, struct failure *failure) {
+    bool is_renewed;
+    enum failure_code code = hook_directory_renew_within(
+        duration_from_seconds(RENEWAL_PATIENCE_SECONDS), &standby->hook, &is_renewed, failure);
+    if (code == FAILURE_NONE && is_renewed) {
+        guardian_remove_at_end(
+            standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
+            "the hook of standby workers, %s, was removed while the job ran; it is made anew",
+            standby->hook.path);
+    }
+    return code;
+}
+
 static void start_spare(struct agent_standby *standby, int local_rank) {
     struct failure failure = {0};
     standby->places[local_rank].spare_of = 0;
     struct standby_spare_order order = order_of(standby, local_rank);
-    if (standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
-        FAILURE_NONE) {
-        log_warning(standby->settings.log,
+    if (renew_hook(standby, &failure) != FAILURE_NONE ||
+        standby_spare_start(standby->loop, &order, &standby->places[local_rank].spare, &failure) !=
+            FAILURE_NONE) {
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
             "the standby worker of local rank %d could not be started: %s", local_rank,
             failure.message);
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
@@ -530,8 +556,9 @@ static void start_parent(struct agent_standby *standby, bool is_alone) {
     order.is_alone = is_alone;
     order.list = learned_list_text(&standby->parent.learned);
     order.spoke = parent_spoke;
-    if (standby_spare_start(standby->loop, &order, &standby->parent.process, &failure) !=
-        FAILURE_NONE) {
+    if (renew_hook(standby, &failure) != FAILURE_NONE ||
+        standby_spare_start(standby->loop, &order, &standby->parent.process, &failure) !=
+            FAILURE_NONE) {
         give_up_parent(standby, failure.message);
         return;
     }
@@ -797,10 +824,11 @@ static void join_cold(struct agent_standby *standby) {
 /* The interpreter has run the empty program. */
 static void take_probe(struct agent_standby *standby) {
     if (standby_probe_end(&standby->probe)) {
+        size_t modules = learned_list_count(&standby->learned);
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_INVITED,
-                          .modules = learned_list_count(&standby->learned)});
+                          .records = {.modules = modules, .memory = room()}});
     } else {
-        log_warning(standby->settings.log,
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
             "this node has no standby workers before it joins: its Python does not run their hook");
         join_cold(standby);
     }
@@ -833,10 +861,11 @@ bool agent_standby_invite(struct agent_standby *standby, struct slice list_text)
         return false;
     }
     if (foresee_all(standby, &failure) != FAILURE_NONE ||
+        renew_hook(standby, &failure) != FAILURE_NONE ||
         standby_probe_start(&standby->probe, &standby->starter, &standby->places[0].environment,
             standby->hook.path, &failure) != FAILURE_NONE) {
-        log_warning(standby->settings.log, "this node has no standby workers before it joins: %s",
-            failure.message);
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
+            "this node has no standby workers before it joins: %s", failure.message);
         return false;
     }
     log_info(standby->settings.log,
@@ -888,20 +917,6 @@ static enum failure_code send(struct agent_standby *standby, struct place *place
     return standby_spare_send(place->spare, environment, streams, place->record.fd, failure);
 }
 
-/* Somebody may have tidied up the directory for temporary files since the last start. */
-static void renew_hook(struct agent_standby *standby) {
-    struct failure failure = {0};
-    bool is_renewed;
-    if (hook_directory_renew_within(duration_from_seconds(RENEWAL_PATIENCE_SECONDS), &standby->hook,
-            &is_renewed, &failure) != FAILURE_NONE) {
-        log_warning(standby->settings.log, "there may be no standby workers: %s", failure.message);
-    } else if (is_renewed) {
-        log_warning(standby->settings.log,
-            "the hook of standby workers, %s, was removed while the job ran; it is made anew",
-            standby->hook.path);
-    }
-}
-
 static void await_passage(struct agent_standby *standby) {
     event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
                                           duration_from_milliseconds(PASSAGE_MILLISECONDS)));
@@ -910,13 +925,15 @@ static void await_passage(struct agent_standby *standby) {
 pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     const struct text_list *environment, const int streams[2]) {
     struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
-    if (place != NULL && local_rank == 0) { /* once for all places */
-        renew_hook(standby);
+    struct failure failure = {0};
+    if (place != NULL && local_rank == 0 && /* once for all places */
+        renew_hook(standby, &failure) != FAILURE_NONE) {
+        log_record(standby->settings.log, level_of_none(standby), LOG_ORIGIN,
+            "there may be no standby workers: %s", failure.message);
     }
     if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
         return 0;
     }
-    struct failure failure = {0};
     if (send(standby, place, environment, streams, &failure) != FAILURE_NONE) {
         log_info(standby->settings.log,
             "the standby worker of local rank %d is not used: %s; the worker is started anew",

@@ -47,7 +47,7 @@ static void tell_awaited(const struct log *log, const struct launch_config *conf
 static const char *const cold_words[STANDBY_COLD_COUNT] = {
     [STANDBY_COLD_NONE] = "none yet: workers were not quiet",
     [STANDBY_COLD_SILENT] = "none: no worker has reached the hook",
-    [STANDBY_COLD_SCARCE] = "none: memory is short",
+    [STANDBY_COLD_SCARCE] = "none: memory or processes are short",
     [STANDBY_COLD_DUE] = "none yet: they import one at a time",
     [STANDBY_COLD_IMPORTING] = "importing",
     [STANDBY_COLD_LEARNING] = "learning",
@@ -84,14 +84,13 @@ static void tell_used(const struct log *log, const struct standby_effect *effect
     text_clear(&line);
 }
 
-/* Who has not asked for them by name is not warned when there are none. */
-static enum log_level level_of_none(const struct launch_config *config) {
+enum log_level standby_level_of_none(const struct launch_config *config) {
     return config->standby == LAUNCH_STANDBY_AUTO ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
 static void tell_off(const struct log *log, const struct launch_config *config,
     const struct standby_effect *effect) {
-    enum log_level level = level_of_none(config);
+    enum log_level level = standby_level_of_none(config);
     static const char consequence[] = "there are no standby workers in this job from now on";
     struct process_exit how = effect->off.exit;
     int rank = effect->off.local_rank;
@@ -146,11 +145,12 @@ void standby_tell(const struct log *log, const struct launch_config *config,
     case STANDBY_EFFECT_TELL_SCARCE:
         log_info(log,
             "--standby auto: there are no standby workers while they would take more "
-            "than 1/%d of the memory that is available",
+            "than 1/%d of the memory that is available, or less than half of the processes of a "
+            "cgroup are left (pids.max)",
             STANDBY_MEMORY_PART);
         break;
     case STANDBY_EFFECT_TELL_SILENT:
-        log_record(log, level_of_none(config), LOG_ORIGIN,
+        log_record(log, standby_level_of_none(config), LOG_ORIGIN,
             "there are no standby workers: no worker has reached their hook. It is "
             "not reached where Python is started with -I, -E or -S, or by a program "
             "that clears the environment or runs it in another container");
@@ -194,7 +194,7 @@ void standby_tell_choice(
 
 void standby_tell_dirty(
     const struct log *log, const struct launch_config *config, int local_rank, const char *reason) {
-    log_record(log, level_of_none(config), LOG_ORIGIN,
+    log_record(log, standby_level_of_none(config), LOG_ORIGIN,
         "the standby worker of local rank %d would not be what a worker is: %s; there are no "
         "standby workers in this job from now on",
         local_rank, reason);

@@ -16,6 +16,9 @@ void standby_tell(
 /* Why each standby worker is a process of its own, where a warm parent was asked for. */
 void standby_tell_separate(const struct log *log, const char *reason);
 
+/* Of a word that there are none: who has not asked for them by name is not warned. */
+enum log_level standby_level_of_none(const struct launch_config *config);
+
 /* Why there are none, where they were asked for. */
 void standby_tell_choice(
     const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);

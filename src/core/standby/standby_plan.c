@@ -54,7 +54,7 @@ enum standby_choice standby_choose(
     return STANDBY_CHOICE_WANTED;
 }
 
-/* `size` is that of one spare, in bytes; 0: not known. */
+/* `size` is that of one spare, in bytes. */
 static bool leaves_memory(uint64_t available, int worker_count, uint64_t size) {
     return available / STANDBY_MEMORY_PART / (uint64_t)worker_count >= size;
 }
@@ -187,6 +187,7 @@ struct standby_plan {
     bool is_first;
     bool has_parent;          /* which forks spares */
     bool is_ahead;            /* spares are forked although the workers are not quiet yet */
+    struct instant ahead;     /* when they are to be; NEVER: not in this attempt, or they were */
     struct instant minute;    /* the beginning of the last one in which they were */
     int starts;               /* in that minute */
     size_t published;         /* modules that new nodes have been told of */
@@ -205,6 +206,7 @@ struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
     plan->spares = memory_allocate((size_t)settings->worker_count * sizeof *plan->spares);
     plan->cold = memory_allocate((size_t)settings->worker_count * sizeof *plan->cold);
     plan->next_word = NEVER;
+    plan->ahead = NEVER;
     plan->armed = NEVER;
     looking_init(&plan->looking, settings->after);
     return plan;
@@ -363,8 +365,9 @@ static void note_silence(struct standby_plan *plan) {
 }
 
 static void note_memory(struct standby_plan *plan, uint64_t available) {
-    plan->is_scarce = plan->settings.is_auto &&
-                      !leaves_memory(available, plan->settings.worker_count, plan->largest);
+    uint64_t size = plan->largest > 0 ? plan->largest : plan->settings.assumed;
+    plan->is_scarce =
+        plan->settings.is_auto && !leaves_memory(available, plan->settings.worker_count, size);
     if (plan->is_scarce && !plan->has_told_scarce) {
         plan->has_told_scarce = true;
         push(plan, STANDBY_EFFECT_TELL_SCARCE);
@@ -505,8 +508,24 @@ static void tell_awaited(struct standby_plan *plan, struct instant now) {
     }
 }
 
-/* Forks cost milliseconds, but not in a crash loop. */
+/* Forks cost milliseconds, which the new workers have first. */
+static void plan_ahead(struct standby_plan *plan, struct instant now) {
+    bool is_planned = plan->has_parent && plan->looking.is_running;
+    struct duration pause = duration_from_milliseconds(STANDBY_AHEAD_MILLISECONDS);
+    plan->ahead = is_planned ? instant_after(now, pause) : NEVER;
+}
+
+static void end_ahead(struct standby_plan *plan) {
+    plan->is_ahead = false;
+    plan->ahead = NEVER;
+}
+
+/* But not again and again in a crash loop. */
 static void fork_ahead(struct standby_plan *plan, struct instant now) {
+    if (instant_is_before(now, plan->ahead)) {
+        return;
+    }
+    plan->ahead = NEVER;
     struct instant end = instant_after(plan->minute, duration_from_seconds(60));
     if (plan->starts == 0 || !instant_is_before(now, end)) {
         plan->minute = now;
@@ -615,9 +634,11 @@ static void note_unsuited(struct standby_plan *plan, const struct standby_event 
 
 /* Nothing else runs on this node for the job yet. */
 static void warm_all(struct standby_plan *plan, const struct standby_event *event) {
+    bool is_late = plan->has_begun;
     plan->is_invited = true;
-    plan->looking.modules = event->modules;
-    for (int rank = 0; rank < plan->settings.worker_count && !plan->has_begun; rank++) {
+    plan->looking.modules = event->records.modules;
+    note_memory(plan, event->records.memory);
+    for (int rank = 0; rank < plan->settings.worker_count && !is_late && !plan->is_scarce; rank++) {
         plan->spares[rank].has_hello = plan->has_any_hello = true;
         warm(plan, rank, false, event->now);
     }
@@ -676,8 +697,8 @@ static void import_next(struct standby_plan *plan, struct instant now) {
 /* The timer. */
 
 static struct instant next_deadline(const struct standby_plan *plan, struct instant now) {
-    struct instant next = plan->looking.next;
-    if (next.nanoseconds != NEVER.nanoseconds) { /* else the answer to a look comes first */
+    struct instant next = instant_earlier(plan->looking.next, plan->ahead);
+    if (plan->looking.next.nanoseconds != NEVER.nanoseconds) { /* else its answer comes first */
         next = instant_earlier(next, plan->next_word);
     }
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
@@ -710,7 +731,11 @@ static void note_timer(struct standby_plan *plan, struct instant now) {
         plan->armed = NEVER;
     }
     end_late(plan, now);
-    if (plan->off == STANDBY_OFF_NONE && looking_is_due(&plan->looking, now)) {
+    if (plan->off != STANDBY_OFF_NONE) {
+        return;
+    }
+    fork_ahead(plan, now);
+    if (looking_is_due(&plan->looking, now)) {
         push(plan, STANDBY_EFFECT_LOOK);
     }
 }
@@ -728,15 +753,15 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         tell_used(plan);
         plan->is_first = event->is_first;
         looking_begin(&plan->looking, event->now, event->may_restart);
-        fork_ahead(plan, event->now);
+        plan_ahead(plan, event->now);
         break;
     case STANDBY_EVENT_WORKERS_ENDING:
         looking_end(&plan->looking);
-        plan->is_ahead = false;
+        end_ahead(plan);
         break;
     case STANDBY_EVENT_JOB_ENDING:
         looking_end(&plan->looking);
-        plan->is_ahead = false;
+        end_ahead(plan);
         end_all(plan);
         break;
     case STANDBY_EVENT_HELLO:

@@ -39,8 +39,8 @@
  *   to lead through the hook then. All spares are warmed at once, since no worker runs that they
  *   could disturb.
  * - PARENT says whether spares are made within milliseconds, since a warm parent forks them. As
- * long as that is so, they are made as soon as new workers run, a few times a minute. It says, too,
- * that a parent was unsuited.
+ * long as that is so, they are made soon after new workers have been started, a few times a minute.
+ * It says, too, that a parent was unsuited.
  * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
 #ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
 #define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
@@ -75,8 +75,12 @@ enum standby_choice {
 enum standby_choice standby_choose(
     const struct launch_config *config, int worker_count, int cpu_count);
 
-/* With --standby auto, standby workers may take this part of the memory that is available. */
+/* With --standby auto, standby workers may take this part of the memory that is available. Before
+ * one has been ready it is taken to be as large as those of PyTorch are, together with its part of
+ * their parent, if there is one. */
 #define STANDBY_MEMORY_PART 20
+#define STANDBY_ASSUMED_MIB 256
+#define STANDBY_ASSUMED_FORKED_MIB 128
 
 /* Whether the workers are run by a Python interpreter, so that the hook can reach them. */
 bool standby_is_for_python(const struct launch_config *config);
@@ -91,7 +95,10 @@ bool standby_is_for_python(const struct launch_config *config);
 #define STANDBY_MODULES_BEHIND 20
 /* … or any, and nothing for this long: who imports now and then may be about to import more. */
 #define STANDBY_SETTLED_SECONDS 20
-/* In so many starts of a minute spares are made at once, where a warm parent forks them. */
+/* Where a warm parent forks them, spares are made so long after the start of new workers: until
+ * then these have the CPUs for their first steps. */
+#define STANDBY_AHEAD_MILLISECONDS 400
+/* In so many starts of a minute they are made then. */
 #define STANDBY_FORKS_MAXIMUM 20
 /* After how long of waiting for spares that is said, and how often then. */
 #define STANDBY_AWAITED_SECONDS 30
@@ -152,7 +159,6 @@ struct standby_event {
     struct instant now;
     bool is_first; /* WORKERS_STARTED: this node tells new nodes what the workers import */
     union {
-        size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
         /* HELLO, LINE, SPARE_HELLO, SPARE_DIRTY, SPARE_FAILED, SPARE_GIVEN, SPARE_REFUSED */
         int local_rank;
@@ -160,10 +166,10 @@ struct standby_event {
             bool is_there;
             bool has_cut; /* the list has become shorter by what it has named */
         } parent;
-        struct {
+        struct {                   /* and of INVITED */
             struct duration quiet; /* since the last import of any worker */
             size_t modules;        /* in the list of all that was learned */
-            uint64_t memory;       /* bytes that are available */
+            uint64_t memory;       /* bytes that are available; 0: nor are processes */
         } records;
         struct {
             int local_rank;
@@ -254,6 +260,7 @@ struct standby_settings {
     bool is_wanted; /* else there is no plan at all */
     bool is_auto;   /* memory decides, too */
     int worker_count;
+    uint64_t assumed; /* bytes that a spare takes, as long as that is not known */
     struct duration after;
 };
 

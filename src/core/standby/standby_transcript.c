@@ -102,7 +102,7 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
             duration_seconds(event->records.quiet), event->records.modules, event->records.memory);
         break;
     case STANDBY_EVENT_INVITED:
-        text_append_format(out, " modules=%zu", event->modules);
+        text_append_format(out, " modules=%zu", event->records.modules);
         break;
     case STANDBY_EVENT_SPARE_READY:
         text_append_format(out, " rank=%d bytes=%" PRIu64 "%s", event->ready.local_rank,

@@ -22,16 +22,25 @@ struct hierarchy {
     const char *usage_file;
 };
 
-static const struct hierarchy hierarchies[] = {
+#define HIERARCHY_COUNT 3
+
+static const struct hierarchy hierarchies[HIERARCHY_COUNT] = {
     {"", "/sys/fs/cgroup", "memory.max", "memory.current"},
     {"", "/sys/fs/cgroup/unified", "memory.max", "memory.current"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
 };
 
+static const struct hierarchy task_hierarchies[HIERARCHY_COUNT] = {
+    {"", "/sys/fs/cgroup", "pids.max", "pids.current"},
+    {"", "/sys/fs/cgroup/unified", "pids.max", "pids.current"},
+    {"pids", "/sys/fs/cgroup/pids", "pids.max", "pids.current"},
+};
+
 /* Where the cgroups are, and what is asked for. */
 struct question {
     const char *root;
-    bool is_of_room; /* of what is left; else of the limit */
+    bool is_of_room;  /* of what is left; else of the limit */
+    bool is_of_tasks; /* of how much more is left than is in use; else of memory */
 };
 
 /* The file as text, which the caller frees; NULL when it cannot be read. */
@@ -74,6 +83,9 @@ static void apply_file(const struct question *question, const struct hierarchy *
         (void)!read_number(question, hierarchy, path, hierarchy->usage_file, &usage);
         value = value > usage ? value - usage : 0;
     }
+    if (question->is_of_tasks) {
+        value = value > usage ? value - usage : 0;
+    }
     *limit = value < *limit ? value : *limit;
 }
 
@@ -100,11 +112,12 @@ static void apply_line(const struct question *question, char *line, uint64_t *li
     }
     *path++ = '\0';
     char *list = text_format(",%s,", controllers + 1);
-    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
-        char *wanted = text_format(",%s,", hierarchies[i].controllers);
+    const struct hierarchy *each = question->is_of_tasks ? task_hierarchies : hierarchies;
+    for (int i = 0; i < HIERARCHY_COUNT; i++) {
+        char *wanted = text_format(",%s,", each[i].controllers);
         if (strstr(list, wanted) != NULL) {
             char *own_path = memory_duplicate_string(path);
-            apply_cgroup(question, &hierarchies[i], own_path, limit);
+            apply_cgroup(question, &each[i], own_path, limit);
             free(own_path);
         }
         free(wanted);
@@ -153,4 +166,11 @@ uint64_t memory_limit_room(const char *root) {
     uint64_t room = available_memory(root);
     apply_cgroups(&question, &room);
     return room;
+}
+
+bool task_limit_is_near(const char *root) {
+    const struct question question = {.root = root, .is_of_room = true, .is_of_tasks = true};
+    uint64_t room = UINT64_MAX;
+    apply_cgroups(&question, &room);
+    return room == 0;
 }

@@ -64,7 +64,8 @@ TEST(who_is_cold_is_said_with_why) {
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 11, 0, cold, 0}},
         "I started from standby: 1 of 11 workers; cold: local rank 0 (importing), 2-4 (none yet: "
         "they import one at a time), 5 (refused), 6 (learning), 7 (ended), 8 (none yet: workers "
-        "were not quiet), 9 (none: no worker has reached the hook), 10 (none: memory is short)");
+        "were not quiet), 9 (none: no worker has reached the hook), 10 (none: memory or processes "
+        "are short)");
     const enum standby_cold off[] = {STANDBY_COLD_OFF, STANDBY_COLD_OFF};
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {0, 2, 0, off, 0}},
         "I started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)");
@@ -96,7 +97,8 @@ TEST(nobody_is_warned_of_what_was_not_asked_for_by_name) {
         "workers import; there are no standby workers in this job from now on");
     expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_SCARCE},
         "I --standby auto: there are no standby workers while they would take more than 1/20 of "
-        "the memory that is available");
+        "the memory that is available, or less than half of the processes of a cgroup are left "
+        "(pids.max)");
     wanted = LAUNCH_STANDBY_ON;
 }
 

@@ -66,7 +66,8 @@ TEST(a_new_node_joins_when_its_standby_workers_are_ready) {
     play_agent_kind(&play, AGENT_EVENT_START);
     play_connect(&play, false);
     play_expect(&play, "connect 600.000; warm 30.000");
-    tell_standby(&play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 7});
+    tell_standby(
+        &play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .records.modules = 7});
     play_expect(&play, "warm rank=0 alone");
     tell_standby(
         &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100, false}});

@@ -287,8 +287,32 @@ TEST(auto_leaves_most_of_the_memory_to_others) {
     tear_down(&scene);
 }
 
+TEST(auto_begins_none_where_one_of_a_usual_size_would_take_too_much) {
+    struct scene scene;
+    struct standby_event records = {.kind = STANDBY_EVENT_RECORDS,
+        .records = {duration_from_seconds(3), 100, 2 * 1000 * STANDBY_MEMORY_PART - 1}};
+    set_up(&scene, true);
+    start(&scene);
+    take(&scene, records);
+    assert_int_equal(strncmp(text_string(&scene.said), "tell_scarce; end_all", 20), 0);
+    assert_int_equal(state_of(&scene, 0), STANDBY_ABSENT);
+    records.records.memory++;
+    take(&scene, records);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    tear_down(&scene);
+}
+
+TEST(auto_begins_none_on_a_new_node_without_room) {
+    struct scene scene;
+    set_up(&scene, true);
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED,
+                     .records = {.modules = 100, .memory = 2 * 1000 * STANDBY_MEMORY_PART - 1}});
+    expect(&scene, "tell_scarce; end_all; warmed");
+    tear_down(&scene);
+}
+
 static void invite(struct scene *scene) {
-    take(scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
+    take(scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .records.modules = 100});
 }
 
 TEST(a_new_node_warms_all_at_once_and_says_when_all_are_ready) {
@@ -479,7 +503,13 @@ static void use_all(struct scene *scene) {
     take_kind(scene, STANDBY_EVENT_WORKERS_STARTED);
 }
 
-TEST(spares_that_are_forked_are_made_as_soon_as_new_workers_run) {
+/* Until the new workers have had the CPUs for their first steps. */
+static void wait_ahead(struct scene *scene) {
+    wait_seconds(scene, STANDBY_AHEAD_MILLISECONDS / 1000.0);
+    take_kind(scene, STANDBY_EVENT_TIMER_FIRED);
+}
+
+TEST(spares_that_are_forked_are_made_when_new_workers_have_had_the_cpus_for_their_first_steps) {
     struct scene scene;
     set_up(&scene, false);
     start(&scene);
@@ -491,7 +521,9 @@ TEST(spares_that_are_forked_are_made_as_soon_as_new_workers_run) {
     take_ready(&scene, 0);
     expect(&scene, "tell_ready 2/2 bytes=2000");
     use_all(&scene);
-    expect(&scene, "tell_used 2/2; warm rank=0; warm rank=1; arm_timer at=3.125");
+    expect(&scene, "tell_used 2/2; arm_timer at=2.900");
+    wait_ahead(&scene);
+    expect(&scene, "warm rank=0; warm rank=1; arm_timer at=3.125");
     tear_down(&scene);
 }
 
@@ -518,6 +550,7 @@ TEST(a_crash_loop_makes_spares_ahead_a_few_times_a_minute) {
     tell_parent(&scene, true);
     for (int i = 0; i < 3 * STANDBY_FORKS_MAXIMUM; i++) {
         use_all(&scene);
+        wait_ahead(&scene);
         made += state_of(&scene, 0) == STANDBY_WARMING ? 1 : 0;
         take_ready(&scene, 0);
         take_ready(&scene, 1);
@@ -529,6 +562,7 @@ TEST(a_crash_loop_makes_spares_ahead_a_few_times_a_minute) {
     take_ready(&scene, 1);
     wait_seconds(&scene, 60);
     use_all(&scene);
+    wait_ahead(&scene);
     assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
     tear_down(&scene);
 }

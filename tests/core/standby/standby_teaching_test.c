@@ -188,7 +188,7 @@ TEST(the_list_becomes_shorter_only_so_often) {
 TEST(spares_of_a_new_node_may_all_find_the_same) {
     struct scene scene;
     set_up(&scene, false);
-    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .records.modules = 100});
     take_unsuited(&scene, 0, true);
     expect(&scene, "warm rank=0 alone");
     take_unsuited(&scene, 1, false);

@@ -73,3 +73,21 @@ TEST(room_is_what_is_available_and_left_below_the_limits) {
     assert_int_equal(memory_limit_room(fixture.tree.root), 0);
     temporary_tree_clear(&fixture.tree);
 }
+
+static void expect_near(
+    struct fixture *fixture, const char *maximum, const char *current, bool is_near) {
+    temporary_tree_write(&fixture->tree, "sys/fs/cgroup/pids/job/pids.max", maximum);
+    temporary_tree_write(&fixture->tree, "sys/fs/cgroup/pids/job/pids.current", current);
+    assert_int_equal(task_limit_is_near(fixture->tree.root), is_near);
+}
+
+TEST(a_limit_on_tasks_is_near_where_less_are_left_than_are_in_use) {
+    struct fixture fixture;
+    set_up(&fixture, "8:pids:/job\n4:memory:/other\n0::/\n");
+    assert_false(task_limit_is_near(fixture.tree.root));
+    expect_near(&fixture, "max\n", "1000\n", false);
+    expect_near(&fixture, "1001\n", "500\n", false);
+    expect_near(&fixture, "1000\n", "500\n", true);
+    expect_near(&fixture, "100\n", "200\n", true);
+    temporary_tree_clear(&fixture.tree);
+}
