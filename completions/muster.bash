@@ -12,7 +12,7 @@ _muster() {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "run status events report dashboard store rendezvous timer install-torchrun --version --help" -- "$current"))
+        COMPREPLY=($(compgen -W "run status events stacks report dashboard store rendezvous timer install-torchrun --version --help" -- "$current"))
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -29,7 +29,7 @@ _muster() {
             COMPREPLY=($(compgen -W "$(_muster_options "$program" "${COMP_WORDS[1]}" "${COMP_WORDS[2]}")" -- "$current"))
         fi
         ;;
-    status | events | dashboard)
+    status | events | stacks | dashboard)
         COMPREPLY=($(compgen -W "$(_muster_options "$program" "${COMP_WORDS[1]}")" -- "$current"))
         ;;
     report)

@@ -18,10 +18,10 @@ function __muster_family_options
     __muster_options muster $words[2] $words[3]
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run status events report dashboard store rendezvous timer install-torchrun --version --help'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run status events stacks report dashboard store rendezvous timer install-torchrun --version --help'
 complete -c muster -n '__muster_has run 2 1000' -a '(__muster_options muster run)'
 complete -c muster -n '__muster_has install-torchrun 2 2' -f -a '(__fish_complete_directories)'
-for command in status events dashboard
+for command in status events stacks dashboard
     complete -c muster -n "__muster_has $command 2 1000" -f -a "(__muster_options muster $command)"
 end
 complete -c muster -n '__muster_has report 2 1000' -a '(__muster_options muster report)'

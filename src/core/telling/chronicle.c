@@ -109,7 +109,7 @@ const char *progress_source_name(enum progress_source source) {
 }
 
 enum progress_source progress_source_from_name(const char *name) {
-    int source = PROGRESS_SOURCE_COUNT - 1;
+    int source = name != NULL ? PROGRESS_SOURCE_COUNT - 1 : PROGRESS_NONE;
     while (source > PROGRESS_NONE && !text_equals(sources[source], name)) {
         source--;
     }

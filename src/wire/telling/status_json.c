@@ -50,6 +50,18 @@ static char *clean_text(const struct json_value *value) {
     return text != NULL ? chronicle_clean_text(text, CHRONICLE_TEXT_MAXIMUM) : NULL;
 }
 
+/* A number of a step; -1: it is none. */
+static int64_t step_of(const struct json_value *value) {
+    int64_t step;
+    return json_value_integer(value, &step) && step >= 0 ? step : -1;
+}
+
+/* -1: it is none. */
+static double rate_of(const struct json_value *value) {
+    double rate;
+    return json_value_number(value, &rate) && rate >= 0 ? rate : -1;
+}
+
 static double hours(const struct json_value *object, const char *name) {
     double number;
     bool is_known = json_value_number(json_value_member(object, name), &number);
@@ -112,6 +124,7 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
 
 static void read_account(const struct json_value *account, struct chronicle_status *status) {
     struct chronicle_account *out = &status->account;
+    double redone;
     const struct json_value *recovering = json_value_member(account, "recovering");
     int64_t ended = status->now.nanoseconds - status->began.nanoseconds;
     for (int state = 0; state < JOB_ENDED; state++) {
@@ -123,10 +136,24 @@ static void read_account(const struct json_value *account, struct chronicle_stat
         out->recovering[cause].nanoseconds = nanoseconds(recovering, name_of_cause(cause));
         out->states[JOB_RECOVERING].nanoseconds += out->recovering[cause].nanoseconds;
     }
+    out->redone.nanoseconds = nanoseconds(account, "redone");
+    out->knows_redone = json_value_number(json_value_member(account, "redone"), &redone);
+    out->states[JOB_TRAINING].nanoseconds =
+        nanoseconds(account, "training_kept") + out->redone.nanoseconds;
     ended -= nanoseconds(account, "wall");
     out->states[JOB_ENDED].nanoseconds = ended > 0 ? ended : 0;
     out->worker_seconds = hours(account, "worker_hours");
     out->missing_worker_seconds = hours(account, "missing_worker_hours");
+}
+
+static void read_progress(const struct json_value *progress, struct chronicle_status *status) {
+    status->source =
+        progress_source_from_name(json_value_text(json_value_member(progress, "source")));
+    status->step = step_of(json_value_member(progress, "step"));
+    status->rate = rate_of(json_value_member(progress, "rate"));
+    status->stepped.nanoseconds = nanoseconds(progress, "at");
+    status->lost_step = -1;
+    status->step_of_world = status->step;
 }
 
 static int find_node(const struct chronicle_status *status, const char *name) {
@@ -171,7 +198,8 @@ static void read_recovery(
         .rank = count(value, "rank", -1),
         .exit = has_exit ? (int)exit : INT_MIN,
         .is_charged = json_value_is_true(json_value_member(value, "charged")),
-        .is_over = json_value_is_true(json_value_member(value, "over"))};
+        .is_over = json_value_is_true(json_value_member(value, "over")),
+        .redone_steps = step_of(json_value_member(value, "redone_steps"))};
     recovery->moments[RECOVERY_FAILED].nanoseconds = nanoseconds(value, "at");
     read_phases(json_value_member(value, "phases"), status, recovery);
     recovery->is_given_up =
@@ -206,7 +234,9 @@ static void read_node(
         .failed_first =
             count_of(json_value_item(json_value_member(columns, "failed_first"), index), 0),
         .spares_ready = count_of(json_value_item(json_value_member(columns, "spares"), index), -1),
-        .spares = -1};
+        .spares = -1,
+        .step = step_of(json_value_item(json_value_member(columns, "step"), index)),
+        .rate = rate_of(json_value_item(json_value_member(columns, "rate"), index))};
     out_node->said.nanoseconds =
         nanoseconds_of(json_value_item(json_value_member(columns, "said"), index));
 }
@@ -230,6 +260,7 @@ static enum failure_code read_root(
     }
     status->now.nanoseconds = nanoseconds(said, "at");
     status->hung_rank = -1;
+    read_progress(json_value_member(root, "progress"), status);
     read_account(json_value_member(root, "account"), status);
     read_nodes(json_value_member(root, "nodes"), status);
     read_recoveries(json_value_member(root, "recoveries"), status);

@@ -114,7 +114,7 @@ static void assert_story(struct job_chronicle *job, int64_t now) {
     assert_true(recovery->is_over);
     static const int64_t moments[] = {7000, 7000, 7101, 7202, 7224};
     static const char *const last[] = {NULL, "node1", "node0", "node2", "node2"};
-    for (int i = RECOVERY_NOTICED; i < RECOVERY_MOMENT_COUNT; i++) {
+    for (int i = RECOVERY_NOTICED; i < RECOVERY_TRAINING; i++) {
         assert_int_equal(recovery->moments[i].nanoseconds, at(moments[i]).nanoseconds);
         assert_string_equal(status.nodes[recovery->last[i]].name, last[i]);
     }
