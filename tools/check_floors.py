@@ -73,6 +73,8 @@ BESIDE_HEADERS = {"core/workers/signal_name.h", "host/loop/clock.h", "host/telli
 BEHIND_HEADERS = {"agent/rendezvous", "agent/watchdog", "core/rendezvous", "core/store", "core/watchdog", "host/network",
                   "host/rendezvous", "host/store", "host/watchdog", "library", "wire/rendezvous", "wire/store",
                   "wire/watchdog"}  # fmt: skip
+# … and what is included all the same: the page has headers, a key and several paths, which muster/health.h has not.
+FOR_THE_PAGE = ("main/telling", "host/network/health_endpoint.h")
 # Headers that the build makes from a file beside them in the source. Only sources of their room may see them.
 MADE_HEADERS = {".pb-c.h": ".proto"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -101,7 +103,8 @@ def goes_behind_headers(name, included):
     """Whether a file of the command includes what libmuster has a header for."""
     if room_of(name) in ON_HEADERS:
         return included.split("/")[0] not in {"base", "options", "main"} and included not in BESIDE_HEADERS
-    return name.split("/")[0] == "main" and room_of(included) in BEHIND_HEADERS
+    is_for_the_page = (room_of(name), included) == FOR_THE_PAGE
+    return name.split("/")[0] == "main" and room_of(included) in BEHIND_HEADERS and not is_for_the_page
 
 
 def complaints_about(source, name, includes):

@@ -10,6 +10,7 @@ import pytest
 
 RESTARTS = 1000
 EARLY = 20
+CHRONICLE = 3072  # KiB: the host of a job's store keeps the last 4,096 entries, and each agent 1,024
 
 # Fails at once in every attempt, but rests in two of them so that the agent can be looked at.
 SCRIPT = f"""#!/bin/sh
@@ -77,6 +78,6 @@ def test_a_thousand_restarts_leave_nothing_behind(muster, scratch, streams):
     assert late.descriptors == early.descriptors
     assert late.zombies == early.zombies == []
     assert (late.processes, late.threads) == (early.processes, early.threads)
-    assert late.memory < early.memory * 1.25 + 256, f"{early.memory} KiB, then {late.memory} KiB"
+    assert late.memory < early.memory * 1.25 + 256 + CHRONICLE, f"{early.memory} KiB, then {late.memory} KiB"
     if streams == "0":
         assert late.files == early.files

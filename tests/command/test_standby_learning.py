@@ -42,7 +42,7 @@ def test_little_of_the_hook_runs_in_a_worker_that_is_started_cold(keeper, scratc
     parts = {f"muster_standby.{path.stem}" for path in HOOK.glob("muster_standby/*.py") if path.stem != "__init__"}
     assert imported & parts == {"muster_standby.record", "muster_standby.notice"}
     files = ("sitecustomize.py", *(f"muster_standby/{part}.py" for part in ("__init__", "record", "notice")))
-    assert sum(code_lines(HOOK / name) for name in files) <= 200
+    assert sum(code_lines(HOOK / name) for name in files) <= 210
 
 
 def test_what_is_learned_has_the_order_in_which_imports_began(keeper, scratch, library):

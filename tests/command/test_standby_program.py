@@ -77,7 +77,7 @@ def test_a_standby_program_becomes_the_worker(muster, scratch):
     end = job.end(1)
     assert end.status == 0, end
     assert [line["waited"] for line in first + second] == ["0", "0", "1", "1"]
-    assert {(line["descriptors"], line["standby"]) for line in first + second} == {("3", "unset")}
+    assert {(line["descriptors"], line["standby"]) for line in first + second} == {("4", "unset")}  # and the record, for its steps
     # Once from each process, at the time when it is a worker.
     assert end.out.count("initialised\n") == 4 and end.out.count("of attempt 1\n") == 2, end
 

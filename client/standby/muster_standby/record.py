@@ -10,7 +10,6 @@ import sys
 
 from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_importlib, program, watch_imports
 from muster_standby.notice import prepare
-from muster_standby.steps import count_steps
 
 # Parts of the names of what may be a secret, however short. The agent has the same ones (core/standby/learned_list.c).
 SECRETS = ("AUTH", "COOKIE", "CRED", "KEY", "OTP", "PASS", "PHRASE", "PIN", "PRIVATE", "PWD", "SALT", "SECRET", "TOKEN")
@@ -32,13 +31,18 @@ def begin(told):
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
     fd, left, changes, argv = move_up(fd), 1 << 20, watch_environment(), sys.argv
-    look_for_optimizers = count_steps(fd) if os.environ.get("MUSTER_PROGRESS") else lambda: None
+    look_for_optimizers = None
+    if os.environ.get("MUSTER_PROGRESS"):
+        from muster_standby.steps import count_steps
+
+        look_for_optimizers = count_steps(fd)
     file, take_mutex, mains = fstat(fd)[1:3], prepare(fd), ["__main__\t\n"] if argv[:1] == ["-m"] else []
 
     @pass_for_importlib
     def found(name, origin):
         nonlocal left
-        look_for_optimizers()
+        if look_for_optimizers:
+            look_for_optimizers()
         try:
             # The program's line counts, whatever it has changed.
             before = "" if name.startswith("__line__.") else changes() + (mains.pop() if mains and argv[:1] != ["-m"] else "")
@@ -56,7 +60,8 @@ def record(fd, told):
     write(fd, b"hello 1 %d\n" % pid)
     watch_imports(found)
     take_mutex()
-    look_for_optimizers()
+    if look_for_optimizers:
+        look_for_optimizers()
 
 
 def watch_environment():

@@ -23,12 +23,16 @@ void chronicle_status_clear(struct chronicle_status *status) {
     }
     free(status->nodes);
     free(status->recoveries);
+    if (status->places != NULL) {
+        table_free(status->places);
+    }
     *status = (struct chronicle_status){0};
 }
 
 void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy) {
     *out_copy = *status;
+    out_copy->places = NULL;
     out_copy->node_capacity = out_copy->recovery_capacity = 0;
     out_copy->nodes = memory_reserve(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
@@ -66,12 +70,27 @@ static bool has_node_in(const struct chronicle_status *status, enum chronicle_no
     return false;
 }
 
+/* The table's values are numbers from 1 on. */
+static void note_place(struct chronicle_status *status, size_t index) {
+    table_put(status->places, slice_from_string(status->nodes[index].name),
+        (void *)(uintptr_t)(index + 1));
+}
+
+int chronicle_status_find(struct chronicle_status *status, const char *name) {
+    if (status->places == NULL) {
+        status->places = table_new(NULL);
+        for (size_t i = 0; i < status->known_nodes; i++) {
+            note_place(status, i);
+        }
+    }
+    return (int)(uintptr_t)table_get(status->places, slice_from_string(name)) - 1;
+}
+
 /* NULL: there are too many. */
 static struct chronicle_node *node_of(struct chronicle_status *status, const char *name) {
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        if (text_equals(status->nodes[i].name, name)) {
-            return &status->nodes[i];
-        }
+    int place = chronicle_status_find(status, name);
+    if (place >= 0) {
+        return &status->nodes[place];
     }
     if (status->known_nodes >= CHRONICLE_NODES_MAXIMUM) {
         return NULL;
@@ -87,6 +106,7 @@ static struct chronicle_node *node_of(struct chronicle_status *status, const cha
         .rate = -1,
         .spares_ready = -1,
         .spares = -1};
+    note_place(status, status->known_nodes - 1);
     return node;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/table.h"
 #include "core/telling/chronicle.h"
 
 /* What is kept; of more recoveries the last. */
@@ -134,6 +135,7 @@ struct chronicle_status {
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;
+    struct table *places; /* of nodes, by their names; NULL: not made yet */
     struct chronicle_recovery *recoveries;
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
@@ -145,6 +147,8 @@ void chronicle_status_clear(struct chronicle_status *status);
 /* The caller clears the copy. */
 void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy);
+/* Where in `nodes` the one of this name is; -1: there is none. */
+int chronicle_status_find(struct chronicle_status *status, const char *name);
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry);
 /* The time goes on without an entry. */
 void chronicle_status_advance(struct chronicle_status *status, struct wall_time now);

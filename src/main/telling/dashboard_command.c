@@ -74,7 +74,7 @@ struct dashboard {
 };
 
 static void write_data(
-    struct dashboard *dashboard, const struct chronicle_status *status, const struct text *json) {
+    struct dashboard *dashboard, struct chronicle_status *status, const struct text *json) {
     const struct job_report report = {.inquiry = dashboard->inquiry,
         .status = status,
         .status_json = text_string(json),
@@ -95,10 +95,12 @@ static void ask(struct dashboard *dashboard) {
             age.nanoseconds < duration_from_seconds(FRESH_SECONDS).nanoseconds)) {
         return;
     }
-    if (dashboard->has_asked && inquiry->endpoint.host == NULL && inquiry->count < ENTRIES_MAXIMUM &&
+    if (inquiry->is_of_host || inquiry->count >= ENTRIES_MAXIMUM) {
+        job_inquiry_begin_again(inquiry); /* what the host told is no part of what agents tell */
+    }
+    if (dashboard->has_asked && inquiry->endpoint.host == NULL &&
         !job_inquiry_ask(inquiry, &failure)) {
         job_inquiry_read_rest(inquiry);
-        inquiry->is_of_host = false;
         dashboard->is_over = true;
     }
     if (report_job_ask(inquiry, &status, &json, &failure)) {

@@ -20,6 +20,15 @@ void job_inquiry_drop_entries(struct inquiry *inquiry) {
     inquiry->count = 0;
 }
 
+void job_inquiry_begin_again(struct inquiry *inquiry) {
+    job_inquiry_drop_entries(inquiry);
+    for (size_t i = 0; i < inquiry->agents.count; i++) {
+        inquiry->seqs[i] = 0;
+    }
+    inquiry->host_seq = 0;
+    inquiry->is_of_host = false;
+}
+
 void job_inquiry_clear(struct inquiry *inquiry) {
     job_inquiry_drop_entries(inquiry);
     status_seen_clear(&inquiry->seen);

@@ -60,5 +60,7 @@ void job_inquiry_read_rest(struct inquiry *inquiry);
 void job_inquiry_sort(struct inquiry *inquiry);
 /* Forgets what they have told, but not until where. */
 void job_inquiry_drop_entries(struct inquiry *inquiry);
+/* Forgets until where, too: whoever is asked next tells all that it keeps. */
+void job_inquiry_begin_again(struct inquiry *inquiry);
 
 #endif

@@ -137,7 +137,7 @@ struct trace_node {
 };
 
 struct trace {
-    const struct chronicle_status *status;
+    struct chronicle_status *status;
     struct trace_node *nodes; /* as of the status */
     bool has_ranks;
     bool is_begun;
@@ -179,14 +179,6 @@ static void append_name(
     text_append(trace->out, "}}");
 }
 
-static size_t find_node(const struct chronicle_status *status, const char *name) {
-    size_t i = 0;
-    while (i < status->known_nodes && !text_equals(status->nodes[i].name, name)) {
-        i++;
-    }
-    return i;
-}
-
 static void end_attempt(struct trace *trace, size_t index, int64_t at) {
     struct trace_node *node = &trace->nodes[index];
     if (node->started < 0) {
@@ -219,11 +211,12 @@ static bool ends_attempt(enum chronicle_kind kind) {
 }
 
 static void trace_entry(struct trace *trace, const struct chronicle_entry *entry) {
-    size_t index = find_node(trace->status, entry->node);
+    int place = chronicle_status_find(trace->status, entry->node);
     int64_t at = micros(entry->time);
-    if (index == trace->status->known_nodes) {
+    if (place < 0) {
         return;
     }
+    size_t index = (size_t)place;
     if (entry->kind == CHRONICLE_WORKER_FAILED || entry->kind == CHRONICLE_HANG ||
         entry->kind == CHRONICLE_NODE_LOST) {
         mark(trace, entry, index);
@@ -291,7 +284,7 @@ static void name_all(struct trace *trace) {
 }
 
 void job_report_append_trace(const struct job_report *report, struct text *out) {
-    const struct chronicle_status *status = report->status;
+    struct chronicle_status *status = report->status;
     struct trace trace = {.status = status,
         .nodes = memory_allocate((status->known_nodes + 1) * sizeof *trace.nodes),
         .has_ranks = status->known_nodes <= JOB_REPORT_TRACED_NODES_MAXIMUM,

@@ -19,7 +19,7 @@
 
 struct job_report {
     const struct inquiry *inquiry; /* its entries, in the order of their times */
-    const struct chronicle_status *status;
+    struct chronicle_status *status;
     const char *status_json; /* with nodes; "muster.status/1" */
     bool is_live;
 };

@@ -87,7 +87,7 @@ static void append_form(
     }
 }
 
-static int print(const struct inquiry *inquiry, const struct chronicle_status *status,
+static int print(const struct inquiry *inquiry, struct chronicle_status *status,
     const struct text *json, const struct option_result *result) {
     struct text out = {0};
     const struct job_report report = {

@@ -156,16 +156,7 @@ static void read_progress(const struct json_value *progress, struct chronicle_st
     status->step_of_world = status->step;
 }
 
-static int find_node(const struct chronicle_status *status, const char *name) {
-    for (size_t i = 0; name != NULL && i < status->known_nodes; i++) {
-        if (text_equals(status->nodes[i].name, name)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-static void read_phases(const struct json_value *phases, const struct chronicle_status *status,
+static void read_phases(const struct json_value *phases, struct chronicle_status *status,
     struct chronicle_recovery *recovery) {
     int64_t moment = recovery->moments[RECOVERY_FAILED].nanoseconds;
     for (int i = 0; i < RECOVERY_MOMENT_COUNT; i++) {
@@ -176,7 +167,7 @@ static void read_phases(const struct json_value *phases, const struct chronicle_
             char *last = clean_text(json_value_member(phase, "last"));
             moment += nanoseconds(phase, "took");
             recovery->moments[i].nanoseconds = moment;
-            recovery->last[i] = find_node(status, last);
+            recovery->last[i] = last != NULL ? chronicle_status_find(status, last) : -1;
             free(last);
         }
     }
