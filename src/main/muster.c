@@ -15,7 +15,6 @@
 #include "main/run_command.h"
 #include "main/store/store_command.h"
 #include "main/telling/report_command.h"
-#include "main/telling/stacks_command.h"
 #include "main/telling/status_command.h"
 #include "main/timer/timer_command.h"
 

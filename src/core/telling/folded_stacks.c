@@ -73,7 +73,7 @@ void rank_ranges_append(const struct rank_ranges *ranges, struct text *out) {
 
 /* Stacks. */
 
-void folded_stack_clear(struct folded_stack *one) {
+static void clear_one(struct folded_stack *one) {
     free(one->stack);
     free(one->words);
     free(one->ranks);
@@ -82,7 +82,7 @@ void folded_stack_clear(struct folded_stack *one) {
 
 void folded_stacks_clear(struct folded_stacks *folded) {
     for (size_t i = 0; i < folded->count; i++) {
-        folded_stack_clear(&folded->items[i]);
+        clear_one(&folded->items[i]);
     }
     free(folded->items);
     *folded = (struct folded_stacks){0};

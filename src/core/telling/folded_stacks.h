@@ -49,7 +49,6 @@ struct folded_stacks {
     size_t capacity;
 };
 
-void folded_stack_clear(struct folded_stack *one);
 void folded_stacks_clear(struct folded_stacks *folded);
 
 /* With `by_place` those with the same innermost line are equal; of them the first stack is kept. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "main/telling/stacks_command.h"
+/* What the workers of a job do now. Their agents look, which neither stop nor end them. */
+#include "main/telling/status_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
