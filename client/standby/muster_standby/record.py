@@ -10,6 +10,7 @@ import sys
 
 from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_importlib, program, watch_imports
 from muster_standby.notice import prepare
+from muster_standby.steps import count_steps
 
 # Parts of the names of what may be a secret, however short. The agent has the same ones (core/standby/learned_list.c).
 SECRETS = ("AUTH", "COOKIE", "CRED", "KEY", "OTP", "PASS", "PHRASE", "PIN", "PRIVATE", "PWD", "SALT", "SECRET", "TOKEN")
@@ -31,11 +32,7 @@ def begin(told):
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
     fd, left, changes, argv = move_up(fd), 1 << 20, watch_environment(), sys.argv
-    look_for_optimizers = None
-    if os.environ.get("MUSTER_PROGRESS"):
-        from muster_standby.steps import count_steps
-
-        look_for_optimizers = count_steps(fd)
+    look_for_optimizers = count_steps(fd) if os.environ.get("MUSTER_PROGRESS") else None
     file, take_mutex, mains = fstat(fd)[1:3], prepare(fd), ["__main__\t\n"] if argv[:1] == ["-m"] else []
 
     @pass_for_importlib
