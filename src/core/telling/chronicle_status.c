@@ -62,12 +62,14 @@ static bool runs(enum chronicle_node_state state) {
 }
 
 static bool has_node_in(const struct chronicle_status *status, enum chronicle_node_state state) {
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        if (status->nodes[i].state == state) {
-            return true;
-        }
-    }
-    return false;
+    return status->in_state[state] > 0;
+}
+
+static void set_state(
+    struct chronicle_status *status, struct chronicle_node *node, enum chronicle_node_state state) {
+    status->in_state[node->state]--;
+    status->in_state[state]++;
+    node->state = state;
 }
 
 /* The table's values are numbers from 1 on. */
@@ -106,6 +108,7 @@ static struct chronicle_node *node_of(struct chronicle_status *status, const cha
         .rate = -1,
         .spares_ready = -1,
         .spares = -1};
+    status->in_state[node->state]++;
     note_place(status, status->known_nodes - 1);
     return node;
 }
@@ -280,7 +283,7 @@ static void take_training(struct chronicle_status *status, struct chronicle_node
     if (!runs(node->state)) {
         return; /* it stops again already */
     }
-    node->state = CHRONICLE_NODE_TRAINING;
+    set_state(status, node, CHRONICLE_NODE_TRAINING);
     node->has_trained = true;
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     if (open_recovery(status) == NULL) {
@@ -366,14 +369,15 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
     }
 }
 
-static void take_joined(struct chronicle_node *node, const struct chronicle_entry *entry) {
+static void take_joined(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
     const char *version = chronicle_entry_text(entry, CHRONICLE_VERSION);
     node->rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
     node->first_rank = (int)chronicle_entry_number(entry, CHRONICLE_FIRST_RANK, -1);
     node->workers = (int)chronicle_entry_number(entry, CHRONICLE_WORKERS, -1);
     free(node->version);
     node->version = memory_duplicate_string(version);
-    node->state = CHRONICLE_NODE_STARTING;
+    set_state(status, node, CHRONICLE_NODE_STARTING);
 }
 
 static void take_waiting(struct chronicle_status *status, struct chronicle_node *node,
@@ -382,7 +386,7 @@ static void take_waiting(struct chronicle_status *status, struct chronicle_node 
     status->maximum_nodes = (int)chronicle_entry_number(entry, CHRONICLE_MAX, 0);
     status->here = (int)chronicle_entry_number(entry, CHRONICLE_HERE, -1);
     if (node->state != CHRONICLE_NODE_JOINING) {
-        node->state = CHRONICLE_NODE_WAITING;
+        set_state(status, node, CHRONICLE_NODE_WAITING);
     }
 }
 
@@ -391,11 +395,11 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
     enum chronicle_cause cause =
         chronicle_cause_from_name(chronicle_entry_text(entry, CHRONICLE_CAUSE));
     if (cause == CHRONICLE_CAUSE_NONE || cause == CHRONICLE_CAUSE_COUNT) {
-        node->state = CHRONICLE_NODE_ENDING;
+        set_state(status, node, CHRONICLE_NODE_ENDING);
         return;
     }
     begin_recovery(status, cause, node, entry);
-    node->state = CHRONICLE_NODE_STOPPING;
+    set_state(status, node, CHRONICLE_NODE_STOPPING);
 }
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
@@ -422,7 +426,7 @@ static void take_ended(struct chronicle_status *status, struct chronicle_node *n
     const struct chronicle_entry *entry) {
     enum job_result result = result_named(chronicle_entry_text(entry, CHRONICLE_RESULT));
     if (node->state != CHRONICLE_NODE_GONE) {
-        node->state = CHRONICLE_NODE_ENDED;
+        set_state(status, node, CHRONICLE_NODE_ENDED);
     }
     status->result = result > status->result ? result : status->result;
 }
@@ -437,12 +441,12 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         take_world(status, entry);
         break;
     case CHRONICLE_JOINED:
-        take_joined(node, entry);
+        take_joined(status, node, entry);
         reach(status, RECOVERY_AGREED, node);
         break;
     case CHRONICLE_STARTED:
         lose_steps(status);
-        node->state = CHRONICLE_NODE_RUNNING;
+        set_state(status, node, CHRONICLE_NODE_RUNNING);
         status->hung_rank = -1;
         reach(status, RECOVERY_STARTED, node);
         break;
@@ -454,16 +458,16 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         break;
     case CHRONICLE_STOPPED:
         if (node->state == CHRONICLE_NODE_STOPPING) {
-            node->state = CHRONICLE_NODE_JOINING;
+            set_state(status, node, CHRONICLE_NODE_JOINING);
             reach(status, RECOVERY_STOPPED, node);
         }
         break;
     case CHRONICLE_NODE_LOST:
-        node->state = CHRONICLE_NODE_MISSED;
+        set_state(status, node, CHRONICLE_NODE_MISSED);
         begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
         break;
     case CHRONICLE_NODE_LEFT:
-        node->state = CHRONICLE_NODE_GONE;
+        set_state(status, node, CHRONICLE_NODE_GONE);
         break;
     case CHRONICLE_SPARES:
         node->spares_ready = (int)chronicle_entry_number(entry, CHRONICLE_READY, -1);

@@ -135,7 +135,8 @@ struct chronicle_status {
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;
-    struct table *places; /* of nodes, by their names; NULL: not made yet */
+    struct table *places;                     /* of nodes, by their names; NULL: not made yet */
+    int in_state[CHRONICLE_NODE_STATE_COUNT]; /* so many nodes, of those that entries tell of */
     struct chronicle_recovery *recoveries;
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
