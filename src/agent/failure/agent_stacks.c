@@ -48,7 +48,7 @@ static void await_next(struct agent_stacks *stacks) {
     }
 }
 
-/* Of a job with many workers that are all elsewhere the last ones are left out. */
+/* Of a job with many workers that are all elsewhere the last stacks are left out. */
 static void write_answer(struct folded_stacks *folded, struct text *out) {
     struct text body = {0};
     folded_stacks_sort(folded);
@@ -56,7 +56,11 @@ static void write_answer(struct folded_stacks *folded, struct text *out) {
         size_t start = body.length;
         stacks_json_write(&folded->items[i], &body);
         if (body.length > STACKS_ANSWER_MAXIMUM) {
+            struct folded_stack bare = folded->items[i];
+            bare.stack = NULL;
+            bare.words = (char[]){"its stack is left out, since the answer would be too long"};
             body.length = start;
+            stacks_json_write(&bare, &body);
         }
     }
     snapshot_answer_append("200 OK", (struct slice){(const uint8_t *)body.data, body.length}, out);

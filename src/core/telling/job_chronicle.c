@@ -10,10 +10,12 @@
 
 /* What has come longer ago than this is told by all nodes that tell it. */
 #define SETTLED_AFTER_SECONDS 5
-/* Of entries that are not settled; then the oldest are, whatever comes. */
-#define UNSETTLED_MAXIMUM ((size_t)128 * 1024)
-/* … so many of them at once. */
-#define UNSETTLED_SLACK ((size_t)1024)
+/* Of entries that are not settled; then the oldest are, whatever comes: anybody may tell that can
+ * write to the store. Ten thousand nodes tell less in a recovery. */
+#define UNSETTLED_MAXIMUM ((size_t)64 * 1024)
+#define UNSETTLED_BYTES_MAXIMUM ((size_t)16 * 1024 * 1024)
+/* … so much of it at once. */
+#define UNSETTLED_SLACK 16
 /* Agents whose numbers are known; each node may have had several. */
 #define TELLERS_MAXIMUM (2 * CHRONICLE_NODES_MAXIMUM)
 
@@ -31,6 +33,7 @@ struct job_chronicle {
     bool is_sorted;
     size_t unsettled_count;
     size_t unsettled_capacity;
+    size_t unsettled_bytes;
     struct chronicle_status settled;
     struct wall_time settled_at;
     struct table *tellers; /* the last number of each agent */
@@ -45,6 +48,16 @@ static struct chronicle_entry copy_of(const struct chronicle_entry *entry) {
         }
     }
     return copy;
+}
+
+static size_t size_of(const struct chronicle_entry *entry) {
+    size_t size = sizeof(struct unsettled) + strlen(entry->node);
+    for (int i = 0; i < entry->value_count; i++) {
+        if (chronicle_field_type(entry->values[i].field) == CHRONICLE_TEXT_TYPE) {
+            size += strlen(entry->values[i].text);
+        }
+    }
+    return size;
 }
 
 struct job_chronicle *job_chronicle_new(void) {
@@ -106,7 +119,16 @@ static void await(
     job->unsettled = memory_reserve(
         job->unsettled, &job->unsettled_capacity, job->unsettled_count + 1, sizeof *job->unsettled);
     job->unsettled[job->unsettled_count++] = (struct unsettled){copy_of(entry), now};
+    job->unsettled_bytes += size_of(entry);
     job->is_sorted = false;
+}
+
+static bool is_above(const struct job_chronicle *job, size_t count, size_t bytes) {
+    return job->unsettled_count > count || job->unsettled_bytes > bytes;
+}
+
+static bool is_full(const struct job_chronicle *job) {
+    return is_above(job, UNSETTLED_MAXIMUM, UNSETTLED_BYTES_MAXIMUM);
 }
 
 static int compare(const void *left, const void *right) {
@@ -142,15 +164,18 @@ static void settle(struct job_chronicle *job, struct wall_time now) {
     sort(job);
     job->settled_at = now;
     size_t done = 0;
-    size_t excess = job->unsettled_count > UNSETTLED_MAXIMUM
-                        ? job->unsettled_count - UNSETTLED_MAXIMUM + UNSETTLED_SLACK
-                        : 0;
-    while (done < job->unsettled_count &&
-           (done < excess || job->unsettled[done].entry.time.nanoseconds <= until)) {
-        chronicle_status_take(&job->settled, &job->unsettled[done].entry);
-        chronicle_entry_clear(&job->unsettled[done++].entry);
+    bool was_full = is_full(job);
+    while (job->unsettled_count > 0 &&
+           (job->unsettled[done].entry.time.nanoseconds <= until ||
+               (was_full &&
+                   is_above(job, UNSETTLED_MAXIMUM - UNSETTLED_MAXIMUM / UNSETTLED_SLACK,
+                       UNSETTLED_BYTES_MAXIMUM - UNSETTLED_BYTES_MAXIMUM / UNSETTLED_SLACK)))) {
+        struct chronicle_entry *entry = &job->unsettled[done++].entry;
+        chronicle_status_take(&job->settled, entry);
+        job->unsettled_bytes -= size_of(entry);
+        chronicle_entry_clear(entry);
+        job->unsettled_count--;
     }
-    job->unsettled_count -= done;
     if (job->unsettled_count == 0) {
         free(job->unsettled);
         job->unsettled = NULL;
@@ -170,8 +195,7 @@ bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall
     numbered.seq = ++job->next_seq;
     keep(job, &numbered);
     await(job, &numbered, now);
-    if (now.nanoseconds - job->settled_at.nanoseconds >= NANOSECONDS_PER_SECOND ||
-        job->unsettled_count > UNSETTLED_MAXIMUM) {
+    if (now.nanoseconds - job->settled_at.nanoseconds >= NANOSECONDS_PER_SECOND || is_full(job)) {
         settle(job, now);
     }
     return true;

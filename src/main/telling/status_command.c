@@ -218,7 +218,7 @@ struct watch {
     bool is_terminal;
     int rows_drawn;
     struct text told; /* what has changed since is told */
-    struct wall_time answered;
+    struct instant answered;
 };
 
 /* Above what was drawn last, and cut to what the terminal has now. */
@@ -277,7 +277,7 @@ static int show_now(struct watch *watch, struct chronicle_status *status) {
 /* Whoever has answered once may be silent for as long as the patience goes: the host of the job may
  * be another one soon. */
 static bool is_silent_too_long(const struct watch *watch) {
-    return clock_wall_time().nanoseconds - watch->answered.nanoseconds >
+    return instant_until(watch->answered, clock_now()).nanoseconds >
            watch->inquiry->patience.nanoseconds;
 }
 
@@ -307,7 +307,7 @@ static int watch_status(struct watch *watch) {
             has_answer = status_command_find(inquiry, &status, &failure);
         }
         if (has_answer) {
-            watch->answered = clock_wall_time();
+            watch->answered = clock_now();
             code = show_now(watch, &status);
             is_over = is_over || status.state == JOB_ENDED;
         } else if (is_silent_too_long(watch)) {
@@ -498,13 +498,13 @@ static bool ask_for_events(struct inquiry *inquiry, struct failure *failure) {
 /* False: the output takes no more. */
 static bool follow_host(struct inquiry *inquiry, struct showing *showing) {
     struct failure failure;
-    struct wall_time answered = clock_wall_time();
+    struct instant answered = clock_now();
     bool is_written = true;
     while (is_written &&
-           clock_wall_time().nanoseconds - answered.nanoseconds < inquiry->patience.nanoseconds) {
+           instant_until(answered, clock_now()).nanoseconds < inquiry->patience.nanoseconds) {
         sleep(RENEW_FAR_SECONDS);
         if (job_inquiry_ask_host_for_events(inquiry, &failure) == FAILURE_NONE) {
-            answered = clock_wall_time();
+            answered = clock_now();
             is_written = show_entries(showing, inquiry);
         }
     }

@@ -11,7 +11,7 @@
 
 #define STACKS_SCHEMA "muster.stacks/1"
 /* Of one line, and of all that an agent says. */
-#define STACKS_LINE_MAXIMUM ((size_t)256 * 1024)
+#define STACKS_LINE_MAXIMUM ((size_t)512 * 1024)
 #define STACKS_ANSWER_MAXIMUM ((size_t)1024 * 1024)
 /* Ranks in a line that is read. */
 #define STACKS_RANKS_MAXIMUM ((size_t)16384)

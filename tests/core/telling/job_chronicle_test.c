@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,25 @@ TEST(of_very_many_entries_the_last_are_kept_and_all_count) {
     job_chronicle_write_status(job, at(number), &status);
     assert_int_equal(status.recoveries_before + status.recovery_count, number);
     chronicle_status_clear(&status);
+    job_chronicle_free(job);
+}
+
+/* Anybody may tell that can write to the store. */
+TEST(a_flood_within_a_moment_takes_little_memory) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct story story = {0};
+    char words[CHRONICLE_TEXT_MAXIMUM];
+    size_t before = mallinfo2().uordblks;
+    memset(words, 'a', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    struct chronicle_entry *failed = add(&story, 0, 0, CHRONICLE_WORKER_FAILED);
+    chronicle_entry_add_text(failed, CHRONICLE_TEXT, words);
+    for (int i = 0; i < 100000; i++) {
+        failed->seq = i + 1;
+        assert_true(tell(job, &story.told[0], 0));
+    }
+    assert_true(mallinfo2().uordblks - before < (size_t)40 * 1024 * 1024);
+    clear_story(&story);
     job_chronicle_free(job);
 }
 
