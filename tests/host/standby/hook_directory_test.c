@@ -6,7 +6,6 @@
 
 #include "host/loop/whole_file.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/hook_files.h"
 #include "temporary_tree.h"
 
 static void install(const struct temporary_tree *tree) {
