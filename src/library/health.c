@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 #include "host/network/health_endpoint.h"
 #include "host/network/local_address.h"
 #include "library/library_settings.h"

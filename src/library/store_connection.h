@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/failure.h"
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 #include "host/store/job_token.h"
 #include "host/store/store_access.h"
 

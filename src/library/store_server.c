@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "core/store/store_limits.h"
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 #include "host/machine/memory_limit.h"
 #include "host/network/tcp_listener.h"
 #include "host/store/job_token.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/abort_notice.h"
+#include "host/loop/event_loop.h"
 #include "main/exit_status.h"
 #include "main/install_torchrun.h"
 #include "main/rendezvous/rendezvous_command.h"

@@ -10,11 +10,10 @@
 #include "agent/standby/worker_record.h"
 #include "base/memory.h"
 #include "core/standby/standby_environment.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/machine/memory_limit.h"
 #include "host/process/process_table.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/memory_file.h"
 
 /* Standby. */
 

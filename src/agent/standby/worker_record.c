@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/standby/standby_environment.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 #include "wire/standby/gate_message.h"
 
 void worker_record_init(struct worker_record *record) {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_queue.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "core/standby/standby_environment.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 #include "wire/telling/progress_page.h"
 
 #define FIRST_LOOK_MILLISECONDS 50

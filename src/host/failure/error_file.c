@@ -12,8 +12,7 @@
 
 #include "base/text.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 
 #define RANDOM_LENGTH 8
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host/loop/clock.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "wire/failure/kernel_text.h"
 #include "wire/failure/python_stack.h"
 

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "wire/failure/kernel_text.h"
 
 /* Larger than any of these files, and than one record of the kernel log (8 KiB). */

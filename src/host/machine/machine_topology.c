@@ -15,8 +15,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "core/machine/visible_devices.h"
-#include "host/loop/number_directory.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 
 /* The longest list names every second CPU up to the ceiling. */
 #define LIST_FILE_CEILING ((size_t)CPU_SET_CEILING * 5)

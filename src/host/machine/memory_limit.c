@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 
 #define FILE_CEILING 65536
 #define BYTES_PER_KIB 1024

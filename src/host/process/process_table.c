@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 
 /* Of a command line, for people. */
 #define COMMAND_SHOWN 100

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "core/register/register_entry.h"
 #include "host/loop/clock.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/register/grpc_client.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"

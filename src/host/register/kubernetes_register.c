@@ -27,7 +27,7 @@
 #include "core/register/register_entry.h"
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
 #include "options/launch/endpoint.h"

@@ -13,7 +13,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 /* The files of the hook as part of this program. The build makes the source of them
  * (tools/embed_hook.py). */

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "host/loop/number_directory.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 
 #define HIGHEST_SCORE 1000
 

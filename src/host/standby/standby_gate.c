@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "host/loop/descriptors.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 
 #define PASSAGE_DESCRIPTORS 4
 

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "core/workers/line_splitter.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define FIFO_MODE 0600
 #define PARENT_MODE 0700

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/standby/hook_directory.h"
 #include "temporary_tree.h"
 

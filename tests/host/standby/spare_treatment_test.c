@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/standby/spare_treatment.h"
 #include "processes.h"
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/memory.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/store/file_store.h"
 #include "host/store_answers.h"
 #include "temporary_tree.h"
