@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 
 bool agent_voice_is_anothers(const struct launch_config *config) {
     return config->rendezvous == LAUNCH_RENDEZVOUS_STATIC && config->maximum_nodes > 1 &&
