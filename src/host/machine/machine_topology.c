@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 #include "host/loop/files.h"
 
 /* The longest list names every second CPU up to the ceiling. */
