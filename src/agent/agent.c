@@ -17,7 +17,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/round/round_key.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "core/telling/event_record.h"
 #include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/machine/memory_limit.h"
 #include "host/network/tcp_listener.h"

@@ -19,7 +19,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
 #include "host/network/local_address.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/blocking_pool.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"

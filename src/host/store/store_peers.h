@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/log.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_request.h"
 #include "core/store/store_table.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/network/local_address.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_listener.h"

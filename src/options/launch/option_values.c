@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "core/workers/signal_name.h"
 
 #define LAST_EXIT_CODE 255

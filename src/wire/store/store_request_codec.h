@@ -14,7 +14,6 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 #include "wire/store/store_proof.h"
 
