@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/clock.h"
 #include "host/loop/files.h"
 
