@@ -2,7 +2,7 @@
 /* What a standby worker says at its gate, as one packet; and what a worker records. */
 #include <string.h>
 
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 #include "fuzz_input.h"
 #include "wire/standby/gate_message.h"
 

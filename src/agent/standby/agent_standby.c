@@ -9,7 +9,7 @@
 #include "agent/standby/standby_telling.h"
 #include "agent/standby/worker_record.h"
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
 #include "host/machine/memory_limit.h"
 #include "host/process/process_table.h"

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
 #include "host/standby/spare_treatment.h"
 #include "host/standby/standby_gate.h"

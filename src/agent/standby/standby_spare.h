@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
 

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
 #include "wire/standby/gate_message.h"
 

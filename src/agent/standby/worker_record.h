@@ -12,7 +12,7 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/event_loop.h"
 #include "host/process/death_notice.h"
 

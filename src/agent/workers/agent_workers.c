@@ -7,7 +7,7 @@
 
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "core/telling/run_result.h"
 #include "host/failure/process_evidence.h"
 #include "host/loop/blocking_pool.h"

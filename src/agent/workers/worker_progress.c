@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
 #include "wire/telling/progress_page.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 
 static size_t add_text(struct learned_list *list, const char *text) {
     return learned_list_add_text(list, slice_from_string(text));
