@@ -28,7 +28,7 @@ struct agent_node_settings {
     char *address;
     char *address_leads_to; /* the addresses of that name, each with a blank after it */
     char *where;
-    char *claim; /* of a fixed node, see core/round/static_round; else NULL */
+    char *claim; /* of a fixed node, see core/round/round_step; else NULL */
     enum standby_choice standby;
     int cpu_count; /* of those on which this process may run */
 };
