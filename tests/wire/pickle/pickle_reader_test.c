@@ -5,7 +5,6 @@
 #include "pickle_vectors.h"
 #include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
-#include "wire/pickle/pickle_writer.h"
 
 static const struct pickle_limits limits = {.bytes = 2000, .values = 500, .items = 100};
 
