@@ -32,7 +32,6 @@
 #include "host/register/register_engine.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/rendezvous_options.h"
-#include "wire/register/kubernetes_object.h"
 #include "wire/register/register_entry_text.h"
 
 /* Where the API server of Kubernetes is that keeps a job's register, and how it is asked. In a pod
