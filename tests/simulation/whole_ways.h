@@ -14,8 +14,7 @@
 #include "core/store/store_table.h"
 #include "resting_order.h"
 #include "wire/round/round_exchange_store.h"
-#include "wire/store/store_reply_codec.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 struct whole_cluster;
 struct whole_node;

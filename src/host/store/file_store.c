@@ -14,8 +14,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "host/loop/clock.h"
-#include "wire/store/file_store_codec.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* Reports by inotify that a file has been written and closed, removed or replaced. Changes by other
  * hosts on a network file system are not reported, and the kernel may have no watch left. So the

@@ -16,7 +16,7 @@
 #include "host/loop/blocking_pool.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 #define STORE_LINK_AHEAD_MAXIMUM 16
 

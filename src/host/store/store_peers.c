@@ -13,7 +13,7 @@
 #include "core/store/store_request.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge.h"
-#include "wire/store/store_reply_codec.h"
+#include "wire/store/store_codec.h"
 
 static void store_probation_end(struct store_peer *peer);
 

@@ -20,7 +20,7 @@
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_server_settings.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* What a server says about its clients in the log: one line that names the client. Lines are left
  * out when there are too many, since a hostile client can cause as many as it likes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,7 +97,8 @@ static const uint8_t store_grammar[STORE_OPERATION_COUNT][STORE_OPERANDS] = {
 #define STORE_VALIDATE_MAGIC 0x3C85F7CEU
 
 #define LENGTH_BYTES 8
-#define KEPT_BLOBS 64 /* lists up to this long keep their memory for the next request */
+#define REQUEST_CODEC_KEPT_BLOBS                                                                   \
+    64 /* lists up to this long keep their memory for the next request */
 
 void store_request_decoder_init(
     struct store_request_decoder *decoder, const struct store_limits *limits) {
@@ -111,8 +112,8 @@ void store_request_decoder_clear(struct store_request_decoder *decoder) {
 
 /* FAILURE_INCOMPLETE when fewer than `length` more bytes are there. At least `following` more bytes
  * come after them. */
-static enum failure_code require(const struct store_request_decoder *decoder, struct slice input,
-    size_t length, size_t following, struct store_decoded_request *out) {
+static enum failure_code request_codec_require(const struct store_request_decoder *decoder,
+    struct slice input, size_t length, size_t following, struct store_decoded_request *out) {
     if (input.length - decoder->scanned >= length) {
         return FAILURE_NONE;
     }
@@ -120,27 +121,27 @@ static enum failure_code require(const struct store_request_decoder *decoder, st
     return FAILURE_INCOMPLETE;
 }
 
-static enum failure_code refuse_size(struct store_decoded_request *out, uint8_t operation,
-    const char *what, uint64_t size, size_t limit) {
+static enum failure_code request_codec_refuse_size(struct store_decoded_request *out,
+    uint8_t operation, const char *what, uint64_t size, size_t limit) {
     (void)snprintf(out->reason, sizeof out->reason, "%s: %s of %" PRIu64 ", the limit is %zu",
         store_operation_name((enum store_operation)operation), what, size, limit);
     return FAILURE_LIMIT;
 }
 
 /* Scans one blob. At least `following` more bytes come after it within the request. */
-static enum failure_code scan_blob(struct store_request_decoder *decoder, struct slice input,
-    bool is_key, size_t following, struct store_decoded_request *out) {
-    enum failure_code code = require(decoder, input, LENGTH_BYTES, following, out);
+static enum failure_code request_codec_scan_blob(struct store_request_decoder *decoder,
+    struct slice input, bool is_key, size_t following, struct store_decoded_request *out) {
+    enum failure_code code = request_codec_require(decoder, input, LENGTH_BYTES, following, out);
     if (code != FAILURE_NONE) {
         return code;
     }
     uint64_t length = little_endian_load64(input.data + decoder->scanned);
     size_t limit = is_key ? decoder->limits.key_bytes : decoder->limits.value_bytes;
     if (length > limit) {
-        return refuse_size(
+        return request_codec_refuse_size(
             out, decoder->operation, is_key ? "a key length" : "a value length", length, limit);
     }
-    code = require(decoder, input, LENGTH_BYTES + (size_t)length, following, out);
+    code = request_codec_require(decoder, input, LENGTH_BYTES + (size_t)length, following, out);
     if (code == FAILURE_NONE) {
         decoder->scanned += LENGTH_BYTES + (size_t)length;
     }
@@ -149,13 +150,13 @@ static enum failure_code scan_blob(struct store_request_decoder *decoder, struct
 
 static enum failure_code scan_count(struct store_request_decoder *decoder, struct slice input,
     bool is_pairs, struct store_decoded_request *out) {
-    enum failure_code code = require(decoder, input, LENGTH_BYTES, 0, out);
+    enum failure_code code = request_codec_require(decoder, input, LENGTH_BYTES, 0, out);
     if (code != FAILURE_NONE) {
         return code;
     }
     uint64_t count = little_endian_load64(input.data + decoder->scanned);
     if (count > decoder->limits.keys_per_request) {
-        return refuse_size(
+        return request_codec_refuse_size(
             out, decoder->operation, "a key count", count, decoder->limits.keys_per_request);
     }
     decoder->scanned += LENGTH_BYTES;
@@ -170,10 +171,10 @@ static enum failure_code scan_list(struct store_request_decoder *decoder, struct
         /* While an even number of blobs is left, the next one is the key of a pair. */
         bool is_key = !is_pairs || decoder->blobs_left % 2 == 0;
         size_t following = (decoder->blobs_left - 1) * LENGTH_BYTES;
-        enum failure_code code = scan_blob(decoder, input, is_key, following, out);
+        enum failure_code code = request_codec_scan_blob(decoder, input, is_key, following, out);
         size_t least = (code == FAILURE_INCOMPLETE ? out->needed : decoder->scanned + following);
         if (code != FAILURE_LIMIT && least > decoder->limits.request_bytes) {
-            return refuse_size(
+            return request_codec_refuse_size(
                 out, decoder->operation, "a request size", least, decoder->limits.request_bytes);
         }
         if (code != FAILURE_NONE) {
@@ -186,7 +187,7 @@ static enum failure_code scan_list(struct store_request_decoder *decoder, struct
 
 static enum failure_code scan_fixed(struct store_request_decoder *decoder, struct slice input,
     size_t length, struct store_decoded_request *out) {
-    enum failure_code code = require(decoder, input, length, 0, out);
+    enum failure_code code = request_codec_require(decoder, input, length, 0, out);
     if (code == FAILURE_NONE) {
         decoder->scanned += length;
     }
@@ -204,10 +205,10 @@ static enum failure_code scan_operand(struct store_request_decoder *decoder, str
     case STORE_OPERAND_NUMBER:
         return scan_fixed(decoder, input, 8, out);
     case STORE_OPERAND_KEY:
-        return scan_blob(decoder, input, true, 0, out);
+        return request_codec_scan_blob(decoder, input, true, 0, out);
     case STORE_OPERAND_VALUE:
     case STORE_OPERAND_EXPECTED:
-        return scan_blob(decoder, input, false, 0, out);
+        return request_codec_scan_blob(decoder, input, false, 0, out);
     case STORE_OPERAND_COUNT:
         return scan_count(decoder, input, operands[decoder->field + 1] == STORE_OPERAND_PAIRS, out);
     case STORE_OPERAND_KEYS:
@@ -352,7 +353,7 @@ static void fill(
 }
 
 static void forget_large_list(struct store_request_decoder *decoder) {
-    if (decoder->blob_capacity > KEPT_BLOBS) {
+    if (decoder->blob_capacity > REQUEST_CODEC_KEPT_BLOBS) {
         free(decoder->blobs);
         decoder->blobs = NULL;
         decoder->blob_capacity = 0;
@@ -451,7 +452,7 @@ static size_t store_request_encoded_size(const struct store_request *request) {
     return size;
 }
 
-static uint8_t *write_blob(uint8_t *position, struct slice blob) {
+static uint8_t *request_codec_write_blob(uint8_t *position, struct slice blob) {
     little_endian_store64(position, blob.length);
     if (blob.length > 0) {
         memcpy(position + LENGTH_BYTES, blob.data, blob.length);
@@ -477,17 +478,17 @@ static uint8_t *write_operand(
         little_endian_store64(position, request->count);
         return position + 8;
     case STORE_OPERAND_KEY:
-        return write_blob(position, request->key);
+        return request_codec_write_blob(position, request->key);
     case STORE_OPERAND_VALUE:
-        return write_blob(position, request->value);
+        return request_codec_write_blob(position, request->value);
     case STORE_OPERAND_EXPECTED:
-        return write_blob(position, request->expected);
+        return request_codec_write_blob(position, request->expected);
     case STORE_OPERAND_KEYS:
     case STORE_OPERAND_PAIRS:
         for (size_t i = 0; i < request->count; i++) {
-            position = write_blob(position, request->keys[i]);
+            position = request_codec_write_blob(position, request->keys[i]);
             if (operand == STORE_OPERAND_PAIRS) {
-                position = write_blob(position, request->values[i]);
+                position = request_codec_write_blob(position, request->values[i]);
             }
         }
         break;
@@ -581,6 +582,399 @@ enum failure_code store_reader_next(struct store_reader *reader, const struct st
         const char *objection = store_proof_objection(request, prefix);
         request->nonce = store_proof_ping_answer(&reader->proof, gate->key, request->nonce);
         code = objection == NULL ? FAILURE_NONE : refuse(out, objection);
+    }
+    return code;
+}
+
+/* Reply codec. */
+#define REPLY_CODEC_KEPT_BLOBS 64 /* lists up to this long keep their memory for the next reply */
+
+static size_t blobs_size(const struct slice *items, size_t count) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += LENGTH_BYTES + items[i].length;
+    }
+    return size;
+}
+
+size_t store_reply_encoded_size(const struct store_reply *reply) {
+    switch (reply->kind) {
+    case STORE_REPLY_NONE:
+        break;
+    case STORE_REPLY_BYTE:
+        return 1;
+    case STORE_REPLY_INTEGER:
+        return 8;
+    case STORE_REPLY_NONCE:
+        return 4;
+    case STORE_REPLY_BLOB:
+        return LENGTH_BYTES + reply->blob.length;
+    case STORE_REPLY_BLOBS:
+        return blobs_size(reply->list.items, reply->list.count);
+    case STORE_REPLY_KEYS:
+        return LENGTH_BYTES + blobs_size(reply->list.items, reply->list.count);
+    case STORE_REPLY_POP:
+        return LENGTH_BYTES + (reply->pop.length > 0 ? LENGTH_BYTES + reply->pop.front.length : 0);
+    }
+    return 0;
+}
+
+static uint8_t *write_integer(uint8_t *position, uint64_t value) {
+    little_endian_store64(position, value);
+    return position + 8;
+}
+
+static uint8_t *reply_codec_write_blob(uint8_t *position, struct slice blob) {
+    position = write_integer(position, blob.length);
+    if (blob.length > 0) {
+        memcpy(position, blob.data, blob.length);
+    }
+    return position + blob.length;
+}
+
+static void write_reply(uint8_t *position, const struct store_reply *reply) {
+    switch (reply->kind) {
+    case STORE_REPLY_NONE:
+        break;
+    case STORE_REPLY_BYTE:
+        *position = reply->byte;
+        break;
+    case STORE_REPLY_INTEGER:
+        (void)write_integer(position, (uint64_t)reply->integer);
+        break;
+    case STORE_REPLY_NONCE:
+        little_endian_store32(position, reply->nonce);
+        break;
+    case STORE_REPLY_BLOB:
+        (void)reply_codec_write_blob(position, reply->blob);
+        break;
+    case STORE_REPLY_KEYS:
+    case STORE_REPLY_BLOBS:
+        if (reply->kind == STORE_REPLY_KEYS) {
+            position = write_integer(position, reply->list.count);
+        }
+        for (size_t i = 0; i < reply->list.count; i++) {
+            position = reply_codec_write_blob(position, reply->list.items[i]);
+        }
+        break;
+    case STORE_REPLY_POP:
+        position = write_integer(position, (uint64_t)reply->pop.length);
+        if (reply->pop.length > 0) {
+            (void)reply_codec_write_blob(position, reply->pop.front);
+        }
+        break;
+    }
+}
+
+enum failure_code store_reply_encode(const struct store_reply *reply, struct bytes *out) {
+    size_t size = store_reply_encoded_size(reply);
+    enum failure_code code = bytes_reserve(out, size);
+    if (code == FAILURE_NONE && size > 0) {
+        write_reply(out->data + out->length, reply);
+        out->length += size;
+    }
+    return code;
+}
+
+void store_reply_decoder_init(
+    struct store_reply_decoder *decoder, const struct store_reply_limits *limits) {
+    *decoder = (struct store_reply_decoder){.limits = *limits};
+}
+
+void store_reply_decoder_clear(struct store_reply_decoder *decoder) {
+    free(decoder->blobs);
+    *decoder = (struct store_reply_decoder){.limits = decoder->limits};
+}
+
+void store_reply_decoder_expect(
+    struct store_reply_decoder *decoder, const struct store_request *request) {
+    decoder->operation = request->operation;
+    decoder->asked = request->count;
+    decoder->scanned = 0;
+    decoder->seen = 0;
+    if (decoder->blob_capacity > REPLY_CODEC_KEPT_BLOBS) {
+        free(decoder->blobs);
+        decoder->blobs = NULL;
+        decoder->blob_capacity = 0;
+    }
+}
+
+static enum failure_code reply_codec_refuse_size(
+    const struct store_reply_decoder *decoder, struct store_decoded_reply *out) {
+    (void)snprintf(out->reason, sizeof out->reason,
+        "%s: the server's reply is longer than the %zu bytes accepted",
+        store_operation_name(decoder->operation), decoder->limits.reply_bytes);
+    return FAILURE_LIMIT;
+}
+
+static enum failure_code refuse_value(
+    const struct store_reply_decoder *decoder, struct store_decoded_reply *out, uint64_t value) {
+    (void)snprintf(out->reason, sizeof out->reason,
+        "%s: the server answered %" PRId64 ", which is not a valid reply",
+        store_operation_name(decoder->operation), (int64_t)value);
+    return FAILURE_PROTOCOL;
+}
+
+/* FAILURE_INCOMPLETE when fewer than `length` more bytes are there; FAILURE_LIMIT when the reply
+ * would become too long. */
+static enum failure_code reply_codec_require(const struct store_reply_decoder *decoder,
+    struct slice input, uint64_t length, struct store_decoded_reply *out) {
+    if (length > decoder->limits.reply_bytes - decoder->scanned) {
+        return reply_codec_refuse_size(decoder, out);
+    }
+    if (input.length - decoder->scanned < length) {
+        out->needed = decoder->scanned + (size_t)length;
+        return FAILURE_INCOMPLETE;
+    }
+    return FAILURE_NONE;
+}
+
+/* Scans one blob. */
+static enum failure_code reply_codec_scan_blob(struct store_reply_decoder *decoder,
+    struct slice input, struct slice *blob, struct store_decoded_reply *out) {
+    enum failure_code code = reply_codec_require(decoder, input, LENGTH_BYTES, out);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    uint64_t length = little_endian_load64(input.data + decoder->scanned);
+    if (length > decoder->limits.blob_bytes) {
+        (void)snprintf(out->reason, sizeof out->reason,
+            "%s: the server sent a length of %" PRIu64 ", the limit is %zu",
+            store_operation_name(decoder->operation), length, decoder->limits.blob_bytes);
+        return FAILURE_LIMIT;
+    }
+    code = reply_codec_require(decoder, input, LENGTH_BYTES + length, out);
+    if (code == FAILURE_NONE) {
+        *blob = (struct slice){input.data + decoder->scanned + LENGTH_BYTES, (size_t)length};
+        decoder->scanned += LENGTH_BYTES + (size_t)length;
+    }
+    return code;
+}
+
+static enum failure_code scan_integer(struct store_reply_decoder *decoder, struct slice input,
+    uint64_t *value, struct store_decoded_reply *out) {
+    enum failure_code code = reply_codec_require(decoder, input, 8, out);
+    if (code == FAILURE_NONE) {
+        *value = little_endian_load64(input.data + decoder->scanned);
+        decoder->scanned += 8;
+    }
+    return code;
+}
+
+static enum failure_code decode_byte(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    enum failure_code code = reply_codec_require(decoder, input, 1, out);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    uint8_t byte = input.data[0];
+    if (byte > 1) {
+        return refuse_value(decoder, out, byte);
+    }
+    decoder->scanned = 1;
+    out->reply.byte = byte;
+    return FAILURE_NONE;
+}
+
+static enum failure_code decode_nonce(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    enum failure_code code = reply_codec_require(decoder, input, 4, out);
+    if (code == FAILURE_NONE) {
+        out->reply.nonce = little_endian_load32(input.data);
+        decoder->scanned = 4;
+    }
+    return code;
+}
+
+/* The length is read again on each call; it has only eight bytes. */
+static enum failure_code decode_pop(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    decoder->scanned = 0;
+    uint64_t length = 0;
+    enum failure_code code = scan_integer(decoder, input, &length, out);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (length > INT64_MAX) {
+        return refuse_value(decoder, out, length);
+    }
+    struct slice front = {0};
+    code = length > 0 ? reply_codec_scan_blob(decoder, input, &front, out) : FAILURE_NONE;
+    if (code == FAILURE_NONE) {
+        out->reply.pop.length = (int64_t)length;
+        out->reply.pop.front = front;
+    }
+    return code;
+}
+
+/* Scans `decoder->count` blobs, then walks over them again to make their slices, because the input
+ * may have moved between two calls. */
+static enum failure_code decode_blobs(struct store_reply_decoder *decoder, struct slice input,
+    size_t start, struct store_decoded_reply *out) {
+    struct slice blob;
+    while (decoder->seen < decoder->count) {
+        enum failure_code code = reply_codec_scan_blob(decoder, input, &blob, out);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        decoder->seen++;
+    }
+    decoder->blobs = memory_reserve(
+        decoder->blobs, &decoder->blob_capacity, decoder->count, sizeof *decoder->blobs);
+    size_t position = start;
+    for (size_t i = 0; i < decoder->count; i++) {
+        size_t length = (size_t)little_endian_load64(input.data + position);
+        position += LENGTH_BYTES;
+        decoder->blobs[i] = (struct slice){input.data + position, length};
+        position += length;
+    }
+    out->reply.list.items = decoder->blobs;
+    out->reply.list.count = decoder->count;
+    return FAILURE_NONE;
+}
+
+static enum failure_code decode_keys(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    if (decoder->scanned == 0) {
+        uint64_t count = 0;
+        enum failure_code code = scan_integer(decoder, input, &count, out);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        if (count > INT64_MAX) {
+            return refuse_value(decoder, out, count);
+        }
+        if (count > decoder->limits.reply_bytes / LENGTH_BYTES) {
+            return reply_codec_refuse_size(decoder, out);
+        }
+        decoder->count = (size_t)count;
+    }
+    return decode_blobs(decoder, input, LENGTH_BYTES, out);
+}
+
+static enum failure_code decode(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    enum failure_code code = FAILURE_NONE;
+    struct slice blob;
+    uint64_t integer = 0;
+    switch (out->reply.kind) {
+    case STORE_REPLY_NONE:
+        break;
+    case STORE_REPLY_BYTE:
+        return decode_byte(decoder, input, out);
+    case STORE_REPLY_INTEGER:
+        code = scan_integer(decoder, input, &integer, out);
+        out->reply.integer = (int64_t)integer;
+        break;
+    case STORE_REPLY_NONCE:
+        return decode_nonce(decoder, input, out);
+    case STORE_REPLY_BLOB:
+        code = reply_codec_scan_blob(decoder, input, &blob, out);
+        if (code == FAILURE_NONE) {
+            out->reply.blob = blob;
+        }
+        break;
+    case STORE_REPLY_BLOBS:
+        decoder->count = decoder->asked;
+        return decode_blobs(decoder, input, 0, out);
+    case STORE_REPLY_KEYS:
+        return decode_keys(decoder, input, out);
+    case STORE_REPLY_POP:
+        return decode_pop(decoder, input, out);
+    }
+    return code;
+}
+
+enum failure_code store_reply_decoder_next(
+    struct store_reply_decoder *decoder, struct slice input, struct store_decoded_reply *out) {
+    out->reply = (struct store_reply){.kind = store_operation_reply_kind(decoder->operation)};
+    enum failure_code code = decode(decoder, input, out);
+    if (code == FAILURE_NONE) {
+        out->consumed = decoder->scanned;
+        decoder->scanned = 0;
+        decoder->seen = 0;
+    }
+    return code;
+}
+
+/* File store codec. */
+
+#define LENGTH_SIZE 4
+#define REMOVAL_MARK '-'
+
+/* Takes a length and that many bytes off the front of `input`. */
+static enum failure_code take_text(struct slice *input, size_t limit, struct slice *out_text) {
+    if (input->length < LENGTH_SIZE) {
+        return FAILURE_INCOMPLETE;
+    }
+    size_t length = little_endian_load32(input->data);
+    if (length > limit) {
+        return FAILURE_MALFORMED;
+    }
+    if (input->length - LENGTH_SIZE < length) {
+        return FAILURE_INCOMPLETE;
+    }
+    *out_text = (struct slice){input->data + LENGTH_SIZE, length};
+    input->data += LENGTH_SIZE + length;
+    input->length -= LENGTH_SIZE + length;
+    return FAILURE_NONE;
+}
+
+enum failure_code file_store_record_read(struct slice input, const struct file_store_limits *limits,
+    struct file_store_record *out_record, size_t *out_consumed) {
+    struct slice rest = input;
+    struct file_store_record record = {0};
+    if (input.length >= LENGTH_SIZE && little_endian_load32(input.data) == 0) {
+        return FAILURE_MALFORMED;
+    }
+    /* The '-' of a deletion does not count towards the key's limit. */
+    enum failure_code code = take_text(&rest, limits->key_bytes + 1, &record.key);
+    if (code == FAILURE_NONE) {
+        code = take_text(&rest, limits->value_bytes, &record.value);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (record.key.data[0] == REMOVAL_MARK) {
+        record.is_removal = true;
+        record.key = (struct slice){record.key.data + 1, record.key.length - 1};
+        record.value = (struct slice){0};
+    }
+    *out_record = record;
+    *out_consumed = input.length - rest.length;
+    return FAILURE_NONE;
+}
+
+enum failure_code file_store_record_append(
+    const struct file_store_record *record, struct bytes *out) {
+    static const uint8_t removal_mark = REMOVAL_MARK;
+    if (record->key.length == 0 || record->key.data[0] == REMOVAL_MARK) {
+        return FAILURE_INVALID;
+    }
+    size_t mark_length = record->is_removal ? 1 : 0;
+    if (record->key.length > UINT32_MAX - mark_length || record->value.length > UINT32_MAX) {
+        return FAILURE_LIMIT;
+    }
+    uint8_t key_length[LENGTH_SIZE];
+    uint8_t value_length[LENGTH_SIZE];
+    little_endian_store32(key_length, (uint32_t)(record->key.length + mark_length));
+    little_endian_store32(value_length, (uint32_t)record->value.length);
+    size_t start = out->length;
+    enum failure_code code = bytes_append(out, key_length, LENGTH_SIZE);
+    if (code == FAILURE_NONE) {
+        code = bytes_append(out, &removal_mark, mark_length);
+    }
+    if (code == FAILURE_NONE) {
+        code = bytes_append(out, record->key.data, record->key.length);
+    }
+    if (code == FAILURE_NONE) {
+        code = bytes_append(out, value_length, LENGTH_SIZE);
+    }
+    if (code == FAILURE_NONE) {
+        code = bytes_append(out, record->value.data, record->value.length);
+    }
+    if (code != FAILURE_NONE) {
+        out->length = start;
     }
     return code;
 }
