@@ -3,10 +3,10 @@
  * grammar. A refused text must have a reason; an accepted value must be within its bounds. */
 #include <stdlib.h>
 
-#include "options/argparse/option_result.h"
+#include "options/argparse/option_table.h"
 #include "options/launch/endpoint.h"
-#include "options/launch/option_values.h"
 #include "options/launch/launch_options.h"
+#include "options/launch/option_values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

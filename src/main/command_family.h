@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "options/argparse/option_result.h"
+#include "options/argparse/option_table.h"
 
 struct command_family {
     const char *name; /* "store" */

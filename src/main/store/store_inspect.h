@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "main/store/store_session.h"
-#include "options/argparse/option_result.h"
 #include "options/argparse/option_table.h"
 
 struct store_session;

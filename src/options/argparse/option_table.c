@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/argparse/option_table.h"
 
-#include "base/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
 
 bool option_is_positional(const struct option_definition *definition) {
     return definition->names[0] == NULL;
@@ -74,4 +79,780 @@ char *option_placeholder(const struct option_definition *definition) {
         append_capitals(&placeholder, definition->destination);
     }
     return text_take(&placeholder);
+}
+
+/* Option help. */
+
+#define INDENT 2
+#define HELP_COLUMN 24
+#define NARROWEST_TEXT 11
+
+static const char usage_prefix[] = "usage: ";
+
+/* Widths are signed, because a terminal may be narrower than the margins. */
+static long text_width(size_t columns) {
+    return (long)columns - 2;
+}
+
+static long at_least(long value, long minimum) {
+    return value < minimum ? minimum : value;
+}
+
+static void append_spaces(struct text *out, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        text_append(out, " ");
+    }
+}
+
+/* Returns "[--nnodes NNODES]", "key", "[key ...]" or "...". */
+static char *usage_part(const struct option_definition *definition) {
+    char *placeholder = option_placeholder(definition);
+    struct text part = {0};
+    if (!option_is_positional(definition)) {
+        bool takes_value = option_takes_value(definition);
+        text_append_format(&part, "[%s%s%s]", definition->names[0], takes_value ? " " : "",
+            takes_value ? placeholder : "");
+    } else {
+        switch (definition->arity) {
+        case OPTION_ARITY_ONE:
+            text_append(&part, placeholder);
+            break;
+        case OPTION_ARITY_OPTIONAL:
+            text_append_format(&part, "[%s]", placeholder);
+            break;
+        case OPTION_ARITY_ANY:
+            text_append_format(&part, "[%s ...]", placeholder);
+            break;
+        case OPTION_ARITY_SOME:
+            text_append_format(&part, "%s [%s ...]", placeholder, placeholder);
+            break;
+        case OPTION_ARITY_REMAINDER:
+            text_append(&part, "...");
+            break;
+        }
+    }
+    free(placeholder);
+    return text_take(&part);
+}
+
+/* In a usage line the options come first, then the positionals. */
+static void gather_parts(const struct option_table *table, bool positional, struct text_list *out) {
+    for (size_t i = 0; i < table->definition_count; i++) {
+        if (option_is_positional(&table->definitions[i]) == positional) {
+            text_list_add_taken(out, usage_part(&table->definitions[i]));
+        }
+    }
+}
+
+/* Appends parts in lines; each line begins with `indent` spaces. The first line already has `used`
+ * characters, and gets no indent unless `used` is 0. Every line ends with a newline. */
+static void append_lines(
+    struct text *out, const struct text_list *parts, size_t indent, size_t used, long width) {
+    size_t length = used;
+    for (size_t i = 0; i < parts->count; i++) {
+        size_t needed = strlen(parts->items[i]);
+        if (length > 0 && (long)(length + 1 + needed) > width) {
+            text_append(out, "\n");
+            length = 0;
+        }
+        if (length == 0) {
+            append_spaces(out, indent);
+            length = indent;
+        } else {
+            text_append(out, " ");
+            length++;
+        }
+        text_append(out, parts->items[i]);
+        length += needed;
+    }
+    text_append(out, "\n");
+}
+
+/* Appends the parts below a program name that is too long to be followed by them. Options and
+ * positionals begin separate lines, unless one line has room for all. */
+static void append_lines_below(struct text *out, const struct text_list *options,
+    const struct text_list *positionals, long width) {
+    size_t indent = sizeof usage_prefix - 1;
+    long total = (long)indent - 1;
+    struct text_list all = {0};
+    text_list_add_all(&all, options);
+    text_list_add_all(&all, positionals);
+    for (size_t i = 0; i < all.count; i++) {
+        total += (long)strlen(all.items[i]) + 1;
+    }
+    text_append(out, "\n");
+    if (total <= width || options->count == 0 || positionals->count == 0) {
+        append_lines(out, &all, indent, 0, width);
+    } else {
+        append_lines(out, options, indent, 0, width);
+        append_lines(out, positionals, indent, 0, width);
+    }
+    text_list_clear(&all);
+}
+
+static void append_wrapped_usage(struct text *out, const char *program,
+    const struct text_list *options, const struct text_list *positionals, long width) {
+    size_t head = sizeof usage_prefix - 1 + strlen(program);
+    text_append_format(out, "%s%s", usage_prefix, program);
+    if ((double)head > 0.75 * (double)width) { /* a long name gets a line of its own */
+        append_lines_below(out, options, positionals, width);
+    } else if (options->count > 0) {
+        append_lines(out, options, head + 1, head, width);
+        if (positionals->count > 0) {
+            append_lines(out, positionals, head + 1, 0, width);
+        }
+    } else {
+        append_lines(out, positionals, head + 1, head, width);
+    }
+}
+
+void option_help_usage(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    struct text_list options = {0};
+    struct text_list positionals = {0};
+    gather_parts(table, false, &options);
+    gather_parts(table, true, &positionals);
+    struct text line = {0};
+    text_append_format(&line, "%s%s", usage_prefix, program);
+    for (size_t i = 0; i < options.count; i++) {
+        text_append_format(&line, " %s", options.items[i]);
+    }
+    for (size_t i = 0; i < positionals.count; i++) {
+        text_append_format(&line, " %s", positionals.items[i]);
+    }
+    if ((long)line.length > text_width(columns)) {
+        append_wrapped_usage(out, program, &options, &positionals, text_width(columns));
+    } else {
+        text_append_format(out, "%s\n", text_string(&line));
+    }
+    text_clear(&line);
+    text_list_clear(&options);
+    text_list_clear(&positionals);
+}
+
+/* Appends the words of `string` in lines of at most `width`. Every line but the first is indented.
+ * Ends with a newline. */
+static void append_paragraph(struct text *out, const char *string, long width, size_t indent) {
+    long length = 0;
+    while (*string != '\0') {
+        size_t word = strcspn(string, " ");
+        if (length > 0 && length + 1 + (long)word > width) {
+            text_append(out, "\n");
+            append_spaces(out, indent);
+            length = 0;
+        }
+        if (length > 0) {
+            text_append(out, " ");
+            length++;
+        }
+        text_append_bytes(out, string, word);
+        length += (long)word;
+        string += word;
+        string += strspn(string, " ");
+    }
+    text_append(out, "\n");
+}
+
+/* Returns "-r, --redirects REDIRECTS". */
+static char *invocation(const struct option_definition *definition) {
+    char *placeholder = option_placeholder(definition);
+    if (option_is_positional(definition)) {
+        return placeholder;
+    }
+    struct text names = {0};
+    for (size_t i = 0; i < OPTION_MAXIMUM_NAMES && definition->names[i] != NULL; i++) {
+        text_append_format(&names, "%s%s", i == 0 ? "" : ", ", definition->names[i]);
+    }
+    if (option_takes_value(definition)) {
+        text_append_format(&names, " %s", placeholder);
+    }
+    free(placeholder);
+    return text_take(&names);
+}
+
+static long help_position(const struct option_table *table, size_t columns) {
+    long longest = 0;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        char *head = invocation(&table->definitions[i]);
+        longest = at_least(longest, (long)strlen(head) + INDENT);
+        free(head);
+    }
+    long highest = at_least(text_width(columns) - 20, 2 * INDENT);
+    highest = highest < HELP_COLUMN ? highest : HELP_COLUMN;
+    return longest + 2 < highest ? longest + 2 : highest;
+}
+
+static void append_entry(
+    struct text *out, const struct option_definition *definition, long position, size_t columns) {
+    char *head = invocation(definition);
+    append_spaces(out, INDENT);
+    text_append(out, head);
+    long head_width = (long)strlen(head);
+    free(head);
+    if (definition->help == NULL) {
+        text_append(out, "\n");
+        return;
+    }
+    if (head_width <= position - INDENT - 2) {
+        append_spaces(out, (size_t)(position - INDENT - head_width));
+    } else {
+        text_append(out, "\n");
+        append_spaces(out, (size_t)position);
+    }
+    long width = at_least(text_width(columns) - position, NARROWEST_TEXT);
+    append_paragraph(out, definition->help, width, (size_t)position);
+}
+
+static void append_section(struct text *out, const struct option_table *table, bool positional,
+    const char *heading, size_t columns) {
+    bool is_empty = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        if (option_is_positional(definition) != positional) {
+            continue;
+        }
+        if (is_empty) {
+            text_append_format(out, "\n%s:\n", heading);
+            is_empty = false;
+        }
+        append_entry(out, definition, help_position(table, columns), columns);
+    }
+}
+
+static bool is_in_group(
+    const struct option_group *group, const struct option_definition *definition) {
+    for (const char *const *name = group->destinations; *name != NULL; name++) {
+        if (text_equals(*name, definition->destination)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in_any_group(
+    const struct option_table *table, const struct option_definition *definition) {
+    for (const struct option_group *group = table->groups; group->heading != NULL; group++) {
+        if (is_in_group(group, definition)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The options of one group, or, without one, those of none. */
+static void append_group(struct text *out, const struct option_table *table,
+    const struct option_group *group, size_t columns) {
+    bool is_empty = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        bool is_here =
+            group != NULL ? is_in_group(group, definition) : !is_in_any_group(table, definition);
+        if (!is_here || option_is_positional(definition)) {
+            continue;
+        }
+        if (is_empty) {
+            text_append_format(out, "\n%s:\n", group != NULL ? group->heading : "further options");
+            is_empty = false;
+        }
+        append_entry(out, definition, help_position(table, columns), columns);
+    }
+}
+
+static void append_short_usage(
+    const struct option_table *table, const char *program, struct text *out) {
+    struct text_list positionals = {0};
+    gather_parts(table, true, &positionals);
+    text_append_format(out, "%s%s [OPTION]…", usage_prefix, program);
+    for (size_t i = 0; i < positionals.count; i++) {
+        text_append_format(out, " %s", positionals.items[i]);
+    }
+    text_list_clear(&positionals);
+}
+
+static void format_in_groups(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    append_short_usage(table, program, out);
+    text_append_format(out, "\n\n%s\n", table->examples);
+    append_paragraph(out, table->description, at_least(text_width(columns), NARROWEST_TEXT), 0);
+    append_section(out, table, true, "positional arguments", columns);
+    for (const struct option_group *group = table->groups; group->heading != NULL; group++) {
+        append_group(out, table, group, columns);
+    }
+    append_group(out, table, NULL, columns);
+}
+
+/* Appends "usage: PROGRAM [OPTION]… script ...; PROGRAM --help shows every option" and a newline.
+ */
+static void option_help_hint(
+    const struct option_table *table, const char *program, struct text *out) {
+    append_short_usage(table, program, out);
+    text_append_format(out, "; %s --help shows every option\n", program);
+}
+
+void option_help_format(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    if (table->groups != NULL && !text_equals(program, "torchrun")) {
+        format_in_groups(table, program, columns, out);
+        return;
+    }
+    option_help_usage(table, program, columns, out);
+    text_append(out, "\n");
+    append_paragraph(out, table->description, at_least(text_width(columns), NARROWEST_TEXT), 0);
+    append_section(out, table, true, "positional arguments", columns);
+    append_section(out, table, false, "options", columns);
+}
+
+/* Option completion. */
+
+const char *const option_completion_shells[] = {"bash", "zsh", "tcsh", NULL};
+
+/* The command and its sub-command; "" when there is none. */
+struct command {
+    char *name;
+    const char *sub_command; /* points into the program's text */
+};
+
+static struct command command_of(const char *program) {
+    struct command command = {0};
+    struct text name = {0};
+    size_t length = strcspn(program, " ");
+    text_append_bytes(&name, program, length);
+    command.name = text_take(&name);
+    command.sub_command = program + length + strspn(program + length, " ");
+    return command;
+}
+
+/* Appends every name of the options for which `wanted` is true, separated by `separator`. */
+static void append_names(struct text *out, const struct option_table *table, const char *separator,
+    bool (*wanted)(const struct option_definition *definition)) {
+    bool is_first = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        for (size_t j = 0; j < OPTION_MAXIMUM_NAMES && definition->names[j] != NULL; j++) {
+            if (wanted(definition)) {
+                text_append_format(out, "%s%s", is_first ? "" : separator, definition->names[j]);
+                is_first = false;
+            }
+        }
+    }
+}
+
+static bool is_any(const struct option_definition *definition) {
+    (void)definition;
+    return true;
+}
+
+static void append_choices(struct text *out, const struct option_definition *definition) {
+    for (size_t i = 0; definition->choices[i] != NULL; i++) {
+        text_append_format(out, "%s%s", i == 0 ? "" : " ", definition->choices[i]);
+    }
+}
+
+static void append_joined_names(
+    struct text *out, const struct option_definition *definition, const char *separator) {
+    for (size_t i = 0; i < OPTION_MAXIMUM_NAMES && definition->names[i] != NULL; i++) {
+        text_append_format(out, "%s%s", i == 0 ? "" : separator, definition->names[i]);
+    }
+}
+
+/* Appends the words that may follow an option with choices. */
+static void append_bash_choices(struct text *out, const struct option_table *table) {
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        if (definition->choices != NULL && !option_is_positional(definition)) {
+            text_append(out, "        ");
+            append_joined_names(out, definition, "|");
+            text_append(out, ")\n            COMPREPLY=($(compgen -W \"");
+            append_choices(out, definition);
+            text_append(out, "\" -- \"$current\"))\n            return\n            ;;\n");
+        }
+    }
+}
+
+static void append_bash(
+    struct text *out, const struct option_table *table, const struct command *command) {
+    bool has_sub_command = *command->sub_command != '\0';
+    text_append_format(
+        out, "# bash completion for %s\n_%s_completion() {\n", command->name, command->name);
+    text_append(out, "    local current=\"${COMP_WORDS[COMP_CWORD]}\" index\n"
+                     "    local previous=\"${COMP_WORDS[COMP_CWORD - 1]}\"\n"
+                     "    COMPREPLY=()\n"
+                     "    if [[ $current == \"=\" ]]; then\n"
+                     "        current=\"\"\n"
+                     "    elif [[ $previous == \"=\" ]]; then\n"
+                     "        previous=\"${COMP_WORDS[COMP_CWORD - 2]}\"\n"
+                     "    fi\n");
+    if (has_sub_command) {
+        text_append_format(out,
+            "    if ((COMP_CWORD == 1)); then\n"
+            "        COMPREPLY=($(compgen -W \"%s\" -- \"$current\"))\n"
+            "        return\n"
+            "    fi\n"
+            "    [[ ${COMP_WORDS[1]} == \"%s\" ]] || return\n",
+            command->sub_command, command->sub_command);
+    }
+    text_append_format(
+        out, "    for ((index = %d; index < COMP_CWORD; index++)); do\n", has_sub_command ? 2 : 1);
+    text_append(out, "        case \"${COMP_WORDS[index]}\" in\n            ");
+    append_names(out, table, "|", option_takes_value);
+    text_append(out,
+        ")\n"
+        "                [[ ${COMP_WORDS[index + 1]} == \"=\" ]] && index=$((index + 1))\n"
+        "                index=$((index + 1))\n"
+        "                ;;\n"
+        "            -*) ;;\n"
+        "            *) return ;;\n"
+        "        esac\n"
+        "    done\n"
+        "    case \"$previous\" in\n");
+    append_bash_choices(out, table);
+    text_append(out, "        ");
+    append_names(out, table, "|", option_takes_value);
+    text_append(out, ") return ;;\n"
+                     "    esac\n"
+                     "    if [[ $current == -* ]]; then\n"
+                     "        COMPREPLY=($(compgen -W \"");
+    append_names(out, table, " ", is_any);
+    text_append_format(out,
+        "\" -- \"$current\"))\n    fi\n}\n"
+        "complete -o default -F _%s_completion %s\n",
+        command->name, command->name);
+}
+
+/* Appends help text for a zsh specification: brackets and quotes are escaped, and only the first
+ * sentence is used. */
+static void append_zsh_help(struct text *out, const char *help) {
+    for (; *help != '\0' && !(help[0] == '.' && help[1] == ' '); help++) {
+        if (*help == '\'') {
+            text_append(out, "'\\''");
+        } else {
+            text_append_format(out, "%s%c", strchr("[]\\", *help) != NULL ? "\\" : "", *help);
+        }
+    }
+}
+
+static void append_zsh_option(struct text *out, const struct option_definition *definition) {
+    for (size_t i = 0; i < OPTION_MAXIMUM_NAMES && definition->names[i] != NULL; i++) {
+        const char *name = definition->names[i];
+        text_append_format(out, "        '%s", name);
+        if (option_takes_value(definition)) {
+            text_append(out, name[1] == '-' ? "=" : "+");
+        }
+        text_append(out, "[");
+        append_zsh_help(out, definition->help);
+        text_append(out, "]");
+        if (option_takes_value(definition)) {
+            text_append_format(out, ":%s:", definition->destination);
+            if (definition->choices != NULL) {
+                text_append(out, "(");
+                append_choices(out, definition);
+                text_append(out, ")");
+            } else {
+                text_append(out, "_files");
+            }
+        }
+        text_append(out, "' \\\n");
+    }
+}
+
+static void append_zsh(
+    struct text *out, const struct option_table *table, const struct command *command) {
+    text_append_format(out, "#compdef %s\n_%s_options() {\n    _arguments -s -S \\\n",
+        command->name, command->name);
+    for (size_t i = 0; i < table->definition_count; i++) {
+        if (!option_is_positional(&table->definitions[i])) {
+            append_zsh_option(out, &table->definitions[i]);
+        }
+    }
+    text_append(out, "        '*::argument:_files'\n}\n");
+    text_append_format(out, "_%s() {\n", command->name);
+    if (*command->sub_command != '\0') {
+        text_append_format(out,
+            "    if ((CURRENT == 2)); then\n"
+            "        compadd %s\n"
+            "        return\n"
+            "    fi\n"
+            "    [[ $words[2] == %s ]] || return\n"
+            "    shift words\n"
+            "    ((CURRENT--))\n",
+            command->sub_command, command->sub_command);
+    }
+    text_append_format(out,
+        "    _%s_options\n}\n"
+        "if [[ $funcstack[1] == _%s ]]; then\n"
+        "    _%s \"$@\"\n"
+        "else\n"
+        "    compdef _%s %s\n"
+        "fi\n",
+        command->name, command->name, command->name, command->name, command->name);
+}
+
+static void append_tcsh(
+    struct text *out, const struct option_table *table, const struct command *command) {
+    text_append_format(out, "complete %s \\\n", command->name);
+    if (*command->sub_command != '\0') {
+        text_append_format(out, "    'p/1/(%s)/' \\\n", command->sub_command);
+    }
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        if (definition->choices == NULL || option_is_positional(definition)) {
+            continue;
+        }
+        for (size_t j = 0; j < OPTION_MAXIMUM_NAMES && definition->names[j] != NULL; j++) {
+            text_append_format(out, "    'n/%s/(", definition->names[j]);
+            append_choices(out, definition);
+            text_append(out, ")/' \\\n");
+        }
+    }
+    text_append(out, "    'c/--/(");
+    bool is_first = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        for (size_t j = 0; j < OPTION_MAXIMUM_NAMES && definition->names[j] != NULL; j++) {
+            if (text_starts_with(definition->names[j], "--")) {
+                text_append_format(out, "%s%s", is_first ? "" : " ", definition->names[j] + 2);
+                is_first = false;
+            }
+        }
+    }
+    text_append(out, ")/' \\\n    'n/*/f/'\n");
+}
+
+void option_completion_format(
+    const struct option_table *table, const char *program, const char *shell, struct text *out) {
+    struct command command = command_of(program);
+    if (text_equals(shell, "bash")) {
+        append_bash(out, table, &command);
+    } else if (text_equals(shell, "zsh")) {
+        append_zsh(out, table, &command);
+    } else {
+        append_tcsh(out, table, &command);
+    }
+    free(command.name);
+}
+
+/* Option result. */
+
+#define DEFAULT_COLUMNS 80
+#define MAXIMUM_COLUMNS 10000
+
+static size_t columns_from(const struct text_list *environment) {
+    const char *given = text_list_variable(environment, "COLUMNS");
+    int64_t columns;
+    if (given == NULL || text_parse_integer(given, &columns) != FAILURE_NONE || columns <= 0) {
+        return DEFAULT_COLUMNS;
+    }
+    return columns > MAXIMUM_COLUMNS ? MAXIMUM_COLUMNS : (size_t)columns;
+}
+
+void option_result_init(struct option_result *result, const struct option_table *table,
+    const char *program, const struct text_list *environment) {
+    *result = (struct option_result){
+        .table = table,
+        .program = memory_duplicate_string(program),
+        .columns = columns_from(environment),
+        .values = memory_allocate(table->definition_count * sizeof *result->values),
+    };
+}
+
+void option_result_clear(struct option_result *result) {
+    for (size_t i = 0; result->values != NULL && i < result->table->definition_count; i++) {
+        free(result->values[i].text);
+        text_list_clear(&result->values[i].list);
+    }
+    free(result->values);
+    free(result->program);
+    free(result->text);
+    *result = (struct option_result){0};
+}
+
+const struct option_value *option_result_value(
+    const struct option_result *result, const char *destination) {
+    static const struct option_value nothing;
+    size_t index = option_table_find(result->table, destination);
+    return index < result->table->definition_count ? &result->values[index] : &nothing;
+}
+
+const char *option_result_text(const struct option_result *result, const char *destination) {
+    const char *text = option_result_value(result, destination)->text;
+    return text == NULL ? "" : text;
+}
+
+void option_result_supply(struct option_result *result, const char *destination, const char *text) {
+    size_t index = option_table_find(result->table, destination);
+    if (index == result->table->definition_count) {
+        return;
+    }
+    struct option_value *value = &result->values[index];
+    char *copy = memory_duplicate_string(text);
+    free(value->text);
+    value->text = copy;
+    value->is_set = true;
+    value->source = OPTION_SOURCE_SUPPLIED;
+}
+
+void option_result_print(struct option_result *result, char *text_taken) {
+    free(result->text);
+    result->text = text_taken;
+    result->outcome = OPTION_OUTCOME_PRINT;
+}
+
+static void append_subject(
+    struct text *out, const struct option_result *result, const char *destination) {
+    size_t index = option_table_find(result->table, destination);
+    if (index < result->table->definition_count) {
+        char *name = option_display_name(&result->table->definitions[index]);
+        text_append_format(out, "argument %s: ", name);
+        free(name);
+    }
+}
+
+static void append_origin(
+    struct text *out, const struct option_result *result, const char *destination) {
+    if (option_result_value(result, destination)->source != OPTION_SOURCE_ENVIRONMENT) {
+        return;
+    }
+    size_t index = option_table_find(result->table, destination);
+    char *variable = option_variable_name(result->table, &result->table->definitions[index]);
+    text_append_format(out, " (from the environment variable %s)", variable);
+    free(variable);
+}
+
+bool option_result_is_torchrun(const struct option_result *result) {
+    return text_equals(result->program, "torchrun");
+}
+
+void option_result_reject(
+    struct option_result *result, const char *destination, const char *format, ...) {
+    if (result->outcome == OPTION_OUTCOME_MISTAKE) {
+        return;
+    }
+    struct text text = {0};
+    if (option_result_is_torchrun(result)) {
+        option_help_usage(result->table, result->program, result->columns, &text);
+    }
+    text_append_format(&text, "%s: error: ", result->program);
+    if (destination != NULL) {
+        append_subject(&text, result, destination);
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    text_append_arguments(&text, format, arguments);
+    va_end(arguments);
+    if (destination != NULL) {
+        append_origin(&text, result, destination);
+    }
+    text_append(&text, "\n");
+    if (!option_result_is_torchrun(result)) {
+        option_help_hint(result->table, result->program, &text);
+    }
+    free(result->text);
+    result->text = text_take(&text);
+    result->outcome = OPTION_OUTCOME_MISTAKE;
+}
+
+enum failure_code option_result_settle(struct option_result *result, const char *destination,
+    enum failure_code code, struct text *reason) {
+    if (code != FAILURE_NONE) {
+        option_result_reject(result, destination, "%s", text_string(reason));
+    }
+    text_clear(reason);
+    return code;
+}
+
+/* Option conversion. */
+
+static enum failure_code refuse(struct text *out_reason, const char *what, const char *text) {
+    text_append(out_reason, what);
+    python_repr_append(out_reason, text);
+    return FAILURE_INVALID;
+}
+
+static enum failure_code convert_integer(
+    const char *text, int64_t *out_integer, struct text *out_reason) {
+    enum failure_code code = text_parse_integer(text, out_integer);
+    if (code == FAILURE_NONE) {
+        return FAILURE_NONE;
+    }
+    const char *what = code == FAILURE_LIMIT ? "int value out of range: " : "invalid int value: ";
+    return refuse(out_reason, what, text);
+}
+
+static enum failure_code check_choice(
+    const struct option_definition *definition, const char *text, struct text *out_reason) {
+    if (definition->choices == NULL) {
+        return FAILURE_NONE;
+    }
+    for (size_t i = 0; definition->choices[i] != NULL; i++) {
+        if (text_equals(definition->choices[i], text)) {
+            return FAILURE_NONE;
+        }
+    }
+    (void)refuse(out_reason, "invalid choice: ", text);
+    for (size_t i = 0; definition->choices[i] != NULL; i++) {
+        text_append(out_reason, i == 0 ? " (choose from " : ", ");
+        python_repr_append(out_reason, definition->choices[i]);
+    }
+    text_append(out_reason, ")");
+    return FAILURE_INVALID;
+}
+
+/* Splits at commas. Two commas in a row mean one comma inside an item. "" is one empty item. */
+static void option_split_commas(const char *text, struct text_list *out_items) {
+    struct text item = {0};
+    for (; *text != '\0'; text++) {
+        if (*text != ',') {
+            text_append_bytes(&item, text, 1);
+        } else if (text[1] == ',') {
+            text_append(&item, ",");
+            text++;
+        } else {
+            text_list_add_taken(out_items, text_take(&item));
+        }
+    }
+    text_list_add_taken(out_items, text_take(&item));
+}
+
+static void store_text(struct option_value *value, const char *text) {
+    char *copy = memory_duplicate_string(text);
+    free(value->text);
+    value->text = copy;
+}
+
+enum failure_code option_convert(const struct option_definition *definition, const char *text,
+    struct option_value *value, struct text *out_reason) {
+    enum failure_code code = FAILURE_NONE;
+    int64_t integer = value->integer;
+    switch (definition->kind) {
+    case OPTION_INTEGER:
+        code = convert_integer(text, &value->integer, out_reason);
+        break;
+    case OPTION_FLAG:
+        code = convert_integer(text, &integer, out_reason);
+        value->flag = code == FAILURE_NONE ? integer != 0 : value->flag;
+        break;
+    case OPTION_FLOAT:
+        if (text_parse_float(text, &value->number) != FAILURE_NONE) {
+            code = refuse(out_reason, "invalid float value: ", text);
+        }
+        break;
+    case OPTION_COMMA_LIST:
+        if (!definition->is_repeatable) {
+            text_list_clear(&value->list);
+        }
+        option_split_commas(text, &value->list);
+        break;
+    case OPTION_TEXT:
+    case OPTION_COMPLETION:
+        code = check_choice(definition, text, out_reason);
+        break;
+    case OPTION_HELP:
+    case OPTION_VERSION:
+        break;
+    }
+    if (code == FAILURE_NONE) {
+        value->is_set = true;
+        store_text(value, text);
+    }
+    return code;
 }
