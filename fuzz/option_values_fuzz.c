@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "options/argparse/option_table.h"
-#include "options/launch/endpoint.h"
 #include "options/launch/launch_options.h"
 #include "options/launch/option_values.h"
 

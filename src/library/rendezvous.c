@@ -16,7 +16,7 @@
 #include "host/network/local_address.h"
 #include "library/library_settings.h"
 #include "library/rendezvous_object.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 /* The settings of muster/rendezvous.h, checked, as the house's launch configuration. */
 

@@ -26,7 +26,7 @@
 #include "host/register/grpc_client.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 #include "wire/register/etcd_message.h"
 
 /* What a refusal of an etcd member, or its silence, means for who asks: whether asking on is of

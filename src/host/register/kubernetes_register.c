@@ -30,7 +30,7 @@
 #include "host/loop/files.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
 #include "wire/register/register_entry_text.h"
 

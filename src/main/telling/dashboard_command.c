@@ -18,7 +18,7 @@
 #include "main/telling/report_command.h"
 #include "main/telling/status_command.h"
 #include "options/argparse/option_parser.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 #define KEY_BYTES 16
 #define BEARER "Bearer "
