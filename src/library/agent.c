@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/telling/run_result.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
 #include "host/network/name_lookup.h"

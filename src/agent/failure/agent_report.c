@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
 #include "host/loop/files.h"

@@ -22,7 +22,7 @@
 #include "core/node/node_machine.h"
 #include "core/standby/standby_plan.h"
 #include "core/standby/standby_preparation.h"
-#include "host/failure/hang_evidence_dump.h"
+#include "host/failure/hang_report.h"
 #include "host/loop/event_loop.h"
 #include "host/process/death_notice.h"
 #include "host/process/guardian.h"

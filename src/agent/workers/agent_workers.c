@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "core/standby/standby_preparation.h"
 #include "core/telling/run_result.h"
-#include "host/failure/process_evidence.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/files.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 
 /* One reading of an error file, on another thread. */
 struct reading {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_dump.h"
+#include "host/failure/hang_report.h"
 #include "host/loop/files.h"
 
 #define SIGNAL 50
