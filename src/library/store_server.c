@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
-#include "host/machine/memory_limit.h"
+#include "host/machine/machine.h"
 #include "host/network/tcp_listener.h"
 #include "host/store/job_token.h"
 #include "host/store/store_server.h"

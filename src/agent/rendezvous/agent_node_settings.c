@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "core/standby/standby_plan.h"
 #include "host/loop/clock.h"
-#include "host/machine/machine_topology.h"
+#include "host/machine/machine.h"
 #include "host/network/local_address.h"
 
 static enum membership_kind kind_of(const struct launch_config *config) {

@@ -16,7 +16,7 @@
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
-#include "host/machine/memory_limit.h"
+#include "host/machine/machine.h"
 #include "host/network/local_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
-#include "host/machine/memory_limit.h"
+#include "host/machine/machine.h"
 #include "host/process/process_table.h"
 #include "host/standby/hook_directory.h"
 

@@ -43,7 +43,7 @@ struct store_limits {
     })
 
 /* How much memory a store may take: what the user has asked for, or a part of what there is. Values
- * only; host/machine/memory_limit knows how much there is. */
+ * only; host/machine/machine knows how much there is. */
 
 /* The smallest store that one may wish. */
 #define STORE_MEMORY_LEAST ((uint64_t)1 << 20)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the machine from the kernel: the affinity mask from the scheduler, and the place of each
  * CPU from the files under /sys. It only describes; core/cpu_plan decides. */
-#ifndef MUSTER_HOST_MACHINE_MACHINE_TOPOLOGY_H
-#define MUSTER_HOST_MACHINE_MACHINE_TOPOLOGY_H
+#ifndef MUSTER_HOST_MACHINE_MACHINE_H
+#define MUSTER_HOST_MACHINE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/failure.h"
 #include "base/text.h"
@@ -75,5 +78,21 @@ __attribute__((warn_unused_result)) enum failure_code gpu_inventory_read(
 __attribute__((warn_unused_result)) enum failure_code gpu_inventory_read_xpu(
     const struct gpu_inventory_source *source, struct gpu_inventory *out_inventory,
     struct failure *failure);
+
+/* How much memory this process may use: the least of what the machine has, what the process' cgroup
+ * and the cgroups around it allow (version 1 and 2), and RLIMIT_AS; and how much of that is not in
+ * use. And whether there may be more processes. */
+
+/* In bytes. `root` is "" except in tests: the directory that has proc/self/cgroup and
+ * sys/fs/cgroup.
+ */
+uint64_t memory_limit_read(const char *root);
+
+/* The least of what the machine has available (MemAvailable) and what is left below the limit of
+ * each of these cgroups. */
+uint64_t memory_limit_room(const char *root);
+
+/* Whether one of these cgroups has more processes and threads than may be added to it. */
+bool task_limit_is_near(const char *root);
 
 #endif
