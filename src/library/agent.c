@@ -23,7 +23,7 @@
 #include "host/failure/death_evidence.h"
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 #include "host/process/process_apart.h"
 #include "library/agent_reading.h"
 #include "library/library_settings.h"

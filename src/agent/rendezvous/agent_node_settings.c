@@ -9,7 +9,7 @@
 #include "core/standby/standby_plan.h"
 #include "host/loop/clock.h"
 #include "host/machine/machine.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 
 static enum membership_kind kind_of(const struct launch_config *config) {
     if (config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC) {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/round/round_key.h"
 #include "core/store/store_request.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/store/store_client.h"
 #include "wire/round/round_exchange_store.h"
 

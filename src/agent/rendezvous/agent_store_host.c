@@ -17,7 +17,7 @@
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
 #include "host/machine/machine.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"

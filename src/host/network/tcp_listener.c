@@ -22,8 +22,7 @@
 #include "core/store/store_request.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
-#include "host/network/local_address.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 
 struct question {
     struct nlmsghdr header;

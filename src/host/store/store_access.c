@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 
 /* Exactly one of the two pointers is not NULL. */
 struct store_access {

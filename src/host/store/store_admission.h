@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 
 struct store_admission;
 

@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_link.h"
 #include "wire/store/store_codec.h"

@@ -17,7 +17,7 @@
 #include "core/store/store_table.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_server_settings.h"
 #include "wire/store/store_codec.h"

@@ -1,24 +1,411 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
-#include "host/network/name_lookup.h"
 
-/* The maximum number of addresses of one name or one machine. */
+int tcp_address_port(const union tcp_address *address) {
+    switch (address->any.sa_family) {
+    case AF_INET:
+        return ntohs(address->ipv4.sin_port);
+    case AF_INET6:
+        return ntohs(address->ipv6.sin6_port);
+    default:
+        return 0;
+    }
+}
+
+void tcp_address_set_port(union tcp_address *address, int port) {
+    if (address->any.sa_family == AF_INET6) {
+        address->ipv6.sin6_port = htons((uint16_t)port);
+    } else {
+        address->ipv4.sin_port = htons((uint16_t)port);
+    }
+}
+
+/* In the form of IPv6, so that families compare. */
+static struct in6_addr host_of(const union tcp_address *address) {
+    struct in6_addr host = IN6ADDR_ANY_INIT;
+    if (address->any.sa_family == AF_INET6) {
+        host = address->ipv6.sin6_addr;
+    } else if (address->any.sa_family == AF_INET) {
+        host.s6_addr[10] = 0xff;
+        host.s6_addr[11] = 0xff;
+        memcpy(&host.s6_addr[12], &address->ipv4.sin_addr, sizeof address->ipv4.sin_addr);
+    }
+    return host;
+}
+
+void tcp_address_host(
+    const union tcp_address *address, uint8_t out_host[static TCP_ADDRESS_HOST_BYTES]) {
+    struct in6_addr host = host_of(address);
+    memcpy(out_host, &host, sizeof host);
+}
+
+static bool is_loopback_host(const struct in6_addr *host) {
+    return IN6_IS_ADDR_LOOPBACK(host) ||
+           (IN6_IS_ADDR_V4MAPPED(host) && host->s6_addr[12] == IN_LOOPBACKNET);
+}
+
+bool tcp_address_write_host(
+    const uint8_t host[static TCP_ADDRESS_HOST_BYTES], char out_text[static INET6_ADDRSTRLEN]) {
+    struct in6_addr address;
+    memcpy(&address, host, sizeof address);
+    if (IN6_IS_ADDR_UNSPECIFIED(&address) || is_loopback_host(&address)) {
+        return false;
+    }
+    return IN6_IS_ADDR_V4MAPPED(&address)
+               ? inet_ntop(AF_INET, &address.s6_addr[12], out_text, INET6_ADDRSTRLEN) != NULL
+               : inet_ntop(AF_INET6, &address, out_text, INET6_ADDRSTRLEN) != NULL;
+}
+
+bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right) {
+    struct in6_addr left_host = host_of(left);
+    struct in6_addr right_host = host_of(right);
+    return memcmp(&left_host, &right_host, sizeof left_host) == 0;
+}
+
+/* The same address; one of IPv4 in the form of IPv6 becomes one of IPv4. */
+static union tcp_address tcp_address_plain(const union tcp_address *address) {
+    union tcp_address plain = *address;
+    if (address->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&address->ipv6.sin6_addr)) {
+        plain = (union tcp_address){
+            .ipv4 = {.sin_family = AF_INET, .sin_port = address->ipv6.sin6_port}};
+        memcpy(
+            &plain.ipv4.sin_addr, &address->ipv6.sin6_addr.s6_addr[12], sizeof plain.ipv4.sin_addr);
+    }
+    return plain;
+}
+
+bool tcp_address_may_be_here(const union tcp_address *address) {
+    union tcp_address place = tcp_address_plain(address);
+    *(place.any.sa_family == AF_INET6 ? &place.ipv6.sin6_port : &place.ipv4.sin_port) = 0;
+    int fd = socket(place.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return true;
+    }
+    bool is_refused =
+        bind(fd, &place.any, sizeof place) != 0 && (errno == EADDRNOTAVAIL || errno == ENODEV);
+    close(fd);
+    return !is_refused;
+}
+
+bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own) {
+    struct in6_addr host = host_of(peer);
+    return is_loopback_host(&host) || tcp_address_is_same_host(peer, own);
+}
+
+bool tcp_address_write_numeric(
+    const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]) {
+    struct in6_addr host = host_of(address);
+    bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&host);
+    inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? &host.s6_addr[12] : host.s6_addr, out_text,
+        INET6_ADDRSTRLEN);
+    return !IN6_IS_ADDR_LINKLOCAL(&host);
+}
+
+bool tcp_address_write_own(int fd, char out_text[static INET6_ADDRSTRLEN]) {
+    union tcp_address own = {0};
+    union tcp_address peer = {0};
+    socklen_t own_length = sizeof own;
+    socklen_t peer_length = sizeof peer;
+    return fd != -1 && getsockname(fd, &own.any, &own_length) == 0 &&
+           getpeername(fd, &peer.any, &peer_length) == 0 &&
+           !tcp_address_is_this_machine(&peer, &own) && tcp_address_write_numeric(&own, out_text);
+}
+
+void tcp_address_describe(
+    const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (address->any.sa_family == AF_INET || address->any.sa_family == AF_INET6) {
+        (void)tcp_address_write_numeric(address, host);
+    }
+    bool has_colons = strchr(host, ':') != NULL;
+    snprintf(out_text, TCP_ADDRESS_TEXT_SIZE, "%s%s%s:%d", has_colons ? "[" : "", host,
+        has_colons ? "]" : "", tcp_address_port(address));
+}
+
+/* Name lookup. */
+
+/* The maximum number of addresses of one name. */
 #define ADDRESSES_CEILING 1024
+#define ANSWER_CEILING ((size_t)1 << 20)
+#define PIECE_SIZE 4096
+#define LOOKUP_BUFFER_FIRST ((size_t)1024)
+#define LOOKUP_BUFFER_CEILING ((size_t)65536)
+#define BLANKS " \t"
+#define LOCALHOST "localhost"
+
+static bool uses_getent;
+
+void name_lookup_use_getent(void) {
+    uses_getent = true;
+}
+
+void name_addresses_clear(struct name_addresses *addresses) {
+    free(addresses->items);
+    free(addresses->canonical_name);
+    *addresses = (struct name_addresses){0};
+}
+
+/* By libc. */
+
+static void name_lookup_add(struct name_addresses *addresses, const struct addrinfo *one) {
+    union tcp_address address = {0};
+    if (one->ai_addrlen > sizeof address || addresses->count == ADDRESSES_CEILING) {
+        return;
+    }
+    memcpy(&address, one->ai_addr, one->ai_addrlen);
+    addresses->items = memory_reserve(
+        addresses->items, &addresses->capacity, addresses->count + 1, sizeof *addresses->items);
+    addresses->items[addresses->count++] = address;
+}
+
+static int ask_libc(const char *name, int flags, struct name_addresses *addresses) {
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *found = NULL;
+    int status = getaddrinfo(name, NULL, &hints, &found);
+    if (status != 0) {
+        return status;
+    }
+    if ((flags & AI_CANONNAME) != 0 && found->ai_canonname != NULL) {
+        addresses->canonical_name = memory_duplicate_string(found->ai_canonname);
+    }
+    for (const struct addrinfo *one = found; one != NULL; one = one->ai_next) {
+        name_lookup_add(addresses, one);
+    }
+    freeaddrinfo(found);
+    return 0;
+}
+
+static void ask_libc_for_names(
+    const unsigned char *address, bool is_ipv6, struct text_list *out_names) {
+    char *buffer = NULL;
+    int error = ERANGE;
+    struct hostent entry;
+    struct hostent *found = NULL;
+    for (size_t size = LOOKUP_BUFFER_FIRST; error == ERANGE && size <= LOOKUP_BUFFER_CEILING;
+         size *= 2) {
+        int lookup_error;
+        buffer = memory_reallocate(buffer, size);
+        error = gethostbyaddr_r(address, is_ipv6 ? 16 : 4, is_ipv6 ? AF_INET6 : AF_INET, &entry,
+            buffer, size, &found, &lookup_error);
+    }
+    if (error == 0 && found != NULL) {
+        text_list_add(out_names, found->h_name);
+        for (char **alias = found->h_aliases; *alias != NULL; alias++) {
+            text_list_add(out_names, *alias);
+        }
+    }
+    free(buffer);
+}
+
+/* By getent. */
+
+static bool start(const char *const words[], int out_fd, pid_t *out_pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t signals;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
+    char *arguments[8] = {NULL};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        arguments[i] = memory_duplicate_string(words[i]);
+    }
+    int error = posix_spawnp(out_pid, arguments[0], &actions, &attributes, arguments, environ);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        free(arguments[i]);
+    }
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error == 0;
+}
+
+static void read_all(int fd, struct text *out) {
+    char piece[PIECE_SIZE];
+    ssize_t length;
+    while (((length = read(fd, piece, sizeof piece)) > 0 && out->length < ANSWER_CEILING) ||
+           (length < 0 && errno == EINTR)) {
+        text_append_bytes(out, piece, length > 0 ? (size_t)length : 0);
+    }
+}
+
+/* False where it cannot be asked. The agent may reap the process first, so its status is not looked
+ * at: what is not known has no answer. */
+static bool ask_getent(const char *database, const char *key, struct text *out_answer) {
+    const char *const words[] = {"getent", database, "--", key, NULL};
+    int ends[2];
+    pid_t pid = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return false;
+    }
+    bool has_started = start(words, ends[1], &pid);
+    close(ends[1]);
+    if (has_started) {
+        read_all(ends[0], out_answer);
+    }
+    close(ends[0]);
+    while (has_started && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return has_started;
+}
+
+/* "ADDRESS STREAM NAME", and the same for two other kinds of sockets. Only the first line has a
+ * name. */
+static void take_address(char *line, bool wants_name, struct name_addresses *addresses) {
+    char *rest = NULL;
+    const char *address = strtok_r(line, BLANKS, &rest);
+    const char *kind = strtok_r(NULL, BLANKS, &rest);
+    const char *name = strtok_r(NULL, BLANKS, &rest);
+    if (kind == NULL || !text_equals(kind, "STREAM") ||
+        ask_libc(address, AI_NUMERICHOST, addresses) != 0) {
+        return;
+    }
+    if (wants_name && name != NULL && addresses->canonical_name == NULL) {
+        addresses->canonical_name = memory_duplicate_string(name);
+    }
+}
+
+static int take_addresses(char *answer, bool wants_name, struct name_addresses *addresses) {
+    char *rest = NULL;
+    for (char *line = strtok_r(answer, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        take_address(line, wants_name, addresses);
+    }
+    return addresses->count > 0 ? 0 : EAI_NONAME;
+}
+
+/* "ADDRESS NAME ALIAS…" */
+static void take_names(char *answer, struct text_list *out_names) {
+    char *rest = NULL;
+    answer[strcspn(answer, "\n")] = '\0';
+    (void)strtok_r(answer, BLANKS, &rest);
+    for (const char *name = strtok_r(NULL, BLANKS, &rest); name != NULL;
+         name = strtok_r(NULL, BLANKS, &rest)) {
+        text_list_add(out_names, name);
+    }
+}
+
+/* By the one or the other. */
+
+static int ask_system(const char *name, int flags, struct name_addresses *out_addresses) {
+    struct name_addresses addresses = {0};
+    struct text answer = {0};
+    /* Digits take no lock. */
+    int status = ask_libc(name, uses_getent ? flags | AI_NUMERICHOST : flags, &addresses);
+    bool is_left_to_getent = uses_getent && (flags & AI_NUMERICHOST) == 0 && status == EAI_NONAME;
+    if (is_left_to_getent && ask_getent("ahosts", name, &answer)) {
+        char *lines = text_take(&answer);
+        status = take_addresses(lines, (flags & AI_CANONNAME) != 0, &addresses);
+        free(lines);
+    } else if (is_left_to_getent) {
+        status = ask_libc(name, flags, &addresses);
+    }
+    if (status == 0) {
+        *out_addresses = addresses;
+    }
+    return status;
+}
+
+static bool is_localhost(const char *name) {
+    return strcasecmp(name, LOCALHOST) == 0 || strcasecmp(name, LOCALHOST ".") == 0;
+}
+
+static int take_loopback(bool wants_name, struct name_addresses *out_addresses) {
+    int status = ask_libc("127.0.0.1", AI_NUMERICHOST, out_addresses);
+    (void)ask_libc("::1", AI_NUMERICHOST, out_addresses);
+    if (status == 0 && wants_name) {
+        out_addresses->canonical_name = memory_duplicate_string(LOCALHOST);
+    }
+    return status;
+}
+
+int name_lookup_addresses(const char *name, int flags, struct name_addresses *out_addresses) {
+    int status = ask_system(name, flags, out_addresses);
+    if (status != 0 && (flags & AI_NUMERICHOST) == 0 && is_localhost(name)) {
+        *out_addresses = (struct name_addresses){0};
+        return take_loopback((flags & AI_CANONNAME) != 0, out_addresses);
+    }
+    return status;
+}
+
+/* Whether this system knows `localhost`: other programs, such as workers, can use the name then. */
+static bool name_lookup_knows_localhost(void) {
+    struct name_addresses addresses = {0};
+    bool is_known = ask_system(LOCALHOST, 0, &addresses) == 0;
+    name_addresses_clear(&addresses);
+    return is_known;
+}
+
+const char *name_lookup_words(int status) {
+    if (uses_getent) { /* translations have a lock, too */
+        return status == EAI_NONAME ? "Name or service not known" : "it cannot be looked up";
+    }
+    return gai_strerror(status);
+}
+
+void name_lookup_names(const unsigned char *address, bool is_ipv6, struct text_list *out_names) {
+    char key[INET6_ADDRSTRLEN] = "";
+    struct text answer = {0};
+    (void)inet_ntop(is_ipv6 ? AF_INET6 : AF_INET, address, key, sizeof key);
+    if (uses_getent && ask_getent("hosts", key, &answer)) {
+        char *line = text_take(&answer);
+        take_names(line, out_names);
+        free(line);
+    } else {
+        ask_libc_for_names(address, is_ipv6, out_names);
+    }
+}
+
+enum failure_code name_lookup_resolve(const char *host, int port, union tcp_address *out_addresses,
+    size_t most, size_t *out_count, struct failure *failure) {
+    struct name_addresses found = {0};
+    int status = name_lookup_addresses(host, 0, &found);
+    if (status == EAI_SYSTEM) {
+        return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
+    }
+    if (status != 0) {
+        return failure_set(failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host,
+            name_lookup_words(status));
+    }
+    size_t count = found.count < most ? found.count : most;
+    for (size_t i = 0; i < count; i++) {
+        out_addresses[i] = found.items[i];
+        tcp_address_set_port(&out_addresses[i], port);
+    }
+    name_addresses_clear(&found);
+    *out_count = count;
+    return FAILURE_NONE;
+}
+
+/* Local address. */
 #define FAR_IPV4 0xc0000201 /* 192.0.2.1 */
 #define FAR_IPV6 ((struct in6_addr){.s6_addr = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}})
 #define ANY_PORT 9
@@ -44,7 +431,7 @@ static bool read_address(const struct sockaddr *address, struct network_address 
 }
 
 /* Adds the address; NULL and families other than IP are ignored. */
-static void add(struct address_list *list, const struct sockaddr *address) {
+static void local_address_add(struct address_list *list, const struct sockaddr *address) {
     struct network_address item;
     if (address == NULL || list->count == ADDRESSES_CEILING || !read_address(address, &item)) {
         return;
@@ -59,7 +446,7 @@ static struct address_list look_up(const char *name, int flags, char **out_canon
     struct name_addresses found = {0};
     (void)!name_lookup_addresses(name, flags, &found);
     for (size_t i = 0; i < found.count; i++) {
-        add(&list, &found.items[i].any);
+        local_address_add(&list, &found.items[i].any);
     }
     if (out_canonical_name != NULL) {
         *out_canonical_name = found.canonical_name;
@@ -84,7 +471,7 @@ struct address_list address_list_of_interfaces(void) {
     if (getifaddrs(&interfaces) == 0) {
         for (const struct ifaddrs *one = interfaces; one != NULL; one = one->ifa_next) {
             if ((one->ifa_flags & IFF_UP) != 0) {
-                add(&list, one->ifa_addr);
+                local_address_add(&list, one->ifa_addr);
             }
         }
         freeifaddrs(interfaces);

@@ -1,18 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names and addresses of this machine. The resolver is called directly (no thread is started)
- * and may wait for a name server; this happens once, before the first workers start.
- * core/rendezvous/endpoint_match chooses between the answers. */
-#ifndef MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
-#define MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
+/* The address of a connection's other end, in readable form. */
+#ifndef MUSTER_HOST_NETWORK_NETWORK_ADDRESS_H
+#define MUSTER_HOST_NETWORK_NETWORK_ADDRESS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/rendezvous/endpoint_match.h"
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_address.h"
+
+#define TCP_ADDRESS_TEXT_SIZE 64
+
+/* Room for an address of either family. */
+union tcp_address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+};
+
+/* The port in host byte order; 0 for an address of another family. */
+int tcp_address_port(const union tcp_address *address);
+void tcp_address_set_port(union tcp_address *address, int port);
+
+/* The host, without the port: an IPv4 address in the form of IPv6, so that families compare. */
+#define TCP_ADDRESS_HOST_BYTES 16
+void tcp_address_host(
+    const union tcp_address *address, uint8_t out_host[static TCP_ADDRESS_HOST_BYTES]);
+
+/* The text of a host in that form. False when it is a loopback address, or none. */
+bool tcp_address_write_host(
+    const uint8_t host[static TCP_ADDRESS_HOST_BYTES], char out_text[static INET6_ADDRSTRLEN]);
+
+/* Whether the hosts are the same; ports do not count, and neither does whether an IPv4 address came
+ * on an IPv6 socket. */
+bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right);
+
+/* Whether a socket of this network namespace may have this host, so that a process here may be the
+ * other end of a connection that comes from it. False is certain. True is not: some machines let
+ * their sockets have any (net.ipv4.ip_nonlocal_bind). Costs three system calls, however many
+ * addresses there are. */
+bool tcp_address_may_be_here(const union tcp_address *address);
+
+/* Whether the other end of a connection is a process of this machine: its address is loopback, or
+ * the one that it has connected to. */
+bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own);
+
+/* Writes "192.0.2.1:29500" or "[2001:db8::1]:29500"; an IPv4 address that arrived on an IPv6 socket
+ * is written as IPv4. */
+void tcp_address_describe(
+    const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]);
+
+/* The host in numbers, without the port and without brackets. False where that is not all of it: a
+ * link-local address needs the name of a network. */
+bool tcp_address_write_numeric(
+    const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]);
+
+/* The same of this end of a connection. False also where the other end is of this machine, or there
+ * is no connection. */
+bool tcp_address_write_own(int fd, char out_text[static INET6_ADDRSTRLEN]);
+
+/* The addresses of names and the names of addresses, as this system is set up to find them.
+ *
+ * libc's lookups hold locks. In a copy of a program with threads such a lock may be held for ever,
+ * by a thread that is not there. There `getent` looks up, which asks the same libc in a process of
+ * its own. */
+
+/* From now on this process asks getent, where there is one. Before any thread is started. */
+void name_lookup_use_getent(void);
+
+struct name_addresses {
+    union tcp_address *items; /* with port 0 */
+    size_t count;
+    size_t capacity;
+    char *canonical_name; /* or NULL */
+};
+
+void name_addresses_clear(struct name_addresses *addresses);
+
+/* As getaddrinfo with `flags`, for sockets of streams. Returns 0 or getaddrinfo's error, which
+ * for EAI_SYSTEM is in errno. The caller clears the addresses. `localhost` is this machine also
+ * where neither /etc/hosts nor a name server knows it, as in a bare container. */
+__attribute__((warn_unused_result)) int name_lookup_addresses(
+    const char *name, int flags, struct name_addresses *out_addresses);
+/* As gai_strerror. */
+const char *name_lookup_words(int status);
+
+/* As gethostbyaddr of 4 or 16 bytes: the name, then its aliases. An address without a name gives an
+ * empty list. */
+void name_lookup_names(const unsigned char *address, bool is_ipv6, struct text_list *out_names);
+
+/* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
+ * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).
+ * This blocks: the resolver is called on this thread, so that no other thread is started. */
+__attribute__((warn_unused_result)) enum failure_code name_lookup_resolve(const char *host,
+    int port, union tcp_address *out_addresses, size_t most, size_t *out_count,
+    struct failure *failure);
+
+/* The names and addresses of this machine. The resolver is called directly (no thread is started)
+ * and may wait for a name server; this happens once, before the first workers start.
+ * core/rendezvous/endpoint_match chooses between the answers. */
 
 /* IP addresses of a name or of this machine, as the system knows them. Other modules decide what to
  * do with them. The resolver is called directly (no thread is started) and may wait for a name
