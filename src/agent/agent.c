@@ -24,7 +24,7 @@
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
 #include "host/network/health_endpoint.h"
-#include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
 #define SIGNAL_EXIT_BASE 128

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "core/workers/signal_name.h"
-#include "host/process/signal_witness.h"
+#include "host/process/process_apart.h"
 
 /* Who signals a whole tree of processes needs far less to come from one to the next. */
 #define WITNESS_PATIENCE_MILLISECONDS 250
