@@ -23,7 +23,6 @@
 #include "core/register/register_entry.h"
 #include "host/loop/clock.h"
 #include "host/loop/files.h"
-#include "host/register/grpc_client.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
 #include "options/launch/option_values.h"
