@@ -10,7 +10,6 @@
 #include "base/utf8.h"
 #include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
-#include "host/standby/spare_treatment.h"
 #include "host/standby/standby_gate.h"
 
 /* Of the fourth descriptors that a process is started with. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host/loop/files.h"
-#include "host/standby/spare_treatment.h"
+#include "host/standby/standby_gate.h"
 #include "processes.h"
 
 static struct process start(void) {
