@@ -12,7 +12,7 @@
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/event_loop.h"
-#include "host/store/job_token.h"
+#include "host/store/store_admission.h"
 
 struct rendezvous_endpoint;
 

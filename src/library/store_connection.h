@@ -9,8 +9,8 @@
 
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
-#include "host/store/job_token.h"
 #include "host/store/store_access.h"
+#include "host/store/store_admission.h"
 
 struct store_connection;
 

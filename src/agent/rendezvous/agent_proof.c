@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "host/store/job_token.h"
-#include "host/store/munge.h"
+#include "host/store/store_admission.h"
 
 /* munge's library itself gives up after some seconds. */
 #define MUNGE_PATIENCE_SECONDS 15

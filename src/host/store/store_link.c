@@ -15,7 +15,7 @@
 #include "core/store/store_request.h"
 #include "host/loop/blocking_pool.h"
 #include "host/network/tcp_stream.h"
-#include "host/store/munge.h"
+#include "host/store/store_admission.h"
 #include "wire/store/store_codec.h"
 
 #define STORE_LINK_AHEAD_MAXIMUM 16

@@ -185,7 +185,7 @@ __attribute__((warn_unused_result)) enum failure_code store_reply_decoder_next(
  * sequence of records: a 32-bit length and the key, then a 32-bit length and the value. Integers
  * are little endian, as on the machines PyTorch runs on. A '-' in front of a key deletes the key.
  * Keys of users begin with '/'; PyTorch's own keys ("refcount/", "cleanup/") do not. Later records
- * override earlier ones. host/store/file_store reads the file. */
+ * override earlier ones. host/store/store_access reads the file. */
 
 /* Reads one record at the front of `input`, which holds every byte read and not yet consumed. The
  * record borrows from it. FAILURE_INCOMPLETE: the end of the record has not been read yet.

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "host/loop/files.h"
-#include "host/store/file_store.h"
+#include "host/store/store_access.h"
 #include "host/store_answers.h"
 #include "temporary_tree.h"
 
