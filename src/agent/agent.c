@@ -11,7 +11,7 @@
 #include "agent/failure/agent_report.h"
 #include "agent/rendezvous/agent_joining.h"
 #include "agent/standby/agent_standby.h"
-#include "agent/standby/standby_telling.h"
+#include "agent/standby/standby_spare.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"

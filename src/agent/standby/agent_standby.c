@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "agent/standby/standby_spare.h"
-#include "agent/standby/standby_telling.h"
-#include "agent/standby/worker_record.h"
 #include "base/memory.h"
 #include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
