@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/watchdog/timer_server.h"
+#include "agent/watchdog/agent_watchdog.h"
 #include "base/memory.h"
 #include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
