@@ -29,7 +29,6 @@
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
-#include "agent/workers/signal_passing.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"

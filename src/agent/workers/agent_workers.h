@@ -12,7 +12,6 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/attempt_logs.h"
-#include "agent/workers/worker_errors.h"
 #include "agent/workers/worker_progress.h"
 #include "base/bytes.h"
 #include "base/duration.h"
