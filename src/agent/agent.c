@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/standby/agent_standby.h"
 #include "agent/standby/standby_spare.h"
 #include "base/failure.h"

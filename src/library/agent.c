@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/workers/agent_workers.h"
 #include "base/bytes.h"
 #include "base/memory.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
 #include "base/bytes.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
 #include "core/round/round_key.h"
