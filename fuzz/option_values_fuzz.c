@@ -3,7 +3,7 @@
  * grammar. A refused text must have a reason; an accepted value must be within its bounds. */
 #include <stdlib.h>
 
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 #include "options/launch/launch_options.h"
 #include "options/launch/option_values.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exit statuses of the commands, beside EXIT_SUCCESS and EXIT_FAILURE. */
+/* What commands have in common: their statuses, how one is found by its words, and how one
+ * serves. */
 #ifndef MUSTER_MAIN_COMMAND_H
 #define MUSTER_MAIN_COMMAND_H
 
@@ -10,7 +11,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/loop/event_loop.h"
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
+
+/* Exit statuses of the commands, beside EXIT_SUCCESS and EXIT_FAILURE. */
 
 #define EXIT_STATUS_USAGE 2 /* the command line is invalid; the same status as argparse */
 

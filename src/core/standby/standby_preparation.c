@@ -241,10 +241,6 @@ static bool add(struct learned_list *list, struct line line) {
     return is_new;
 }
 
-bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin) {
-    return add(list, (struct line){name, LEARNED, origin});
-}
-
 bool learned_list_leave_out(struct learned_list *list, struct slice name) {
     const char *known = name.length == 0 ? NULL : origin_of(list, name);
     bool is_new = known == NULL || known[-1] != LEFT_OUT;

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What a standby worker is prepared with: the list of what it imports, and its environment. */
+#ifndef MUSTER_CORE_STANDBY_STANDBY_PREPARATION_H
+#define MUSTER_CORE_STANDBY_STANDBY_PREPARATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/table.h"
+#include "base/text.h"
+
 /* What the workers of a job have imported: names of modules and where each was found, in the order
  * of the first import, as one value. A standby worker imports this list before it waits. The text
  * of it has one line for each module, NAME<tab>ORIGIN, with an empty origin where there is none. It
@@ -24,15 +35,6 @@
  * no word of a few letters or digits is not kept, and neither are the name and the value of a
  * variable that may be a secret: of them only the line =NUMBER ?<tab>? remains. The work is in
  * proportion to what is read. */
-#ifndef MUSTER_CORE_STANDBY_STANDBY_PREPARATION_H
-#define MUSTER_CORE_STANDBY_STANDBY_PREPARATION_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/bytes.h"
-#include "base/table.h"
-#include "base/text.h"
 
 /* Bytes of the text of a list, and of a name and an origin in it. */
 #define LEARNED_LIST_TEXT_MAXIMUM (1024 * 1024)
@@ -59,9 +61,6 @@ struct learned_list {
 
 void learned_list_init(struct learned_list *list);
 void learned_list_clear(struct learned_list *list);
-
-/* Adds a module that is not in the list yet. False: it is, or it cannot be added. */
-bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin);
 
 /* Adds what is new in the text of a list, which may be cut off anywhere: what comes after the last
  * newline is not read. Returns how many modules were new. */

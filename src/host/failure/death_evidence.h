@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files in which workers tell why they died (TORCHELASTIC_ERROR_FILE): reads those of workers,
- * which may be anything, and writes the launcher's own. What is inside is wire/failure_json's
- * business. */
+/* Why a worker died: what it may have told in its error file, and what the kernel knows. */
 #ifndef MUSTER_HOST_FAILURE_DEATH_EVIDENCE_H
 #define MUSTER_HOST_FAILURE_DEATH_EVIDENCE_H
 
@@ -12,6 +10,10 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/workers/worker_group.h"
+
+/* Files in which workers tell why they died (TORCHELASTIC_ERROR_FILE): reads those of workers,
+ * which may be anything, and writes the launcher's own. What is inside is wire/failure_json's
+ * business. */
 
 /* Largest file worth reading; a traceback has a few KiB. */
 #define ERROR_FILE_CEILING (1024 * 1024)

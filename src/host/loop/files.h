@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a small file completely, without trusting it: it never blocks on a FIFO, never makes a
- * terminal the controlling terminal, and never reads past a ceiling. For regular files and the
- * kernel's text files. */
+/* Small files and directories: read, listed and removed without trust in what others have put
+ * there; and files in memory. */
 #ifndef MUSTER_HOST_LOOP_FILES_H
 #define MUSTER_HOST_LOOP_FILES_H
 
@@ -12,6 +11,10 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
+
+/* Reads a small file completely, without trusting it: it never blocks on a FIFO, never makes a
+ * terminal the controlling terminal, and never reads past a ceiling. For regular files and the
+ * kernel's text files. */
 
 /* Reads the end of a file that may be long and that others write to, without trusting it: never
  * blocks on a FIFO, never makes a terminal the controlling terminal, reads regular files only. A

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the machine from the kernel: the affinity mask from the scheduler, and the place of each
- * CPU from the files under /sys. It only describes; core/cpu_plan decides. */
+/* This machine, as the kernel tells of it: its CPUs and GPUs, and its memory. */
 #ifndef MUSTER_HOST_MACHINE_MACHINE_H
 #define MUSTER_HOST_MACHINE_MACHINE_H
 
@@ -10,6 +9,9 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/machine/cpu_plan.h"
+
+/* Reads the machine from the kernel: the affinity mask from the scheduler, and the place of each
+ * CPU from the files under /sys. It only describes; core/cpu_plan decides. */
 
 #define MACHINE_TOPOLOGY_SYS_ROOT "/sys"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The address of a connection's other end, in readable form. */
+/* Addresses and names: of a connection's ends, of others, and of this machine. */
 #ifndef MUSTER_HOST_NETWORK_NETWORK_ADDRESS_H
 #define MUSTER_HOST_NETWORK_NETWORK_ADDRESS_H
 
@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "core/rendezvous/endpoint_match.h"
 #include "host/loop/event_loop.h"
+
+/* The address of a connection's other end, in readable form. */
 
 #define TCP_ADDRESS_TEXT_SIZE 64
 

@@ -729,7 +729,9 @@ static void timer_fired(void *context) {
     leave(store);
 }
 
-struct file_store *file_store_new(
+/* Copies the settings. Creates the file when it is missing. Requests may be sent at once; they are
+ * carried out after the file has been read. Never NULL. */
+static struct file_store *file_store_new(
     struct event_loop *loop, const struct file_store_settings *settings) {
     struct file_store *store = memory_allocate(sizeof *store);
     store->loop = loop;
@@ -760,7 +762,10 @@ static void count_out(struct file_store *store) {
     file_store_file_leave(&store->file);
 }
 
-void file_store_free(struct file_store *store) {
+/* Pending requests are called back with FAILURE_CANCELLED before this returns. Counts this user
+ * out, if the lock is free within some milliseconds. May be called from inside a callback. Accepts
+ * NULL. */
+static void file_store_free(struct file_store *store) {
     if (store == NULL || store->is_freed) {
         return;
     }
@@ -778,7 +783,9 @@ void file_store_free(struct file_store *store) {
     leave(store);
 }
 
-void file_store_send(struct file_store *store, const struct store_client_call *call) {
+/* As store_client_send. A request whose time is up fails with FAILURE_TIMEOUT and has changed
+ * nothing. The store stays usable. */
+static void file_store_send(struct file_store *store, const struct store_client_call *call) {
     store_call_queue_push(&store->queue, store_call_new(call, event_loop_now(store->loop)));
     arm(store); /* it is carried out in the next turn of the loop, never in here */
 }

@@ -37,8 +37,6 @@
  * knows the number of users does not remove the file too early. This module never removes the file.
  */
 
-struct file_store;
-
 struct file_store_settings {
     const char *path; /* copied */
     /* Looks into a job's file only: does not create it and is not counted as a user. */
@@ -53,20 +51,6 @@ struct file_store_settings {
     void (*lost)(void *context, const struct failure *failure);
     void *context;
 };
-
-/* Copies the settings. Creates the file when it is missing. Requests may be sent at once; they are
- * carried out after the file has been read. Never NULL. */
-struct file_store *file_store_new(
-    struct event_loop *loop, const struct file_store_settings *settings);
-
-/* Pending requests are called back with FAILURE_CANCELLED before this returns. Counts this user
- * out, if the lock is free within some milliseconds. May be called from inside a callback. Accepts
- * NULL. */
-void file_store_free(struct file_store *store);
-
-/* As store_client_send. A request whose time is up fails with FAILURE_TIMEOUT and has changed
- * nothing. The store stays usable. */
-void file_store_send(struct file_store *store, const struct store_client_call *call);
 
 struct store_access;
 

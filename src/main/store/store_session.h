@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
+#include "options/argparse/option_result.h"
 #include "options/argparse/option_table.h"
 
 struct store_session;

@@ -6,7 +6,7 @@
 
 #include "agent/job_host.h"
 #include "base/text.h"
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 #include "options/launch/launch_options.h"
 
 #define JOB_ENDPOINT_OPTION_DEFINITIONS                                                            \

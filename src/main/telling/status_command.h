@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "core/telling/chronicle_status.h"
 #include "main/telling/job_inquiry.h"
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 
 /* Return the exit status. */
 int status_command(const struct text_list *arguments, const struct text_list *environment);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
+#include "options/argparse/option_result.h"
 #include "options/argparse/option_table.h"
 
 /* Whether `word` is more like `candidate` than *best says, and like enough to be a slip. Then *best

@@ -10,7 +10,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 
 /* `options` must come from launch_table and hold values. FAILURE_INVALID (a value cannot be used)
  * or FAILURE_UNSUPPORTED (this version does not support a value): `options` has then become a

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "core/launch/launch_config.h"
+#include "options/argparse/option_result.h"
 #include "options/argparse/option_table.h"
 
 /* Every option of `muster run` and `torchrun`: those of torch/distributed/run.py get_args_parser

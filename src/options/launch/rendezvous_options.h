@@ -11,7 +11,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 
 /* Parses [NAMESPACE/]NAME of the objects in which Kubernetes keeps a job's register, for the
  * options and for the engine. */

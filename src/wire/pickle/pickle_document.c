@@ -42,11 +42,12 @@ bool pickle_class_find(struct slice module, struct slice name, enum pickle_class
     return false;
 }
 
-const char *pickle_class_module(enum pickle_class of_class) {
+/* The module of the class in Python 3. */
+static const char *pickle_class_module(enum pickle_class of_class) {
     return known_classes[of_class].module;
 }
 
-const char *pickle_class_name(enum pickle_class of_class) {
+static const char *pickle_class_name(enum pickle_class of_class) {
     return known_classes[of_class].name;
 }
 

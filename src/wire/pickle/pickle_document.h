@@ -33,9 +33,6 @@ enum pickle_class {
 
 /* False for any class or function that is not in the list. */
 bool pickle_class_find(struct slice module, struct slice name, enum pickle_class *out_class);
-/* The module of the class in Python 3. */
-const char *pickle_class_module(enum pickle_class of_class);
-const char *pickle_class_name(enum pickle_class of_class);
 
 /* The maximum depth of nested values. A rendezvous record needs 11. */
 #define PICKLE_MAXIMUM_DEPTH 32

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of PyTorch's TCPStore protocol, both ways: the server's incremental decoder and the
- * client's encoder. A request is one operation byte and its operands. Integers are little endian; a
- * blob is a 64-bit length and that many bytes. A request does not carry its own length, so the
- * decoder must find its end (c10d/store/TCPStoreLibUvBackend.cpp reads the same grammar). The
- * meaning of requests is in core/store_table, replies are in wire/store_reply_codec. */
+/* The bytes of PyTorch's stores, both ways: requests and replies of the TCPStore, and the
+ * records of a FileStore's file. */
 #ifndef MUSTER_WIRE_STORE_STORE_CODEC_H
 #define MUSTER_WIRE_STORE_STORE_CODEC_H
 
@@ -17,6 +14,12 @@
 #include "core/store/file_store_contents.h"
 #include "core/store/store_request.h"
 #include "wire/store/store_proof.h"
+
+/* Requests of PyTorch's TCPStore protocol, both ways: the server's incremental decoder and the
+ * client's encoder. A request is one operation byte and its operands. Integers are little endian; a
+ * blob is a 64-bit length and that many bytes. A request does not carry its own length, so the
+ * decoder must find its end (c10d/store/TCPStoreLibUvBackend.cpp reads the same grammar). The
+ * meaning of requests is in core/store_table, replies are in wire/store_reply_codec. */
 
 /* A store request together with the keys and values it borrows, built piece by piece. The caller
  * decides what is asked; this module fills the fields that the operation needs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_table.h"
+#include "options/argparse/option_result.h"
 #include "sample_table.h"
 
 static void init(struct option_result *result, const char *columns) {
