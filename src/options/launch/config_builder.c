@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
-#include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
 #include "options/slurm/slurm_step.h"
