@@ -92,6 +92,11 @@ TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
     expect_mistake(
         "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
     assert_true(config_of("t.py")->has_standby_parent);
+    assert_true(config_of("t.py")->has_progress);
+    assert_false(config_of("--no-python t.sh")->has_progress);
+    assert_true(config_of("--standby on --no-python t.sh")->has_progress);
+    assert_false(config_of("--standby off t.py")->has_progress);
+    assert_true(config_of("--standby off --progress auto t.py")->has_progress);
     assert_false(config_of("--standby-parent off t.py")->has_standby_parent);
     assert_true(config_of("t.py")->standby_rest == 10);
     assert_true(config_of("--standby-rest 0 t.py")->standby_rest == 0);
