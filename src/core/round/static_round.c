@@ -616,6 +616,7 @@ void static_round_lose_connection(struct round_step *step) {
     case ROUND_COUNTING:
         if (exchange->is_coordinated || exchange->phase != ROUND_JOINED) {
             fail_with_peer(step, 0, 0, "the store is gone");
+            step->effects->items[step->effects->count - 1].is_cut_off = true;
         }
         break;
     case ROUND_IDLE:
