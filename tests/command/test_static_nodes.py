@@ -50,6 +50,8 @@ def test_a_failure_on_one_node_restarts_both_into_the_same_attempt(muster, scrat
     assert [end.status for end in ends] == [0, 0], ends
     lines = sorted(line for end in ends for line in end.out.splitlines())
     assert lines == [f"{rank} attempt 1" for rank in range(4)]
+    followed = ["another node restarts its workers" in end.err for end in ends]
+    assert followed == [failing == 3, failing == 0], ends
 
 
 def test_every_attempt_of_a_static_job_finds_a_fresh_store(muster, scratch):
