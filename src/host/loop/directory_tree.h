@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
 
@@ -40,6 +41,16 @@ __attribute__((warn_unused_result)) enum failure_code shared_place_make_private(
  * alone, elsewhere with the mode 0666, less what umask takes. Returns a descriptor, or -1 and a
  * failure: FAILURE_INVALID as above, else FAILURE_SYSTEM. No message names the path. */
 int shared_place_open(const char *path, int flags, struct failure *failure);
+
+/* Writes a new file, which takes the place of one of this name at once. Returns 0 or an errno. */
+int shared_place_replace(const char *path, struct slice content);
+/* A new file can take the place of nothing and of a regular file only: renaming over /dev/null
+ * would succeed for root. */
+bool shared_place_can_be_replaced(const char *path);
+/* Returns 0 or an errno; the descriptor is closed. */
+int shared_place_write_and_close(int fd, struct slice content);
+/* Of a failure to open: a refusal that no system call gave has no errno of its own. */
+int shared_place_errno(const struct failure *failure);
 
 /* Removes a directory in which nobody has left anything but directories. It waits for the disk. */
 
