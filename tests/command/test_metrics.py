@@ -160,7 +160,7 @@ def test_a_run_id_of_any_text_stays_readable(muster, scratch):
     probe = Probe(running)
     status, _, body = probe.get("/metrics")
     family = next(family for family in parser.text_string_to_metric_families(body) if family.name == "muster_info")
-    assert family.samples[0].labels == {"run_id": run_id}
+    assert family.samples[0].labels["run_id"] == run_id
     assert json.loads(probe.get("/health")[2])["run_id"] == run_id
     (scratch / "go").touch()
     assert running.finish().status == 0

@@ -28,6 +28,7 @@
  * so than the one before it: many nodes leave the host time for other questions. */
 #define CLOCK_SECONDS 300
 #define CLOCK_APART_MILLISECONDS 200
+#define CLOCK_AGAIN_SECONDS 10 /* where there was no good answer */
 /* An answer that took longer says too little. */
 #define CLOCK_ANSWER_SECONDS 2
 /* How long an answer that nobody takes stays in the store, and how many may be there. */
@@ -525,6 +526,15 @@ bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
     return true;
 }
 
+/* A large job leaves the host more time. */
+static struct instant clock_due(const struct agent_job_chronicle *job, int seconds) {
+    struct duration least = duration_from_seconds(seconds);
+    struct duration turn = duration_from_milliseconds(
+        (int64_t)job->settings.placement->group_world_size * CLOCK_APART_MILLISECONDS);
+    return instant_after(
+        event_loop_now(job->loop), turn.nanoseconds > least.nanoseconds ? turn : least);
+}
+
 /* The host has read its clock about in the middle of the time that the answer took. */
 static void clock_answered(void *context, const struct failure *failure, struct slice answer) {
     struct agent_job_chronicle *job = context;
@@ -532,21 +542,20 @@ static void clock_answered(void *context, const struct failure *failure, struct 
     int64_t host;
     int64_t took = event_loop_wall_time(job->loop).nanoseconds - clock->asked.nanoseconds;
     char *text = text_format("%.*s", (int)answer.length, (const char *)answer.data);
-    if (failure == NULL && took >= 0 &&
-        took < CLOCK_ANSWER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND &&
-        text_parse_integer(text, &host) == FAILURE_NONE && host > 0) {
+    bool is_good = failure == NULL && took >= 0 &&
+                   took < CLOCK_ANSWER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND &&
+                   text_parse_integer(text, &host) == FAILURE_NONE && host > 0;
+    if (is_good) {
         clock->is_known = true;
         clock->offset.nanoseconds = clock->asked.nanoseconds + took / 2 - host;
     }
+    clock->due = clock_due(job, is_good ? CLOCK_SECONDS : CLOCK_AGAIN_SECONDS);
     free(text);
     job_asking_free(clock->asking);
     clock->asking = NULL;
 }
 
-static struct duration clock_turn(int nodes) {
-    return duration_from_milliseconds((int64_t)nodes * CLOCK_APART_MILLISECONDS);
-}
-
+/* Each node has its turn after the one before it. */
 bool agent_job_chronicle_find_clock_offset(
     struct agent_job_chronicle *job, struct duration *out_offset) {
     if (job == NULL || job->chronicle == NULL) {
@@ -566,12 +575,11 @@ bool agent_job_chronicle_find_clock_offset(
     if (connection != clock->connection) {
         clock->connection = connection;
         clock->is_known = false;
-        clock->due = instant_after(now, clock_turn(placement->group_rank));
+        clock->due = instant_after(now,
+            duration_from_milliseconds((int64_t)placement->group_rank * CLOCK_APART_MILLISECONDS));
     }
     if (connection != 0 && clock->asking == NULL && !instant_is_before(now, clock->due)) {
-        struct duration period = clock_turn(placement->group_world_size);
-        struct duration least = duration_from_seconds(CLOCK_SECONDS);
-        clock->due = instant_after(now, period.nanoseconds > least.nanoseconds ? period : least);
+        clock->due = (struct instant){INT64_MAX};
         clock->asked = event_loop_wall_time(job->loop);
         clock->asking = agent_job_chronicle_ask(job, JOB_QUESTION_CLOCK, 0, clock_answered, job);
     }

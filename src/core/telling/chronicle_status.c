@@ -437,7 +437,8 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
-    bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
+    bool has_hung = status->hung_rank >= 0 &&
+                    chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
     node->failed_first +=
         open == NULL || is_culprit_missing(open, CHRONICLE_CAUSE_WORKER_FAILED) ? 1 : 0;
