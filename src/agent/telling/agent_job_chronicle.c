@@ -509,6 +509,15 @@ struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
 
 /* What is asked of this node. */
 
+/* The host is the last that ends, and does not listen any more when the others tell of their ends.
+ */
+static void end_with_host(struct chronicle_status *status, const char *host) {
+    int place = chronicle_status_find(status, host);
+    if (place >= 0 && status->nodes[place].state == CHRONICLE_NODE_ENDED) {
+        status->state = JOB_ENDED;
+    }
+}
+
 bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
     void (*take)(void *context, const struct chronicle_status *status), void *context) {
     struct chronicle_status status;
@@ -517,6 +526,7 @@ bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
     }
     if (is_last) {
         job_chronicle_write_status(job->hosting.chronicle, wall_now(job), &status);
+        end_with_host(&status, job->settings.node);
         take(context, &status);
         chronicle_status_clear(&status);
     } else {
