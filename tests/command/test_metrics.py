@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -236,6 +237,14 @@ def test_a_clock_that_is_ahead_is_told(make_job):
     assert other.metrics()["muster_node_clock_offset_seconds"] == pytest.approx(5, abs=1.1)
     world.end()
     assert job.succeeds()
+
+
+def test_the_page_of_metrics_has_every_family_and_no_other():
+    told = set(re.findall(r'"(muster_[a-z_]+)"', (ROOT / "src/agent/telling/agent_metrics.c").read_text(encoding="utf-8")))
+    named = re.findall(r"`(muster_[a-z_]+)", (ROOT / "docs/metrics.md").read_text(encoding="utf-8"))
+    manual = (ROOT / "man/muster.1.scd").read_text(encoding="utf-8").replace("\\_", "_")
+    assert len(told) > 30 and set(named) == told
+    assert [name for name in sorted(told) if name not in manual and "standby" not in name] == []
 
 
 # Metrics in a file.
