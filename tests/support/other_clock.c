@@ -5,7 +5,7 @@
 #include <time.h>
 
 int clock_gettime(clockid_t clock, struct timespec *out_time) {
-    static int (*real)(clockid_t clock, struct timespec *out_time);
+    static int (*real)(clockid_t clock, struct timespec * out_time);
     if (real == NULL) {
         *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     }

@@ -2,30 +2,16 @@
 #include "host/failure/error_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/clock.h"
 #include "host/loop/directory_tree.h"
 #include "host/loop/whole_file.h"
 
 enum failure_code error_file_read(
     const char *path, size_t ceiling, struct bytes *out_bytes, struct failure *failure) {
     return whole_file_read(path, false, ceiling, out_bytes, failure);
-}
-
-/* O_NONBLOCK: a FIFO nobody reads is a failure, not a wait. */
-static int write_in_place(const char *path, struct slice content) {
-    struct failure reason;
-    int fd = shared_place_open(
-        path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, &reason);
-    return fd < 0 ? shared_place_errno(&reason) : shared_place_write_and_close(fd, content);
 }
 
 /* Whether the place, and not the disk, is what forbids a new file. */
@@ -48,7 +34,7 @@ enum failure_code error_file_write(
         error = shared_place_replace(place, content);
     }
     if (is_about_the_place(error)) {
-        error = write_in_place(place, content);
+        error = shared_place_write(place, content);
     }
     free(target);
     if (error != 0) {

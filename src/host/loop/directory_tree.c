@@ -168,7 +168,8 @@ static int write_all(int fd, struct slice content) {
     return 0;
 }
 
-int shared_place_write_and_close(int fd, struct slice content) {
+/* Returns an errno. */
+static int write_and_close(int fd, struct slice content) {
     int error = write_all(fd, content);
     if (close(fd) != 0 && error == 0) {
         error = errno;
@@ -176,7 +177,8 @@ int shared_place_write_and_close(int fd, struct slice content) {
     return error;
 }
 
-int shared_place_errno(const struct failure *failure) {
+/* A refusal that no system call gave has no errno of its own. */
+static int errno_of(const struct failure *failure) {
     return failure->system_error != 0 ? failure->system_error : EPERM;
 }
 
@@ -187,7 +189,7 @@ int shared_place_replace(const char *path, struct slice content) {
     struct failure reason;
     int fd = shared_place_open(fresh, O_WRONLY | O_EXCL | O_CLOEXEC, &reason);
     bool is_made = fd >= 0;
-    int error = is_made ? shared_place_write_and_close(fd, content) : shared_place_errno(&reason);
+    int error = is_made ? write_and_close(fd, content) : errno_of(&reason);
     if (error == 0 && rename(fresh, path) != 0) {
         error = errno;
     }
@@ -196,6 +198,13 @@ int shared_place_replace(const char *path, struct slice content) {
     }
     free(fresh);
     return error;
+}
+
+int shared_place_write(const char *path, struct slice content) {
+    struct failure reason;
+    int fd = shared_place_open(
+        path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, &reason);
+    return fd < 0 ? errno_of(&reason) : write_and_close(fd, content);
 }
 
 bool shared_place_can_be_replaced(const char *path) {

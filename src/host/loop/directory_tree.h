@@ -47,10 +47,9 @@ int shared_place_replace(const char *path, struct slice content);
 /* A new file can take the place of nothing and of a regular file only: renaming over /dev/null
  * would succeed for root. */
 bool shared_place_can_be_replaced(const char *path);
-/* Returns 0 or an errno; the descriptor is closed. */
-int shared_place_write_and_close(int fd, struct slice content);
-/* Of a failure to open: a refusal that no system call gave has no errno of its own. */
-int shared_place_errno(const struct failure *failure);
+/* Writes into what is there, or a new file. A FIFO nobody reads is a failure, not a wait. Returns 0
+ * or an errno. */
+int shared_place_write(const char *path, struct slice content);
 
 /* Removes a directory in which nobody has left anything but directories. It waits for the disk. */
 
