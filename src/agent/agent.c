@@ -521,10 +521,40 @@ static struct wall_time last_progress(void *context) {
     return seen;
 }
 
+static void find_facts(void *context, struct agent_metrics_facts *out_facts) {
+    const struct agent *agent = context;
+    bool has_record = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING;
+    const struct rendezvous_state *record =
+        has_record ? rendezvous_machine_state(node_machine_rendezvous(agent->node)) : NULL;
+    *out_facts = (struct agent_metrics_facts){
+        .machine = node_machine_agent(agent->node),
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .watchdog = agent->watchdog,
+        .standby = node_machine_standby(agent->node),
+        .job = agent->job_chronicle,
+        .failed_first = agent_chronicle_failed_first(agent->chronicle),
+        .step = worker_progress_last(agent->progress),
+        .spares = record == NULL ? 0
+                                 : (int64_t)(rendezvous_state_waiting(record) +
+                                             rendezvous_state_redundant(record)),
+    };
+}
+
 static void write_metrics(void *context, struct text *out) {
     const struct agent *agent = context;
-    agent_metrics_write(agent->metrics, node_machine_agent(agent->node), agent->watchdog,
-        node_machine_standby(agent->node), out);
+    agent_metrics_write(agent->metrics, out);
+}
+
+static void keep_metrics(struct agent *agent) {
+    const struct agent_metrics_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .worker_store = &agent->worker_store_operations,
+        .log = agent->log,
+        .find = find_facts,
+        .context = agent,
+    };
+    agent->metrics = agent_metrics_new(agent->loop, &settings);
 }
 
 static void serve_health(struct agent *agent) {
@@ -936,8 +966,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent_voice_count(
             &agent->voice, agent->preparation.worker_count, &agent->preparation.warnings);
         tell_while_joining(agent);
-        agent->metrics =
-            agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
+        keep_metrics(agent);
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -1007,6 +1036,7 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_metrics_end(agent->metrics);
     agent_stacks_free(agent->stacks);
     agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
@@ -1026,6 +1056,7 @@ static void tear_down(struct agent *agent) {
     agent_rendezvous_free(agent->rendezvous);
     agent->rendezvous = NULL;
     agent_job_chronicle_free(agent->job_chronicle);
+    agent->job_chronicle = NULL;
     text_clear(&agent->telling_folder);
     agent_proof_free(agent->proof);
     descriptor_limit_keep(0);

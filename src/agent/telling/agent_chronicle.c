@@ -378,6 +378,13 @@ void agent_chronicle_note_timer(
     }
 }
 
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle) {
+    int place = chronicle == NULL ? -1
+                                  : chronicle_status_find(&chronicle->status,
+                                        chronicle->settings.preparation->node_name);
+    return place < 0 ? 0 : chronicle->status.nodes[place].failed_first;
+}
+
 /* Answers. */
 
 static void write_status(struct agent_chronicle *chronicle, struct text *out) {

@@ -58,6 +58,9 @@ void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
 
+/* So often a worker of this node has failed before all others, as far as this node knows. */
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle);
+
 /* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
  * entries at once or as they come, and the same of the whole job, which its host is asked for. */
 enum snapshot_answer agent_chronicle_answer(

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/log.h"
-#include "core/telling/chronicle.h"
+#include "core/telling/chronicle_status.h"
 #include "host/loop/event_loop.h"
 #include "host/store/store_client.h"
 #include "wire/store/store_proof.h"
@@ -56,6 +56,15 @@ void agent_job_chronicle_host(struct agent_job_chronicle *job, int port);
 void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
+
+/* How the job stands, but for the last seconds (job_chronicle_settled); with `is_last` all that has
+ * come counts. False: this node does not host the job's store, and knows nothing of others. */
+bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
+    void (*take)(void *context, const struct chronicle_status *status), void *context);
+/* By how much this node's clock is ahead of the host's, as the host has said lately. False: it is
+ * not known. From time to time the host is asked for the next time. */
+bool agent_job_chronicle_find_clock_offset(
+    struct agent_job_chronicle *job, struct duration *out_offset);
 
 /* Asks the host, or answers as the host. `done` as in host/telling/job_asking, perhaps from inside.
  * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */

@@ -147,6 +147,10 @@ void worker_progress_step(
     }
 }
 
+int64_t worker_progress_last(const struct worker_progress *progress) {
+    return progress == NULL ? -1 : progress_watch_step(progress->watch);
+}
+
 struct worker_progress *worker_progress_new(
     struct event_loop *loop, const struct worker_progress_settings *settings) {
     struct worker_progress *progress = memory_allocate(sizeof *progress);

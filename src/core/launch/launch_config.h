@@ -352,6 +352,7 @@ struct launch_config {
     char *event_file; /* LAUNCH_EVENTS_FILE: its path; LAUNCH_EVENTS_PROGRAM: the program; else NULL
                        */
     char *chronicle;  /* a file, "off", or NULL: beside the logs */
+    char *metrics_file; /* or NULL */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */
     /* warnings about that place, which concern all nodes alike: one of them gives them */

@@ -808,6 +808,7 @@ static enum failure_code build_plug_ins(struct building *building) {
 static enum failure_code build_events(struct building *building) {
     struct text reason = {0};
     building->config->chronicle = option_copy_unless_empty(text_of(building, "chronicle"));
+    building->config->metrics_file = option_copy_unless_empty(text_of(building, "metrics_file"));
     enum failure_code code = option_parse_event_handler(text_of(building, "event_log_handler"),
         &building->config->event_handler, &building->config->event_file, &reason);
     return option_result_settle(building->options, "event_log_handler", code, &reason);
