@@ -839,6 +839,7 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     }
     struct agent_audience_settings settings = agent->program->audience;
     settings.asked = agent_signal_received;
+    settings.told = agent_placement_told;
     settings.context = agent;
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }

@@ -467,6 +467,11 @@ static void perform(struct agent *agent, const struct node_effect *effect) {
         return;
     }
     agent_rendezvous_perform(agent->rendezvous, effect);
+    if (effect->part == NODE_MEMBERSHIP &&
+        effect->membership.kind == MEMBERSHIP_EFFECT_ASK_PROGRAM) {
+        agent_audience_ask(
+            agent->audience, effect->membership.ask.what, effect->membership.ask.attempt);
+    }
     if (effect->part == NODE_MEMBERSHIP && effect->membership.kind == MEMBERSHIP_EFFECT_SETTLED) {
         event_loop_stop(agent->loop);
     }
@@ -669,6 +674,11 @@ void agent_watch_signals(void *context) {
     if (agent->passing != NULL) {
         agent_workers_leave_out(agent->workers, signal_passing_witness(agent->passing));
     }
+}
+
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told) {
+    post_membership(context, (struct membership_event){.kind = kind, .told = told});
 }
 
 void agent_timer_expired(void *context) {

@@ -340,6 +340,7 @@ static void perform_membership(
     case MEMBERSHIP_EFFECT_FLUSH:
         agent_fixed_nodes_flush(rendezvous->fixed, effect->patience);
         break;
+    case MEMBERSHIP_EFFECT_ASK_PROGRAM:
     case MEMBERSHIP_EFFECT_SETTLED:
         break; /* the agent's */
     case MEMBERSHIP_EFFECT_TELL_AGENT:
