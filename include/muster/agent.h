@@ -305,8 +305,9 @@ struct muster_agent_settings {
         struct muster_worker_logs *out_logs, struct muster_failure *failure);
 
     /* Since 0.3: WorkerSpec.rdzv_handler of any kind: the program has a rendezvous of its own, and
-     * says where this node is. Then the members from min_nodes on to rdzv_configs are left out, but
-     * for run_id. Both are called from muster_agent_process, and not for muster_agent_run.
+     * says where this node is. Of the members from min_nodes on to rdzv_configs run_id alone may be
+     * given, and rdzv_backend, which is any name, for records. Both are called from
+     * muster_agent_process, and not for muster_agent_run.
      * The node wants its next round, in which it has used so many restarts. The program calls
      * muster_agent_set_round when there is one, or muster_agent_end_round if there will be none. */
     void (*next_rendezvous)(void *context, int restarts);

@@ -65,7 +65,8 @@ class HandlerRounds:
     def _begin(self, agent):
         config, self._is_over = self._config, False
         info = self._handler.next_rendezvous()
-        rank, count = _number("rank", info.rank, MOST_NODES - 1), _number("world_size", info.world_size, MOST_NODES)
+        count = _number("world_size", info.world_size, MOST_NODES, 1)
+        rank = _number("rank", info.rank, count - 1)
         self.store, self._group_world_size = info.store, count
         meeting = getattr(info, "bootstrap_store_info", None) or RendezvousStoreInfo.build(rank, info.store, config.local_addr)
         ranks = assign_ranks(info.store, rank, count, config.role, config.nproc_per_node)

@@ -220,7 +220,8 @@ class Job:
     def _asked(self):
         if self._rounds is None:
             return {}
-        return {"next_rendezvous": _NEXT(lambda _context, restarts: self._rounds.ask_for_round(restarts)),
+        return {"rdzv_backend": _encoded(self._handler.get_backend()), "rdzv_endpoint": None, "rdzv_configs": None,
+                "next_rendezvous": _NEXT(lambda _context, restarts: self._rounds.ask_for_round(restarts)),
                 "exit_barrier": _BARRIER(lambda _context: self._rounds.ask_for_barrier())}
 
     @property

@@ -734,6 +734,9 @@ void agent_watchdog_event(
 
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record) {
     const struct agent *agent = context;
+    if (agent->config->is_placed) {
+        return; /* the program's rendezvous records its own steps */
+    }
     agent_event_log_rendezvous(agent->event_log, record);
 }
 

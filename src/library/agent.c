@@ -409,6 +409,7 @@ struct agent_order {
     struct launch_config config;
     struct text_list environment; /* of the workers */
     struct agent_calls calls;
+    const char *placed_by; /* what the program calls its rendezvous that places the node, or NULL */
 };
 
 static void agent_order_clear(struct agent_order *order);
@@ -661,7 +662,6 @@ static enum muster_error set_told(struct agent_order *order, struct muster_failu
     return error == MUSTER_OK ? check_variables(config, failure) : error;
 }
 
-/* Where the program has a rendezvous of its own, the job is one of a single node to the options. */
 static enum muster_error set_placement(struct agent_order *order, struct muster_failure *failure) {
     const struct muster_agent_settings *settings = &order->settings;
     struct launch_config *config = &order->config;
@@ -673,10 +673,13 @@ static enum muster_error set_placement(struct agent_order *order, struct muster_
     }
     if (config->rendezvous != LAUNCH_RENDEZVOUS_SINGLE) {
         return library_fail(failure, MUSTER_ERROR_INVALID,
-            "there is a next_rendezvous, so the program says where this node is; leave min_nodes, "
-            "max_nodes, rdzv_backend, rdzv_endpoint and rendezvous out");
+            "there is a next_rendezvous, and the options have another rendezvous");
     }
     config->is_placed = true;
+    if (order->placed_by != NULL) {
+        free(config->rdzv_backend);
+        config->rdzv_backend = memory_duplicate_string(order->placed_by);
+    }
     if (settings->run_id != NULL) {
         free(config->run_id);
         config->run_id = memory_duplicate_string(settings->run_id);
@@ -713,6 +716,23 @@ static enum muster_error build(struct agent_order *order, struct muster_failure 
     return error;
 }
 
+/* The job is one of a single node to the options, which know no backend of the program's name. */
+static enum muster_error take_name(struct agent_order *order, struct muster_failure *failure) {
+    struct muster_agent_settings *settings = &order->settings;
+    if (settings->max_nodes != 1 || settings->rdzv_endpoint != NULL ||
+        settings->rdzv_configs != NULL || settings->rendezvous != NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "there is a next_rendezvous, so the program says where this node is; leave min_nodes, "
+            "max_nodes, rdzv_endpoint, rdzv_configs and rendezvous out");
+    }
+    order->placed_by = settings->rdzv_backend;
+    settings->rdzv_backend = STORE_BACKEND;
+    settings->rdzv_endpoint = OWN_STORE;
+    return order->placed_by == NULL
+               ? MUSTER_OK
+               : library_utf8_check("rdzv_backend", order->placed_by, TEXT_MAXIMUM, failure);
+}
+
 /* Checks and copies `settings`. Nothing is left to be cleared after an error. */
 static enum muster_error agent_order_read(const struct muster_agent_settings *settings,
     struct agent_order *order, struct muster_failure *failure) {
@@ -724,6 +744,9 @@ static enum muster_error agent_order_read(const struct muster_agent_settings *se
     }
     if (error == MUSTER_OK) {
         error = check_numbers(&order->settings, failure);
+    }
+    if (error == MUSTER_OK && order->settings.next_rendezvous != NULL) {
+        error = take_name(order, failure);
     }
     if (error == MUSTER_OK) {
         error = agent_calls_read(&order->settings, &order->calls, failure);

@@ -155,7 +155,8 @@ static enum failure_code open_record(
 static void open_diary(struct agent_rendezvous *rendezvous) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     enum membership_kind kind = settings->node->membership.kind;
-    bool is_static = text_equals(settings->config->rdzv_backend, "static");
+    bool is_static =
+        !settings->config->is_placed && text_equals(settings->config->rdzv_backend, "static");
     if (kind == MEMBERSHIP_FIXED || (kind == MEMBERSHIP_ALONE && is_static)) {
         return;
     }
