@@ -195,7 +195,7 @@ class Job:
     `fields` are further members of the agent's settings."""
 
     def __init__(self, config, entrypoint, args=(), envs=None, handler=None, variables=None, **fields):
-        self._rounds = None
+        self._rounds, self._handler = None, handler  # the agent calls its backend as long as it lives
         if handler is not None and not _is_agents_own(handler):
             config, envs = self._follow(handler, config, envs)
             handler = None
@@ -210,7 +210,6 @@ class Job:
     def _follow(self, handler, config, envs):
         """The handler says where this node is."""
         check_handler(handler)
-        self._handler = handler
         config = dataclasses.replace(config, min_nodes=1, max_nodes=1, rdzv_backend="", rdzv_endpoint="", rdzv_configs={}, rdzv_timeout=-1,
                                      run_id=handler.get_run_id())
         self._rounds = HandlerRounds(handler, config)
