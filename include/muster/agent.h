@@ -208,7 +208,9 @@ struct muster_worker_logs {
 struct muster_agent_settings {
     size_t size; /* of this struct */
 
-    /* What to run: a program, found on PATH where it has no slash, … */
+    /* What to run: a program, found on PATH where it has no slash, … (Since 0.3: where there is
+     * none, and no function, `options` are a whole command line of `muster run`, which ends with
+     * the program. Then the numbers below do not count, and PET_… in `env` does.) */
     const char *entrypoint;
     const char *const *args; /* its arguments, up to a NULL; ${local_rank} is put in */
     /* … or a function: each worker is a process that is forked from the agent, and ends with the

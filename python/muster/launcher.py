@@ -33,6 +33,7 @@ from multiprocessing import spawn
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from muster import library as muster_library
+from muster.event_handlers import event_handler
 from muster.handler_rounds import HandlerRounds, check_handler, use_agent_store
 from muster.library import Failure, error_of, raising
 
@@ -533,6 +534,21 @@ class _Settings(ctypes.Structure):
     ]  # fmt: skip
 
 
+class _Event(ctypes.Structure):
+    """struct muster_agent_event."""
+
+    _fields_ = [
+        ("kind", ctypes.c_int), ("name", _TEXT), ("state", _TEXT), ("timestamp", ctypes.c_double), ("run_id", _TEXT), ("role", _TEXT),
+        ("hostname", _TEXT), ("raw_error", _TEXT), ("message", _TEXT), ("group_rank", ctypes.c_int),
+        ("group_world_size", ctypes.c_int), ("global_rank", ctypes.c_int), ("local_rank", ctypes.c_int), ("pid", ctypes.c_long),
+        ("has_exit_code", ctypes.c_int), ("exit_code", ctypes.c_int), ("restarts", ctypes.c_int), ("duration_ms", ctypes.c_double),
+        ("json", _TEXT),
+    ]  # fmt: skip
+
+
+_EVENT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Event))
+
+
 class _Round(ctypes.Structure):
     """struct muster_agent_round."""
 
@@ -624,11 +640,15 @@ def _library():
 class _Agent:
     """One job's, from its start to its end."""
 
-    def __init__(self, config, words, function=None, fields=None):
+    def __init__(self, config, words, function=None, fields=None, settings=None):
         self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may stop the agent
+        handler = event_handler(config.event_log_handler)
+        if handler is not None:
+            config = dataclasses.replace(config, event_log_handler="null")
+            fields = {"event": _EVENT(lambda _context, event: handler(_decoded(event.contents.json))), **(fields or {})}
         self._function, self._fields = function, fields or {}  # workers and the agent call them as long as they live
-        settings = _settings_of(config, words or [])
+        settings = settings or _settings_of(config, words or [])
         for name, value in self._fields.items():
             setattr(settings, name, ctypes.cast(value, ctypes.c_void_p) if isinstance(value, (ctypes.Array, ctypes._CFuncPtr)) else value)
         if function is not None:
@@ -696,6 +716,15 @@ class _Agent:
             raise error_of(code, self._failure.text(), {})
 
 
+def agent_of_command(words, logs, variables, handler):
+    """An agent for the command line `muster run WORDS`, whose files are those of the LogsSpecs."""
+    settings = _Settings(
+        size=ctypes.sizeof(_Settings), options=_texts_of(words), env=_texts_of(f"{name}={value}" for name, value in variables.items()),
+        local_world_size=1, monitor_interval=0.1, min_nodes=1, max_nodes=1, stdout_fd=-1, stderr_fd=-1, **_logs_of(logs))
+    fields = {"reify_logs": _Logs(logs).function} if _names_files(logs) else {}
+    return _Agent(LaunchConfig(1, 1, 1, event_log_handler=handler), None, None, fields, settings)
+
+
 def _settings_of(config, words):
     logs = config.logs_specs if config.logs_specs is not None else DefaultLogsSpecs()
     is_alone = config.max_nodes == 1 and not config.rdzv_endpoint
@@ -714,14 +743,20 @@ def _settings_of(config, words):
         min_nodes=config.min_nodes, max_nodes=config.max_nodes, rdzv_backend=_encoded(backend),
         rdzv_endpoint=_encoded(endpoint), run_id=_encoded(config.run_id or str(uuid.uuid4().int)),
         rdzv_configs=_encoded(",".join(f"{name}={value}" for name, value in configs.items())) if not is_alone else None,
-        log_dir=_encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
-        redirects=_encoded(_streams(_member(logs, "redirects", "_redirects") or (3 if _names_files(logs) else None))),
-        tee=_encoded(_streams(_member(logs, "tee", "_tee"))),
+        **_logs_of(logs),
         options=(ctypes.c_char_p * (len(options) + 1))(*[option.encode() for option in options], None), stdout_fd=-1, stderr_fd=-1)
 
 
+def _logs_of(logs):
+    """The members of the settings."""
+    return {"log_dir": _encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
+            "redirects": _encoded(_streams(_member(logs, "redirects", "_redirects") or (3 if _names_files(logs) else None))),
+            "tee": _encoded(_streams(_member(logs, "tee", "_tee")))}
+
+
 def _names_files(logs):
-    return isinstance(logs, LogsSpecs) and not isinstance(logs, DefaultLogsSpecs)
+    """A class of the program's, made of Muster's or of PyTorch's."""
+    return callable(getattr(logs, "reify", None)) and type(logs).__name__ != "DefaultLogsSpecs"
 
 
 def _options_of(config, logs, node_rank):

@@ -484,17 +484,28 @@ static enum muster_error add_texts(struct text_list *arguments,
     return error;
 }
 
+/* The options have the program, too. */
+static bool has_command_line(const struct muster_agent_settings *settings) {
+    return settings->entrypoint == NULL && settings->function == NULL && settings->options != NULL;
+}
+
+static void add_numbers(
+    const struct muster_agent_settings *settings, struct text_list *arguments) {
+    text_list_add_taken(
+        arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
+    text_list_add_taken(arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
+    text_list_add_taken(arguments, text_format("--max-restarts=%d", settings->max_restarts));
+    text_list_add_taken(
+        arguments, text_format("--monitor-interval=%.17g", settings->monitor_interval));
+}
+
 /* The command line that asks for the same; its script is put in later, since an entrypoint may be
  * any text. */
 static enum muster_error make_arguments(const struct muster_agent_settings *settings,
     struct text_list *out_arguments, struct muster_failure *failure) {
-    text_list_add_taken(
-        out_arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
-    text_list_add_taken(
-        out_arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
-    text_list_add_taken(out_arguments, text_format("--max-restarts=%d", settings->max_restarts));
-    text_list_add_taken(
-        out_arguments, text_format("--monitor-interval=%.17g", settings->monitor_interval));
+    if (!has_command_line(settings)) {
+        add_numbers(settings, out_arguments);
+    }
     bool is_alone = settings->rdzv_backend == NULL && settings->rdzv_endpoint == NULL &&
                     settings->max_nodes == 1;
     if (is_alone && settings->options == NULL) {
@@ -504,8 +515,10 @@ static enum muster_error make_arguments(const struct muster_agent_settings *sett
     if (error == MUSTER_OK) {
         error = copy_list("options", settings->options, out_arguments, failure);
     }
-    text_list_add(out_arguments, "--no-python");
-    text_list_add(out_arguments, function_name);
+    if (!has_command_line(settings)) {
+        text_list_add(out_arguments, "--no-python");
+        text_list_add(out_arguments, function_name);
+    }
     return error;
 }
 
@@ -535,7 +548,11 @@ static enum muster_error parse(
     const struct text_list *arguments, struct agent_order *order, struct muster_failure *failure) {
     struct text_list environment = {0};
     struct launch_options options;
-    take_pet_out(&order->environment, &environment);
+    if (has_command_line(&order->settings)) {
+        text_list_add_all(&environment, &order->environment);
+    } else {
+        take_pet_out(&order->environment, &environment);
+    }
     launch_options_parse(agent_settings_program, arguments, &environment, &options);
     text_list_clear(&environment);
     enum muster_error error = MUSTER_OK;
@@ -551,6 +568,10 @@ static enum muster_error parse(
 
 static enum muster_error set_program(struct agent_order *order, struct muster_failure *failure) {
     struct launch_config *config = &order->config;
+    if (has_command_line(&order->settings)) {
+        order->settings.local_world_size = config->worker_count > 0 ? config->worker_count : 1;
+        return MUSTER_OK;
+    }
     if (config->script_arguments.count > 0 || config->entry != LAUNCH_ENTRY_PROGRAM) {
         return library_fail(failure, MUSTER_ERROR_INVALID,
             "the options have a program; it is to be in entrypoint and args");
@@ -588,6 +609,11 @@ static enum muster_error check_numbers(
 
 static enum muster_error check_entrypoint(
     const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    if (has_command_line(settings)) {
+        return settings->args == NULL ? MUSTER_OK
+                                      : library_fail(failure, MUSTER_ERROR_INVALID,
+                                            "there are args, but no entrypoint");
+    }
     if (settings->function == NULL) {
         return library_text_check("entrypoint", settings->entrypoint, TEXT_MAXIMUM, failure);
     }
