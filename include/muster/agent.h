@@ -121,12 +121,12 @@ struct muster_process_failure {
 /* Since 0.3: RendezvousInfo, with what SimpleElasticAgent._assign_worker_ranks makes of it: where
  * this node's workers are in a round. Begin with MUSTER_AGENT_ROUND. */
 struct muster_agent_round {
-    size_t size;           /* of this struct */
-    int group_rank;        /* of this node; 0 to … */
-    int group_world_size;  /* … this many nodes, which are 1 to 65536 */
-    int global_rank;       /* of the worker of local rank 0; the others follow, and all are in … */
-    int world_size;        /* … this many */
-    int role_rank;         /* the same among the workers of this node's role */
+    size_t size;          /* of this struct */
+    int group_rank;       /* of this node; 0 to … */
+    int group_world_size; /* … this many nodes, which are 1 to 65536 */
+    int global_rank;      /* of the worker of local rank 0; the others follow, and all are in … */
+    int world_size;       /* … this many, at most 2^28 */
+    int role_rank;        /* the same among the workers of this node's role */
     int role_world_size;
     const char *master_addr; /* where the workers' store is, at most 255 bytes */
     int master_port;         /* 1 to 65535 */

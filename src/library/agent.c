@@ -489,8 +489,7 @@ static bool has_command_line(const struct muster_agent_settings *settings) {
     return settings->entrypoint == NULL && settings->function == NULL && settings->options != NULL;
 }
 
-static void add_numbers(
-    const struct muster_agent_settings *settings, struct text_list *arguments) {
+static void add_numbers(const struct muster_agent_settings *settings, struct text_list *arguments) {
     text_list_add_taken(
         arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
     text_list_add_taken(arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
@@ -1085,8 +1084,7 @@ static enum muster_error send_order(const struct muster_agent *agent,
     const struct agent_audience_order *order, struct muster_failure *failure) {
     unsigned char message[1 + sizeof *order] = {PROGRAM_CHANNEL_MESSAGE};
     memcpy(message + 1, order, sizeof *order);
-    ssize_t length =
-        send(agent->process.fd, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t length = send(agent->process.fd, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (length == (ssize_t)sizeof message) {
         return MUSTER_OK;
     }
@@ -1096,18 +1094,21 @@ static enum muster_error send_order(const struct muster_agent *agent,
                      "the agent has not taken earlier requests yet; ask again later");
 }
 
+#define MOST_WORKERS (LAUNCH_MAXIMUM_NODES * LAUNCH_MAXIMUM_WORKERS_PER_NODE)
+
 /* What a node of this many workers can be. */
-static enum muster_error check_ranks(const char *what, int rank, int world_size, int worker_count,
-    struct muster_failure *failure) {
-    return rank >= 0 && world_size >= worker_count && rank <= world_size - worker_count
+static enum muster_error check_ranks(
+    const char *what, int rank, int world_size, int worker_count, struct muster_failure *failure) {
+    return rank >= 0 && world_size >= worker_count && world_size <= MOST_WORKERS &&
+                   rank <= world_size - worker_count
                ? MUSTER_OK
                : library_fail(failure, MUSTER_ERROR_INVALID,
                      "%s is %d, with %d workers here and %d in all", what, rank, worker_count,
                      world_size);
 }
 
-static enum muster_error check_round(const struct muster_agent_round *round, int worker_count,
-    struct muster_failure *failure) {
+static enum muster_error check_round(
+    const struct muster_agent_round *round, int worker_count, struct muster_failure *failure) {
     if (round->group_world_size < 1 || round->group_world_size > LAUNCH_MAXIMUM_NODES ||
         round->group_rank < 0 || round->group_rank >= round->group_world_size) {
         return library_fail(failure, MUSTER_ERROR_INVALID,

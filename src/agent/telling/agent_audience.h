@@ -20,7 +20,8 @@ struct agent_audience_settings {
     int channel; /* host/telling/program_channel.h */
     int program;
     void (*asked)(void *context, int signal); /* the program wants the agent to end so */
-    void (*told)(void *context, enum membership_event_kind kind, const struct membership_told *told);
+    void (*told)(
+        void *context, enum membership_event_kind kind, const struct membership_told *told);
     void *context;
 };
 

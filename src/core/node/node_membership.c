@@ -291,8 +291,8 @@ static void end_round_as_told(struct membership_step *step) {
     text_append_format(
         &membership->note, "joining the job's next round: %s", step->event->told->text);
     membership_note(step, LOG_LEVEL_WARNING);
-    membership_tell_agent(step, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER,
-                                    .reason = step->event->told->text});
+    membership_tell_agent(step,
+        (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER, .reason = step->event->told->text});
 }
 
 static void be_idle(struct membership_step *step) {

@@ -2,9 +2,9 @@
 /* The membership of one node in its job, as a machine. A node is alone (it has nothing to agree
  * on), one of fixed nodes (the static rendezvous), or one of nodes that come and go (the dynamic
  * rendezvous). A node alone may be placed by the program that has started its agent, which has
- * other nodes and a rendezvous of its own. The agent machine sees one contract for all three: it asks to join, to enter the
- * exit barrier and to leave, and is told that it has joined, that the join failed, that the round
- * is over, and that the barrier has ended.
+ * other nodes and a rendezvous of its own. The agent machine sees one contract for all three: it
+ * asks to join, to enter the exit barrier and to leave, and is told that it has joined, that the
+ * join failed, that the round is over, and that the barrier has ended.
  *
  * The membership is between core/agent/agent_machine and the machines below it:
  * core/round/round_exchange, and for nodes that come and go also
@@ -52,14 +52,14 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_DOUBT_ASKED,
     MEMBERSHIP_EVENT_FAILURE_ASKED,
     MEMBERSHIP_EVENT_END_ASKED,
-    MEMBERSHIP_EVENT_HOSTING,           /* this node hosts the store of the job from now on */
-    MEMBERSHIP_EVENT_HOSTING_OVER,      /* another node does */
-    MEMBERSHIP_EVENT_STORE_RENEWED,     /* answers RENEW_WORKER_STORE */
+    MEMBERSHIP_EVENT_HOSTING,       /* this node hosts the store of the job from now on */
+    MEMBERSHIP_EVENT_HOSTING_OVER,  /* another node does */
+    MEMBERSHIP_EVENT_STORE_RENEWED, /* answers RENEW_WORKER_STORE */
     /* Alone, placed by the program: the first two answer its ASK for a round, … */
     MEMBERSHIP_EVENT_ROUND_TOLD,
     MEMBERSHIP_EVENT_ROUND_REFUSED,
-    MEMBERSHIP_EVENT_ROUND_ENDED,  /* the workers are to be in another one */
-    MEMBERSHIP_EVENT_BARRIER_TOLD, /* … and this one answers its ASK for the exit barrier */
+    MEMBERSHIP_EVENT_ROUND_ENDED,       /* the workers are to be in another one */
+    MEMBERSHIP_EVENT_BARRIER_TOLD,      /* … and this one answers its ASK for the exit barrier */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, /* which worker of the round failed first */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, /* answers LOOK_FOR_ROOT_CAUSE: the look is over */
     /* Changing: this node waits beside a job to which it does not seem to belong, or it does. */
@@ -112,10 +112,10 @@ struct membership_event {
         /* RESTART_, DOUBT_, FAILURE_ASKED: NULL when no worker of this node has failed.
          * ROOT_CAUSE_LEARNT: never NULL. */
         const struct failure_account *account;
-        int port;           /* HOSTING */
-        const char *reason; /* MISPLACED: why it does not; NULL: it does */
+        int port;                           /* HOSTING */
+        const char *reason;                 /* MISPLACED: why it does not; NULL: it does */
         const struct membership_told *told; /* ROUND_TOLD, ROUND_REFUSED, ROUND_ENDED */
-        int signal;         /* LEAVE_ASKED: the signal that told this node to end; 0: none */
+        int signal; /* LEAVE_ASKED: the signal that told this node to end; 0: none */
         struct {
             const struct rendezvous_effect *effect;
             bool is_cut_off;              /* the connection to the store was lost */

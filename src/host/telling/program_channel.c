@@ -18,12 +18,12 @@ struct program_channel {
     uv_poll_t *poll;
     struct event_descriptor *death; /* NULL: not watched */
     struct text waiting;
-    size_t sent;    /* of what waits */
+    size_t sent;            /* of what waits */
     unsigned char *message; /* what has come of it, … */
     size_t message_length;
     bool is_in_message; /* … if one has begun */
-    bool has_asked; /* for the end */
-    bool is_gone;   /* the program, or its end of the socket */
+    bool has_asked;     /* for the end */
+    bool is_gone;       /* the program, or its end of the socket */
 };
 
 static void watch(struct program_channel *channel);
