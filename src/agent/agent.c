@@ -27,6 +27,7 @@
 #include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
+#define EXIT_USAGE 2
 #define SIGNAL_EXIT_BASE 128
 
 /* An empty name is none, as torchrun takes it. */
@@ -140,6 +141,10 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     bool is_refusal = failure->code == FAILURE_SYSTEM;
     const char *why = agent->has_no_memory ? AGENT_MEMORY_SENTENCE : failure->message;
     agent->has_no_memory = agent->has_no_memory || failure->system_error == ENOMEM;
+    if (agent->preparation.is_word_unknown) { /* a mistake of usage; no attempt helps */
+        (void)agent_end_of_itself(agent, "ValueError", why);
+        return EXIT_USAGE;
+    }
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
@@ -885,6 +890,7 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     }
     struct agent_audience_settings settings = agent->program->audience;
     settings.asked = agent_signal_received;
+    settings.told = agent_placement_told;
     settings.context = agent;
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }

@@ -163,6 +163,9 @@ void agent_signal_came(
 void agent_watch_signals(
     void *context); /* from now on it is known which of them workers have got */
 void agent_signal_received(void *context, int signal);
+/* The program that places this node has said something of its round. */
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);

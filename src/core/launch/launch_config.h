@@ -255,6 +255,7 @@ struct launch_config {
     char *master_host;             /* static: the host of the store, without brackets; else NULL */
     int master_port;               /* static: 0..65535; 0 takes a free port (one node only) */
     int node_rank;
+    bool is_placed; /* by the program that has started the agent, which has other nodes */
     /* What a program that has an agent tells workers, whatever the rendezvous says. */
     char *told_master_host;           /* or NULL */
     int told_master_port;             /* or 0 */
