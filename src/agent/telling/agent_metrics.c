@@ -56,6 +56,12 @@ void agent_metrics_watchdog(struct agent_metrics *metrics, enum event_watchdog w
     }
 }
 
+void agent_metrics_note_hang(struct agent_metrics *metrics) {
+    if (metrics != NULL) {
+        metrics->job.hangs++;
+    }
+}
+
 /* One family of one sample. */
 static void write_number(
     struct text *out, const char *name, enum metrics_kind kind, const char *help, uint64_t value) {
@@ -136,6 +142,13 @@ static void write_activities(const struct agent_metrics *metrics, struct text *o
     }
 }
 
+static void write_hangs(const struct agent_metrics *metrics, struct text *out) {
+    if (metrics->config->hang.is_wanted) {
+        write_number(out, "muster_job_hangs_total", METRICS_COUNTER,
+            "How often the job has hung with a worker of this node to blame.", metrics->job.hangs);
+    }
+}
+
 static void write_timers(
     const struct agent_metrics *metrics, const struct agent_watchdog *watchdog, struct text *out) {
     static const char latency[] = "muster_timer_kill_latency_seconds";
@@ -192,6 +205,7 @@ void agent_metrics_write(struct agent_metrics *metrics, const struct agent_machi
     write_workers(metrics, machine, out);
     write_restarts(metrics, machine, out);
     write_activities(metrics, out);
+    write_hangs(metrics, out);
     write_timers(metrics, watchdog, out);
     write_standby(standby, out);
     write_stores(metrics, out);

@@ -18,7 +18,8 @@ static struct instant at(int64_t milliseconds) {
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.watch = progress_watch_new(WORKERS), .now = 1000};
+    *fixture = (struct fixture){
+        .watch = progress_watch_new(WORKERS, (struct progress_patience){0}), .now = 1000};
     progress_watch_begin(fixture->watch, at(fixture->now), true);
 }
 
