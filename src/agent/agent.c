@@ -779,7 +779,6 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
     const struct agent_hang_settings hang_settings = {
         .config = agent->config,
-        .node = agent->preparation.node_name,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .workers = agent->workers,
         .worker_count = agent->preparation.worker_count,

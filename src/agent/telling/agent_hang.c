@@ -27,7 +27,7 @@ struct agent_hang {
     bool has_found;               /* for this standstill */
     bool is_told;                 /* to who hosts the store */
     struct instant looked;        /* since then somebody to tell is looked for */
-    struct standstill standstill; /* of this node; without a name: its workers take steps */
+    struct standstill standstill; /* of this node; zero: its workers take steps */
     struct event_timer *asking;
     struct event_timer *judging;
     struct job_hang_watch *watch; /* as the host */
@@ -117,8 +117,9 @@ static struct duration ask_pause(const struct agent_hang *hang) {
 static void host_said(void *context, const struct store_client_result *result) {
     struct agent_hang *hang = context;
     struct job_hang found;
-    if (hang->standstill.node == NULL || hang->has_found || result->code != FAILURE_NONE ||
-        result->reply->list.count != 1 || result->reply->list.items[0].length == 0 ||
+    if (hang->standstill.silence.nanoseconds == 0 || hang->has_found ||
+        result->code != FAILURE_NONE || result->reply->list.count != 1 ||
+        result->reply->list.items[0].length == 0 ||
         job_hang_json_read(result->reply->list.items[0], &found) != FAILURE_NONE) {
         return;
     }
@@ -245,16 +246,13 @@ void agent_hang_stand(struct agent_hang *hang, struct duration silence) {
     }
     bool was_told = hang->is_told;
     agent_hang_end(hang);
-    if (silence.nanoseconds > 0 || was_told) {
-        hang->standstill = (struct standstill){.node = memory_duplicate_string(hang->settings.node),
-            .round = hang->settings.placement->round,
-            .silence = silence};
-    }
+    hang->standstill = (struct standstill){.node_rank = hang->settings.placement->group_rank,
+        .round = hang->settings.placement->round,
+        .silence = silence};
     if (silence.nanoseconds > 0) {
         look(hang, silence);
     } else if (was_told) {
         (void)tell(hang);
-        standstill_clear(&hang->standstill);
     }
 }
 

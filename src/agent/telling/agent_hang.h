@@ -19,7 +19,6 @@ struct agent_hang;
 
 struct agent_hang_settings {
     const struct launch_config *config; /* borrowed, as all of this */
-    const char *node;                   /* this node's one name */
     const struct node_placement *placement;
     const struct agent_workers *workers;
     int worker_count;

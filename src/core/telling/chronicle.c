@@ -445,7 +445,8 @@ static enum chronicle_cause cause_of_change(const struct step *step) {
     const struct agent_event *event = step->event;
     const char *reason = event->reason != NULL ? event->reason : "";
     if (event->is_counted && event->restarts > step->chronicle->restarts) {
-        return CHRONICLE_CAUSE_WORKER_FAILED;
+        return strstr(reason, ROUND_REASON_HANG) != NULL ? CHRONICLE_CAUSE_HANG
+                                                         : CHRONICLE_CAUSE_WORKER_FAILED;
     }
     if (event->signal != 0) {
         return CHRONICLE_CAUSE_SIGNAL;

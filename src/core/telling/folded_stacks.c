@@ -206,22 +206,32 @@ void folded_stacks_sort_by_blame(struct folded_stacks *folded) {
     }
 }
 
-/* A line of a stack is "/data/data.py:88 in read". */
+/* Where the function stands in a line of a stack, as "/data/data.py:88 in read"; NULL: nowhere. */
+static const char *find_function(const char *line, size_t length) {
+    static const char in[] = " in ";
+    const char *found = NULL;
+    for (const char *next = strstr(line, in); next != NULL && next < line + length;
+         next = strstr(found, in)) {
+        found = next + sizeof in - 1;
+    }
+    return found;
+}
+
 void folded_stack_append_place(const struct folded_stack *one, struct text *out) {
     const char *line = one->stack != NULL ? one->stack : one->words;
     size_t length = strcspn(line, "\n");
-    const char *in = one->stack != NULL ? strstr(line, " in ") : NULL;
-    if (in == NULL || in > line + length) {
+    const char *function = one->stack != NULL ? find_function(line, length) : NULL;
+    if (function == NULL) {
         text_append_bytes(out, line, length);
         return;
     }
-    const char *file = in;
-    const char *function = in + strlen(" in ");
+    const char *end = function - strlen(" in ");
+    const char *file = end;
     while (file > line && file[-1] != '/') {
         file--;
     }
     text_append_format(
-        out, "%.*s (%.*s)", (int)(line + length - function), function, (int)(in - file), file);
+        out, "%.*s (%.*s)", (int)(line + length - function), function, (int)(end - file), file);
 }
 
 static void describe_one(const struct folded_stack *one, struct text *out) {

@@ -3,7 +3,8 @@
  * (core/telling/progress_watch) and where they are. The host of the job's store knows which nodes
  * take steps (core/telling/chronicle_status). When all of these stand still in one round, the job
  * hangs, and one of its ranks is to blame, as far as can be told from where they all are. As long
- * as one node takes steps, it does not. */
+ * as one node takes steps, it does not. Where the host does not know all nodes, as those of
+ * torchrun, each of the world has to stand still. */
 #ifndef MUSTER_CORE_TELLING_JOB_HANG_H
 #define MUSTER_CORE_TELLING_JOB_HANG_H
 
@@ -17,7 +18,7 @@
 
 /* The workers of a node take no steps. A zeroed struct is valid. */
 struct standstill {
-    char *node;
+    int node_rank;
     int64_t round;
     struct duration silence; /* zero: they take steps again */
     struct folded_stacks places;
@@ -52,6 +53,6 @@ void job_hang_watch_take(struct job_hang_watch *watch, struct standstill *told_t
 /* Whether the job hangs, of which this is the status. What was told is forgotten then. The caller
  * clears the result. */
 bool job_hang_watch_judge(
-    struct job_hang_watch *watch, struct chronicle_status *status, struct job_hang *out_hang);
+    struct job_hang_watch *watch, const struct chronicle_status *status, struct job_hang *out_hang);
 
 #endif

@@ -220,7 +220,7 @@ static void follow_leader(struct progress_watch *watch, const struct progress_sa
     }
     watch->paced = *leader;
     if (watch->times == NULL || leader->source != before.source || count < 0 ||
-        before.count < PROGRESS_FIRST_STEPS) {
+        before.count <= PROGRESS_FIRST_STEPS) {
         return;
     }
     if (leader->save_count != before.save_count) {

@@ -56,13 +56,22 @@ static char *read_text(struct json_document *document, const char *name) {
     return text != NULL ? chronicle_clean_text(text, CHRONICLE_TEXT_MAXIMUM) : NULL;
 }
 
+/* False: it is none. */
+static bool read_rank(struct json_document *document, const char *name, int *out_rank) {
+    int64_t rank;
+    bool is_rank =
+        json_value_integer(json_value_member(json_document_root(document), name), &rank) &&
+        rank >= 0 && rank <= INT_MAX;
+    *out_rank = is_rank ? (int)rank : 0;
+    return is_rank;
+}
+
 /* Standstill. */
 
 void standstill_json_write(const struct standstill *standstill, struct text *out) {
     size_t start = out->length;
     write_head(STANDSTILL_SCHEMA, standstill->round, standstill->silence, out);
-    write_name("node", standstill->node, out);
-    text_append(out, "}\n");
+    text_append_format(out, ",\"node\":%d}\n", standstill->node_rank);
     for (size_t i = 0; i < standstill->places.count && i < STANDSTILL_PLACES_MAXIMUM; i++) {
         size_t before = out->length;
         stacks_json_write(&standstill->places.items[i], out);
@@ -112,9 +121,9 @@ enum failure_code standstill_json_read(struct slice text, struct standstill *out
     if (document == NULL) {
         return FAILURE_MALFORMED;
     }
-    read.node = read_text(document, "node");
+    bool is_whose = read_rank(document, "node", &read.node_rank);
     json_document_free(document);
-    if (read.node == NULL || *read.node == '\0' || !read_places(text, &read.places)) {
+    if (!is_whose || !read_places(text, &read.places)) {
         standstill_clear(&read);
         return FAILURE_MALFORMED;
     }
@@ -134,15 +143,11 @@ void job_hang_json_write(const struct job_hang *hang, struct text *out) {
 
 enum failure_code job_hang_json_read(struct slice text, struct job_hang *out_hang) {
     struct job_hang read = {0};
-    int64_t rank;
     struct json_document *document = read_head(text, HANG_SCHEMA, &read.round, &read.silence);
     if (document == NULL) {
         return FAILURE_MALFORMED;
     }
-    bool is_rank =
-        json_value_integer(json_value_member(json_document_root(document), "rank"), &rank) &&
-        rank >= 0 && rank <= INT_MAX;
-    read.rank = is_rank ? (int)rank : 0;
+    bool is_rank = read_rank(document, "rank", &read.rank);
     read.what = read_text(document, "what");
     read.where = read_text(document, "where");
     json_document_free(document);

@@ -14,7 +14,7 @@
 /* It begins with this, as nothing else does that is told to the host. */
 #define STANDSTILL_JSON_MARK '{'
 
-/* {"schema":"muster.standstill/1","node":"node0","round":3,"silence":61.2}
+/* {"schema":"muster.standstill/1","round":3,"silence":61.2,"node":0}
  * and a line of wire/telling/stacks_json for each place */
 void standstill_json_write(const struct standstill *standstill, struct text *out);
 /* FAILURE_MALFORMED: it is none. The caller clears the result. */
