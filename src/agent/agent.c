@@ -779,12 +779,14 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
     const struct agent_hang_settings hang_settings = {
         .config = agent->config,
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .workers = agent->workers,
         .worker_count = agent->preparation.worker_count,
         .evidence = agent->evidence,
         .job = agent->job_chronicle,
         .found = agent_hang_found,
+        .stuck = agent_worker_stuck,
         .context = agent,
     };
     agent->hang = agent_hang_new(agent->loop, &hang_settings);

@@ -831,39 +831,28 @@ static void tell_hang(const struct agent *agent, int local_rank, const struct jo
     free(path);
 }
 
-/* What the kernel does not let die cannot be followed by a worker that takes its place. */
-static void restart_hung(struct agent *agent, int local_rank, const struct job_hang *hang) {
-    struct kernel_process_stat stat;
-    pid_t pid = agent_workers_pid(agent->workers, local_rank);
-    if (process_table_read(pid, &stat) && stat.state == 'D') {
-        agent_worker_stuck(agent, local_rank, hang->silence);
-    } else {
-        end_worker(agent, local_rank, "hang", "by the agent, since ", hang->what);
-    }
-}
-
-void agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job) {
+int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job) {
     struct agent *agent = context;
-    const struct agent_machine *machine = node_machine_agent(agent->node);
     int local_rank = hang->rank - node_machine_knowledge(agent->node)->placement.ranks.base_rank;
-    if (machine->phase != AGENT_RUNNING || local_rank < 0 ||
+    if (node_machine_agent(agent->node)->phase != AGENT_RUNNING || local_rank < 0 ||
         local_rank >= agent->preparation.worker_count) {
-        return; /* the node of that rank does what is to be done */
+        return -1; /* the node of that rank does what is to be done */
     }
     if (!is_of_job) {
         log_warning(agent->log,
             "hang: of this node %s; no agent hosts the store of this job, so what the other nodes "
-            "do "
-            "is not known here, and nothing is done about it",
+            "do is not known here, and nothing is done about it",
             hang->what);
-        return;
+        return -1;
     }
     tell_hang(agent, local_rank, hang);
     agent_chronicle_note_hang(agent->chronicle, local_rank, hang);
     agent_metrics_note_hang(agent->metrics);
-    if (agent->config->hang.restarts) {
-        restart_hung(agent, local_rank, hang);
+    if (!agent->config->hang.restarts) {
+        return -1;
     }
+    end_worker(agent, local_rank, "hang", "by the agent, since ", hang->what);
+    return local_rank;
 }
 
 /* The program's refusal comes first: this node then joins no further round. */

@@ -188,7 +188,7 @@ struct agent_workers_observer agent_workers_events(struct agent *agent);
 /* `context` is the agent. The job hangs, or only this node's workers stand still, as far as is
  * known.
  */
-void agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job);
+int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job);
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 
 #endif

@@ -19,6 +19,8 @@
 #define ASKS_A_SECOND 500
 /* So long nobody answers before a node says what it knows of itself. */
 #define ALONE_AFTER_SECONDS 10
+/* So long a worker may take to die of SIGKILL. */
+#define DEATH_SECONDS 10
 
 struct agent_hang {
     struct agent_hang_settings settings;
@@ -29,6 +31,8 @@ struct agent_hang {
     struct instant looked;        /* since then somebody to tell is looked for */
     struct standstill standstill; /* of this node; zero: its workers take steps */
     struct event_timer *asking;
+    struct event_timer *death; /* of this worker is awaited */
+    int dying_local_rank;
     struct event_timer *judging;
     struct job_hang_watch *watch; /* as the host */
 };
@@ -52,7 +56,17 @@ static void remove_from_store(struct agent_hang *hang) {
 static void find(struct agent_hang *hang, const struct job_hang *found, bool is_of_job) {
     event_timer_stop(hang->asking);
     hang->has_found = true;
-    hang->settings.found(hang->settings.context, found, is_of_job);
+    hang->dying_local_rank = hang->settings.found(hang->settings.context, found, is_of_job);
+    if (hang->dying_local_rank >= 0) {
+        event_timer_set(hang->death,
+            instant_after(event_loop_now(hang->loop), duration_from_seconds(DEATH_SECONDS)));
+    }
+}
+
+static void is_not_dead(void *context) {
+    struct agent_hang *hang = context;
+    hang->settings.stuck(hang->settings.context, hang->dying_local_rank,
+        instant_until(hang->looked, event_loop_now(hang->loop)));
 }
 
 static void judge(void *context) {
@@ -224,6 +238,7 @@ static void look(struct agent_hang *hang, struct duration silence) {
             subjects[order.count++] = (struct agent_evidence_subject){pid, rank};
         }
     }
+    log_info(settings->log, "%s: it is looked at, and others may tell the same of theirs", reason);
     hang->is_looking = true;
     agent_evidence_gather(settings->evidence, &order);
     free(reason);
@@ -235,6 +250,7 @@ static void look(struct agent_hang *hang, struct duration silence) {
 void agent_hang_end(struct agent_hang *hang) {
     if (hang != NULL) {
         event_timer_stop(hang->asking);
+        event_timer_stop(hang->death);
         standstill_clear(&hang->standstill);
         hang->is_looking = hang->is_told = hang->has_found = false;
     }
@@ -266,6 +282,7 @@ struct agent_hang *agent_hang_new(
     hang->loop = loop;
     hang->asking = event_timer_new(loop, ask, hang);
     hang->judging = event_timer_new(loop, judge, hang);
+    hang->death = event_timer_new(loop, is_not_dead, hang);
     hang->watch = job_hang_watch_new();
     return hang;
 }
@@ -275,6 +292,7 @@ void agent_hang_free(struct agent_hang *hang) {
         agent_hang_end(hang);
         event_timer_free(hang->asking);
         event_timer_free(hang->judging);
+        event_timer_free(hang->death);
         job_hang_watch_free(hang->watch);
         free(hang);
     }

@@ -11,6 +11,7 @@
 #include "agent/failure/agent_evidence.h"
 #include "agent/telling/agent_job_chronicle.h"
 #include "agent/workers/agent_workers.h"
+#include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/telling/job_hang.h"
 #include "host/loop/event_loop.h"
@@ -19,13 +20,17 @@ struct agent_hang;
 
 struct agent_hang_settings {
     const struct launch_config *config; /* borrowed, as all of this */
+    const struct log *log;
     const struct node_placement *placement;
     const struct agent_workers *workers;
     int worker_count;
     struct agent_evidence *evidence;
     struct agent_job_chronicle *job;
-    /* The job hangs. `is_of_job`: no rank of it takes steps; else none of this node does. */
-    void (*found)(void *context, const struct job_hang *hang, bool is_of_job);
+    /* The job hangs. `is_of_job`: no rank of it takes steps; else none of this node does. Tells the
+     * local rank of a worker that was sent SIGKILL for that, or -1. */
+    int (*found)(void *context, const struct job_hang *hang, bool is_of_job);
+    /* That worker does not die of it. */
+    void (*stuck)(void *context, int local_rank, struct duration how_long);
     void *context;
 };
 

@@ -128,6 +128,7 @@ static void judge(struct worker_progress *progress) {
     enum progress_standing standing =
         progress_watch_judge(progress->watch, event_loop_now(progress->loop), &silence);
     if (standing != PROGRESS_AS_BEFORE) {
+        look(progress, true); /* so that it is known which steps were before, and after */
         progress->settings.stand(progress->settings.context, silence);
     }
 }

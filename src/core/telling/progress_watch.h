@@ -64,8 +64,8 @@ void progress_watch_see(struct progress_watch *watch, int local_rank,
 /* Whether all of them take steps. */
 bool progress_watch_has_begun(const struct progress_watch *watch);
 
-/* Appends what is news by now, in order. `is_last`: the workers are ending, and how far they came
- * is news. */
+/* Appends what is news by now, in order. `is_last`: the workers are ending, or stand still, or
+ * no longer do, and how far they came is news. */
 #define PROGRESS_NEWS_MAXIMUM 4
 size_t progress_watch_tell(struct progress_watch *watch, struct instant now, bool is_last,
     struct progress_news out_news[PROGRESS_NEWS_MAXIMUM]);
