@@ -448,6 +448,11 @@ static void store_leaving(void *context) {
     agent_job_chronicle_leave(agent->job_chronicle);
 }
 
+static void standstill_told(void *context, struct slice told) {
+    const struct agent *agent = context;
+    agent_hang_take_told(agent->hang, told);
+}
+
 static void open_job_chronicle(struct agent *agent) {
     enum membership_kind kind = agent->node_settings.node.membership.kind;
     if (kind == MEMBERSHIP_FIXED) {
@@ -466,6 +471,7 @@ static void open_job_chronicle(struct agent *agent) {
         .connection = store_connection,
         .send = ask_store,
         .find_host = find_store,
+        .standstill_told = standstill_told,
         .context = agent,
     };
     agent->job_chronicle = agent_job_chronicle_new(agent->loop, &settings);
@@ -502,11 +508,18 @@ static void tell_progress(void *context, const struct progress_news *news) {
     agent_chronicle_note_progress(agent->chronicle, news);
 }
 
+static void stand_still(void *context, struct duration silence) {
+    const struct agent *agent = context;
+    agent_hang_stand(agent->hang, silence);
+}
+
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,
+        .stand = stand_still,
         .context = agent,
     };
     if (agent->config->has_progress) {
@@ -815,6 +828,19 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     struct agent_evidence_settings evidence_settings = {
         agent->config, agent->workers, agent->log, agent->standby};
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
+    const struct agent_hang_settings hang_settings = {
+        .config = agent->config,
+        .log = agent->log,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .workers = agent->workers,
+        .worker_count = agent->preparation.worker_count,
+        .evidence = agent->evidence,
+        .job = agent->job_chronicle,
+        .found = agent_hang_found,
+        .stuck = agent_worker_stuck,
+        .context = agent,
+    };
+    agent->hang = agent_hang_new(agent->loop, &hang_settings);
     struct agent_watchdog_settings settings = {
         .config = agent->config,
         .environment = agent->environment,
@@ -1048,6 +1074,7 @@ static void tear_down(struct agent *agent) {
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);
+    agent_hang_end(agent->hang);
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
@@ -1061,6 +1088,7 @@ static void tear_down(struct agent *agent) {
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     agent->rendezvous = NULL;
+    agent_hang_free(agent->hang); /* the host's answer may have been waited for */
     agent_job_chronicle_free(agent->job_chronicle);
     agent->job_chronicle = NULL;
     text_clear(&agent->telling_folder);

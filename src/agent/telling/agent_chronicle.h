@@ -14,6 +14,7 @@
 #include "core/launch/launch_config.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
+#include "core/telling/job_hang.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/snapshot_socket.h"
 
@@ -54,6 +55,9 @@ void agent_chronicle_note_host(struct agent_chronicle *chronicle);
 void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
+/* The whole job hangs, and this worker is to blame. */
+void agent_chronicle_note_hang(
+    struct agent_chronicle *chronicle, int local_rank, const struct job_hang *hang);
 /* Of the watchdog. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);

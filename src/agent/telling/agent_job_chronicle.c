@@ -9,6 +9,7 @@
 #include "core/telling/job_chronicle.h"
 #include "host/telling/job_asking.h"
 #include "wire/telling/chronicle_json.h"
+#include "wire/telling/standstill_json.h"
 
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
@@ -212,6 +213,10 @@ static void take_item(struct agent_job_chronicle *job, struct slice item) {
     struct node_telling telling;
     struct job_question question;
     if (job->chronicle == NULL) {
+        return;
+    }
+    if (item.length > 0 && *item.data == STANDSTILL_JSON_MARK) {
+        job->settings.standstill_told(job->settings.context, item);
         return;
     }
     if (job_question_read(item, &question) == FAILURE_NONE) {
@@ -468,6 +473,50 @@ void agent_job_chronicle_note_connected(struct agent_job_chronicle *job) {
     if (job != NULL && job->last_seq > 0) {
         arm(job, delay(job));
     }
+}
+
+/* For agent_hang. */
+
+bool agent_job_chronicle_is_host(const struct agent_job_chronicle *job) {
+    return job != NULL && job->hosting.is_host && job->chronicle != NULL;
+}
+
+bool agent_job_chronicle_write_status(
+    struct agent_job_chronicle *job, struct chronicle_status *out_status) {
+    if (!agent_job_chronicle_is_host(job)) {
+        return false;
+    }
+    job_chronicle_write_status(job->hosting.chronicle, wall_now(job), out_status);
+    return true;
+}
+
+bool agent_job_chronicle_is_heard(const struct agent_job_chronicle *job) {
+    return job != NULL && !job->hosting.is_host && job->is_heard &&
+           job->settings.connection(job->settings.context) == job->connection;
+}
+
+bool agent_job_chronicle_send(
+    struct agent_job_chronicle *job, struct store_client_call call, const char *name) {
+    if (job == NULL || job->settings.folder == NULL ||
+        !(job->hosting.is_host ? job->hosting.ear != NULL : agent_job_chronicle_is_heard(job))) {
+        return false;
+    }
+    char *key = text_format("%s%s", job->settings.folder, name);
+    struct slice keys[] = {slice_from_string(key)};
+    bool has_list = call.request.operation == STORE_MULTI_GET;
+    call.request.key = has_list ? (struct slice){0} : keys[0];
+    call.request.keys = has_list ? keys : NULL;
+    call.request.count = has_list ? 1 : 0;
+    call.is_raw = true;
+    call.timeout = duration_from_seconds(STORE_SECONDS);
+    bool is_sent = true;
+    if (job->hosting.is_host) {
+        store_client_send(job->hosting.ear, &call);
+    } else {
+        is_sent = job->settings.send(job->settings.context, &call);
+    }
+    free(key);
+    return is_sent;
 }
 
 /* Asking. */

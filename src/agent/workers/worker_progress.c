@@ -123,9 +123,20 @@ static void set_timer(struct worker_progress *progress) {
             duration_from_milliseconds(is_eager ? FIRST_LOOK_MILLISECONDS : LOOK_MILLISECONDS)));
 }
 
+static void judge(struct worker_progress *progress) {
+    struct duration silence = {0};
+    enum progress_standing standing =
+        progress_watch_judge(progress->watch, event_loop_now(progress->loop), &silence);
+    if (standing != PROGRESS_AS_BEFORE) {
+        look(progress, true); /* so that it is known which steps were before, and after */
+        progress->settings.stand(progress->settings.context, silence);
+    }
+}
+
 static void is_time(void *context) {
     struct worker_progress *progress = context;
     look(progress, false);
+    judge(progress);
     set_timer(progress);
 }
 
@@ -159,7 +170,7 @@ struct worker_progress *worker_progress_new(
     for (int rank = 0; rank < settings->worker_count; rank++) {
         progress->pages[rank].fd = -1;
     }
-    progress->watch = progress_watch_new(settings->worker_count);
+    progress->watch = progress_watch_new(settings->worker_count, settings->patience);
     progress->timer = event_timer_new(loop, is_time, progress);
     return progress;
 }

@@ -21,7 +21,10 @@ struct worker_progress;
 struct worker_progress_settings {
     int worker_count;
     const struct node_placement *placement; /* of the round that was joined last; borrowed */
+    struct progress_patience patience;
     void (*tell)(void *context, const struct progress_news *news);
+    /* For `silence` no worker has taken a step, which is not to be expected; or zero: one has. */
+    void (*stand)(void *context, struct duration silence);
     void *context;
 };
 

@@ -23,6 +23,8 @@ void chronicle_status_clear(struct chronicle_status *status) {
     }
     free(status->nodes);
     free(status->recoveries);
+    free(status->hung);
+    free(status->hung_node);
     if (status->places != NULL) {
         table_free(status->places);
     }
@@ -33,6 +35,8 @@ void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy) {
     *out_copy = *status;
     out_copy->places = NULL;
+    out_copy->hung = memory_duplicate_string(status->hung);
+    out_copy->hung_node = memory_duplicate_string(status->hung_node);
     out_copy->node_capacity = out_copy->recovery_capacity = 0;
     out_copy->nodes = memory_reserve(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
@@ -125,7 +129,8 @@ static void add_time(struct chronicle_status *status, struct duration time) {
     if (status->state == JOB_RUNNING) {
         status->since_started.nanoseconds += time.nanoseconds;
     }
-    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING) {
+    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING ||
+        status->state == JOB_HANGING) {
         double seconds = duration_seconds(time);
         account->worker_seconds += seconds * status->worker_count;
         account->missing_worker_seconds +=
@@ -227,6 +232,9 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN, .redone_steps = -1};
     know_culprit(recovery, entry);
     reach(status, RECOVERY_FAILED, NULL);
+    if (cause == CHRONICLE_CAUSE_HANG && status->is_hanging) {
+        recovery->moments[RECOVERY_FAILED] = status->hung_since;
+    }
     reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
 }
 
@@ -358,6 +366,7 @@ static void take_progress(struct chronicle_status *status, struct chronicle_node
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     node->step = step;
     node->rate = chronicle_entry_rate(entry, CHRONICLE_RATE, -1);
+    status->is_hanging = status->is_hanging && node->rate == 0;
     if (!runs(node->state) || step < 0) {
         return;
     }
@@ -446,6 +455,27 @@ static void take_failed(struct chronicle_status *status, struct chronicle_node *
         status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
 }
 
+/* From the last step on the job did not train. */
+static void take_hang(struct chronicle_status *status, const struct chronicle_entry *entry) {
+    struct chronicle_account *account = &status->account;
+    int64_t silence = chronicle_entry_number(entry, CHRONICLE_SILENCE, 0);
+    int64_t room = account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds;
+    status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+    if (silence <= 0 || status->state != JOB_TRAINING) {
+        return;
+    }
+    silence = silence < room ? silence : room;
+    account->states[JOB_TRAINING].nanoseconds -= silence;
+    account->states[JOB_HANGING].nanoseconds += silence;
+    status->is_hanging = true;
+    status->hung_since.nanoseconds = entry->time.nanoseconds - silence;
+    status->hangs++;
+    free(status->hung);
+    free(status->hung_node);
+    status->hung = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_WHAT));
+    status->hung_node = memory_duplicate_string(entry->node);
+}
+
 static enum job_result result_named(const char *name) {
     int result = JOB_UNDECIDED + 1;
     while (name != NULL && result < JOB_RESULT_COUNT &&
@@ -482,6 +512,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         lose_steps(status);
         set_state(status, node, CHRONICLE_NODE_RUNNING);
         status->hung_rank = -1;
+        status->is_hanging = false;
         reach(status, RECOVERY_STARTED, node);
         break;
     case CHRONICLE_WORKER_FAILED:
@@ -511,7 +542,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         take_ended(status, node, entry);
         break;
     case CHRONICLE_HANG:
-        status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        take_hang(status, entry);
         break;
     case CHRONICLE_PROGRESS:
         take_progress(status, node, entry);
@@ -537,10 +568,11 @@ static enum job_state judge(struct chronicle_status *status) {
     return !is_any_present                                ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
-           : has_node_in(status, CHRONICLE_NODE_TRAINING) ? JOB_TRAINING
-           : has_node_in(status, CHRONICLE_NODE_RUNNING)  ? JOB_RUNNING
-           : has_node_in(status, CHRONICLE_NODE_ENDING)   ? JOB_ENDING
-                                                          : JOB_WAITING;
+           : has_node_in(status, CHRONICLE_NODE_TRAINING)
+               ? (status->is_hanging ? JOB_HANGING : JOB_TRAINING)
+           : has_node_in(status, CHRONICLE_NODE_RUNNING) ? JOB_RUNNING
+           : has_node_in(status, CHRONICLE_NODE_ENDING)  ? JOB_ENDING
+                                                         : JOB_WAITING;
 }
 
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry) {
@@ -570,7 +602,7 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
 
 const char *job_state_name(enum job_state state) {
     static const char *const names[] = {
-        "waiting", "starting", "running", "training", "recovering", "ending", "ended"};
+        "waiting", "starting", "running", "training", "hanging", "recovering", "ending", "ended"};
     return names[state];
 }
 

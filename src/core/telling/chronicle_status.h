@@ -27,6 +27,7 @@ enum job_state {
     JOB_STARTING,
     JOB_RUNNING,
     JOB_TRAINING, /* it runs, and takes steps */
+    JOB_HANGING,  /* it takes none any more, though it did */
     JOB_RECOVERING,
     JOB_ENDING,
     JOB_ENDED,
@@ -144,6 +145,11 @@ struct chronicle_status {
     int64_t step_of_world;         /* … or one of this world; -1: none yet */
     struct duration since_started; /* so long it has run without a step */
     int hung_rank;                 /* in this world; -1: none */
+    bool is_hanging;               /* no rank takes steps any more, … */
+    struct wall_time hung_since;   /* … since this */
+    char *hung;                    /* why, and on which node; or NULL */
+    char *hung_node;
+    int hangs; /* of the whole job, so far */
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;

@@ -64,10 +64,11 @@ static size_t count_answers(const struct inquiry *inquiry) {
 
 static void append_head(const struct inquiry *inquiry, const struct status_shown *shown,
     const struct chronicle_status *status, struct text *out) {
-    const char *colour = !shown->has_colour                ? ""
-                         : status->state == JOB_RUNNING    ? COLOUR_GOOD
-                         : status->state == JOB_RECOVERING ? COLOUR_BAD
-                                                           : COLOUR_CHANGING;
+    const char *colour = !shown->has_colour             ? ""
+                         : status->state == JOB_RUNNING ? COLOUR_GOOD
+                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING
+                             ? COLOUR_BAD
+                             : COLOUR_CHANGING;
     text_append_format(out, "%s  %s%s%s",
         inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
         status->result != JOB_UNDECIDED && status->state == JOB_ENDED
@@ -114,6 +115,13 @@ static void append_steps(const struct chronicle_status *status, struct text *out
     text_append(out, " ago\n");
 }
 
+/* While it hangs. */
+static void append_hang(const struct chronicle_status *status, struct text *out) {
+    if (status->state == JOB_HANGING && status->hung != NULL) {
+        text_append_format(out, "  hang, on %s: %s\n", known(status->hung_node), status->hung);
+    }
+}
+
 static void append_share(struct duration time, const char *what, bool *is_first, struct text *out) {
     if (time.nanoseconds > 0) {
         text_append(out, *is_first ? " " : ", ");
@@ -141,7 +149,7 @@ static void append_account(const struct chronicle_status *status, struct text *o
     append_share(kept, account->knows_redone ? "kept" : "training", &is_first, out);
     append_share(account->redone, "done again", &is_first, out);
     static const enum job_state states[] = {
-        JOB_RUNNING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
+        JOB_RUNNING, JOB_HANGING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         append_share(account->states[states[i]], job_state_name(states[i]), &is_first, out);
     }
@@ -377,6 +385,7 @@ bool status_text_append(const struct inquiry *inquiry, const struct status_shown
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
     }
     append_steps(status, out);
+    append_hang(status, out);
     append_account(status, out);
     if (is_one) {
         append_recoveries_of(shown, status, out);

@@ -46,6 +46,8 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read(struct s
 #define TELLING_KEY_SERVED "served"
 #define TELLING_KEY_ASKED "asked"
 #define TELLING_KEY_TOLD "told/"
+#define TELLING_KEY_HANG                                                                           \
+    "hang" /* as the host has found; nobody asks unless its workers stand still */
 
 /* What is asked of the host. */
 enum job_question_kind {

@@ -600,6 +600,57 @@ TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, te
     expect_law(fixture);
 }
 
+static void note_hang(struct fixture *fixture, int milliseconds, double seconds) {
+    fixture->now += milliseconds;
+    chronicle_note_hang(fixture->chronicle,
+        (struct instant){fixture->now * NANOSECONDS_PER_MILLISECOND}, 1, "rank 1 in read",
+        "read (data.py:88)", duration_from_seconds(seconds));
+}
+
+TEST_WITH(
+    hang_is_the_time_from_the_last_step_until_steps_are_taken_again, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 5000, PROGRESS_PROGRAM, 10);
+    note_hang(fixture, 4000, 3);
+    assert_int_equal(fixture->status.state, JOB_HANGING);
+    assert_int_equal(fixture->status.hangs, 1);
+    assert_string_equal(fixture->status.hung, "rank 1 in read");
+    expect_milliseconds(fixture->status.account.states[JOB_TRAINING], 6000);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 3000);
+    note(fixture, 1000,
+        (struct progress_news){.kind = CHRONICLE_PROGRESS, .source = PROGRESS_PROGRAM, .step = 10});
+    assert_int_equal(fixture->status.state, JOB_HANGING); /* that no step is taken is no news */
+    note_step(fixture, 1000, PROGRESS_PROGRAM, 11);
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 5000);
+    expect_law(fixture);
+}
+
+TEST_WITH(worker_that_hangs_has_failed_with_its_last_step, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 5000, PROGRESS_PROGRAM, 10);
+    note_hang(fixture, 4000, 3);
+    take_end(fixture, 100, 1, 137);
+    take_end(fixture, 100, 0, 143);
+    take_kind(fixture, 12, AGENT_EVENT_ALL_GONE);
+    join(fixture, 6, 1);
+    take_kind(fixture, 31, AGENT_EVENT_WORKERS_STARTED);
+    note_training(fixture, 700, PROGRESS_PROGRAM);
+    const struct chronicle_recovery *recovery = &fixture->status.recoveries[0];
+    assert_int_equal(recovery->cause, CHRONICLE_CAUSE_HANG);
+    assert_int_equal(recovery->moments[RECOVERY_NOTICED].nanoseconds -
+                         recovery->moments[RECOVERY_FAILED].nanoseconds,
+        (3000 + 100) * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_string_equal(recovery->what, "rank 1 in read");
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 3000 + 100);
+    expect_law(fixture);
+}
+
 TEST_WITH(days_of_progress_push_no_failure_out, set_up_test, tear_down_test) {
     struct fixture *fixture = *state;
     run(fixture);
