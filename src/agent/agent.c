@@ -442,6 +442,7 @@ static void open_job_chronicle(struct agent *agent) {
         .log_dir = agent->preparation.logs.run_path,
         .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
+        .may_move = agent->config->dynamic.register_engine != NULL,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
         .send = ask_store,
@@ -485,6 +486,10 @@ static void tell_progress(void *context, const struct progress_news *news) {
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
+        .has_hook = agent->standby == NULL && standby_is_for_python(agent->config) &&
+                    (agent->program == NULL || agent->program->function == NULL),
+        .guardian = agent_guardian_process(agent->guardian),
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .tell = tell_progress,
         .context = agent,

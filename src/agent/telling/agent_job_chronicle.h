@@ -27,6 +27,7 @@ struct agent_job_chronicle_settings {
     const char *log_dir;         /* or NULL */
     const char *folder;          /* of the telling's keys; NULL: the store keeps none */
     const struct store_key *key; /* of the job's token; NULL: there is none */
+    bool may_move;               /* another node may host the store next */
     const struct node_placement *placement;
     /* The connection of this node to the job's store: a number that another one does not have, or
      * 0 where there is none. */
@@ -56,6 +57,11 @@ void agent_job_chronicle_host(struct agent_job_chronicle *job, int port);
 void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
+
+/* By how much this node's clock was ahead of the host's, as both joined a round; false: it is not
+ * known. */
+bool agent_job_chronicle_clock_offset(
+    const struct agent_job_chronicle *job, double *out_seconds);
 
 /* Asks the host, or answers as the host. `done` as in host/telling/job_asking, perhaps from inside.
  * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */

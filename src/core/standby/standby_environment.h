@@ -19,6 +19,7 @@
 enum standby_role {
     STANDBY_RECORD, /* a worker, which records what it imports */
     STANDBY_SPARE,  /* a standby worker */
+    STANDBY_STEPS,  /* a worker of a job without them, whose optimizer's steps are counted */
 };
 
 struct standby_dress {
