@@ -15,6 +15,7 @@
 
 #define BEGAN_SECONDS INT64_C(1700000000)
 #define TOLD_AGAIN 64
+#define SETTLED_AFTER 5
 /* When another host takes over, in seconds. */
 #define CHANGES_AFTER 6
 #define CHANGES_WITHIN 20
@@ -120,13 +121,24 @@ static void open_chronicle(struct whole_cluster *cluster, struct whole_node *nod
     node->chronicle = chronicle_new(&settings);
 }
 
-/* As the agent machine is told, and not as the chronicle counts. */
-static bool is_failure(const struct agent_event *event, enum agent_phase before,
-    const struct agent_machine *machine) {
+/* As the agent machine is told, and not as the chronicle counts: each worker fails once. */
+static bool is_failure(struct whole_node *node, const struct agent_event *event,
+    enum agent_phase before, const struct agent_machine *machine) {
     const struct worker_group *workers = &machine->workers;
-    return event->kind == AGENT_EVENT_WORKER_EXITED && event->worker_exited.exit.value != 0 &&
-           (before == AGENT_RUNNING || before == AGENT_STARTING) && workers->failure_count > 0 &&
-           !workers->failures[workers->failure_count - 1].is_from_our_signal;
+    bool is_end =
+        event->kind == AGENT_EVENT_WORKER_EXITED || event->kind == AGENT_EVENT_WORKER_ENDING;
+    if (before == AGENT_JOINING) {
+        node->failed_ranks = 0;
+    }
+    if (!is_end || event->worker_exited.exit.value == 0 ||
+        (before != AGENT_RUNNING && before != AGENT_STARTING) || workers->failure_count == 0 ||
+        workers->failures[workers->failure_count - 1].is_from_our_signal) {
+        return false;
+    }
+    unsigned rank = 1U << event->worker_exited.local_rank;
+    bool is_new = (node->failed_ranks & rank) == 0;
+    node->failed_ranks |= rank;
+    return is_new;
 }
 
 void whole_tell_chronicle(struct whole_cluster *cluster, struct whole_node *node,
@@ -142,7 +154,7 @@ void whole_tell_chronicle(struct whole_cluster *cluster, struct whole_node *node
             outcome = &effect->agent.outcome;
         }
     }
-    node->failures += is_failure(event, before, machine) ? 1 : 0;
+    node->failures += is_failure(node, event, before, machine) ? 1 : 0;
     chronicle_step(node->chronicle, before, machine, event, outcome);
     if (machine->phase != AGENT_STARTING && node->failures != node->failures_told) {
         whole_complain(cluster, "%s has seen %d failures, and has told of %d", node->name,
@@ -199,6 +211,17 @@ struct hearing {
 static void hear(
     void *context, const struct node_telling *telling, const struct chronicle_entry *entry) {
     struct hearing *hearing = context;
+    struct whole_cluster *cluster = hearing->cluster;
+    int64_t age = host_time(cluster).nanoseconds - entry->time.nanoseconds;
+    if (hearing->job == cluster->host && age > SETTLED_AFTER * WHOLE_SECOND) {
+        cluster->is_told_late = true; /* what is later is settled already */
+    }
+    if (hearing->job == cluster->host && cluster->settings.is_printed) {
+        struct text line = {0};
+        chronicle_json_write_entry(entry, &line);
+        whole_note(cluster, NULL, "the host hears %s", text_string(&line));
+        text_clear(&line);
+    }
     hearing->new_count += job_chronicle_take(hearing->job, telling->node, telling->life, entry,
                               host_time(hearing->cluster))
                               ? 1
@@ -349,7 +372,7 @@ static void check_law(struct whole_cluster *cluster, struct job_chronicle *job,
     if (!is_accounted_for(status) || !are_phases_whole(status)) {
         whole_complain(cluster, "the account of the %s does not add up", whose);
     }
-    if (job == cluster->host && fold_file(job, &again)) {
+    if (job == cluster->host && !cluster->is_told_late && fold_file(job, &again)) {
         chronicle_status_advance(&again, status->now);
         if (!is_same(status, &again)) {
             whole_complain(cluster, "the status of the %s is another one from a file", whose);

@@ -74,6 +74,7 @@ struct whole_node {
     int64_t world_seq; /* of its last world */
     int failures;      /* of workers, as the agent machine heard of them … */
     int failures_told; /* … and as the chronicle has told */
+    unsigned failed_ranks; /* of this attempt */
     struct rendezvous_record_store *record;
     struct whole_torch *torch;
     struct node_identity identity; /* as it is present */
@@ -211,6 +212,7 @@ struct whole_cluster {
     struct whole_store store;
     struct job_chronicle *host;      /* hears all that is told, … */
     struct job_chronicle *next_host; /* … and from some moment on another one, too */
+    bool is_told_late;
     struct whole_world *worlds;
     size_t world_count;
     size_t world_capacity;

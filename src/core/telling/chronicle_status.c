@@ -533,6 +533,9 @@ static void forget_foreign(struct chronicle_status *status) {
 
 static void take_world(struct chronicle_status *status, const struct chronicle_entry *entry) {
     struct chronicle_recovery *recovery = open_recovery(status);
+    if (status->has_round && entry->round < status->round) {
+        return; /* of a node that stood still: rounds only count up */
+    }
     if (!status->has_round || status->round != entry->round) {
         status->joined_count = 0;
         forget_foreign(status);
@@ -557,7 +560,7 @@ static void leave_others_behind(struct chronicle_status *status) {
         struct chronicle_node *node = &status->nodes[i];
         bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
                        node->state == CHRONICLE_NODE_JOINING;
-        if (node->round == status->round) {
+        if (node->round >= status->round) {
             continue;
         }
         if (is_idle) {

@@ -42,8 +42,12 @@ static enum failure_code hear(int fd, struct duration patience, struct text *out
 }
 
 /* Its exit status; -1: it does not answer in time, or is not there. */
-static int ask_slurm(const char *step, struct duration patience, struct text *out) {
-    char *const words[] = {"squeue", "--noheader", "--steps", (char *)step, "--format=%i %N", NULL};
+static int ask_slurm(char *job, struct duration patience, struct text *out) {
+    char program[] = "squeue";
+    char no_header[] = "--noheader";
+    char steps[] = "--steps";
+    char format[] = "--format=%i %N";
+    char *const words[] = {program, no_header, steps, job, format, NULL};
     extern char **environ;
     posix_spawn_file_actions_t actions;
     int ends[2];

@@ -170,8 +170,7 @@ static void read_progress(const struct json_value *progress, struct chronicle_st
     status->step_of_world = status->step;
 }
 
-static void read_phases(const struct json_value *phases, struct chronicle_status *status,
-    struct chronicle_recovery *recovery) {
+static void read_phases(const struct json_value *phases, struct chronicle_recovery *recovery) {
     int64_t moment = recovery->moments[RECOVERY_FAILED].nanoseconds;
     for (int i = 0; i < RECOVERY_MOMENT_COUNT; i++) {
         const struct json_value *phase =
@@ -203,7 +202,7 @@ static void read_recovery(
         .is_over = json_value_is_true(json_value_member(value, "over")),
         .redone_steps = step_of(json_value_member(value, "redone_steps"))};
     recovery->moments[RECOVERY_FAILED].nanoseconds = nanoseconds(value, "at");
-    read_phases(json_value_member(value, "phases"), status, recovery);
+    read_phases(json_value_member(value, "phases"), recovery);
     recovery->is_given_up =
         !recovery->is_over && (status->state == JOB_ENDED || index + 1 < status->recovery_count);
 }
