@@ -69,6 +69,7 @@ struct whole_node {
     struct chronicle_status retold; /* … and of the same, spelled and read again */
     char chronicle_name[48];        /* which no other node has */
     struct wall_time life;
+    int64_t clock_offset; /* of that life */
     int64_t told_seq;
     int64_t heard_seq; /* the host has */
     int64_t world_seq; /* of its last world */
@@ -213,6 +214,8 @@ struct whole_cluster {
     struct job_chronicle *host;      /* hears all that is told, … */
     struct job_chronicle *next_host; /* … and from some moment on another one, too */
     bool is_told_late;
+    bool is_next_told_all;
+    int64_t heard_at; /* something was told last */
     struct whole_world *worlds;
     size_t world_count;
     size_t world_capacity;

@@ -521,6 +521,19 @@ static void lose_steps(struct chronicle_status *status) {
 
 /* Entries. */
 
+/* Rounds count up from a multiple of this, which is another one where the record was lost. */
+#define ROUNDS_OF_A_RECORD 1000
+
+static bool is_earlier(int64_t round, int64_t other) {
+    return round < other && round / ROUNDS_OF_A_RECORD == other / ROUNDS_OF_A_RECORD;
+}
+
+/* The job has gone on without the node that tells this, which stood still. */
+static bool is_of_old_round(
+    const struct chronicle_status *status, const struct chronicle_entry *entry) {
+    return status->has_round && entry->has_round && is_earlier(entry->round, status->round);
+}
+
 /* Those of torchrun's that are in the next world are told with it. */
 static void forget_foreign(struct chronicle_status *status) {
     for (size_t i = 0; has_node_in(status, CHRONICLE_NODE_FOREIGN) && i < status->known_nodes;
@@ -533,8 +546,8 @@ static void forget_foreign(struct chronicle_status *status) {
 
 static void take_world(struct chronicle_status *status, const struct chronicle_entry *entry) {
     struct chronicle_recovery *recovery = open_recovery(status);
-    if (status->has_round && entry->round < status->round) {
-        return; /* of a node that stood still: rounds only count up */
+    if (status->has_round && is_earlier(entry->round, status->round)) {
+        return; /* of a node that stood still */
     }
     if (!status->has_round || status->round != entry->round) {
         status->joined_count = 0;
@@ -560,7 +573,7 @@ static void leave_others_behind(struct chronicle_status *status) {
         struct chronicle_node *node = &status->nodes[i];
         bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
                        node->state == CHRONICLE_NODE_JOINING;
-        if (node->round >= status->round) {
+        if (node->round == status->round || is_earlier(status->round, node->round)) {
             continue;
         }
         if (is_idle) {
@@ -614,12 +627,19 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
         set_state(status, node, CHRONICLE_NODE_ENDING);
         return;
     }
+    if (is_of_old_round(status, entry)) {
+        set_state(status, node, CHRONICLE_NODE_WAITING);
+        return;
+    }
     begin_recovery(status, cause, node, entry);
     set_state(status, node, CHRONICLE_NODE_STOPPING);
 }
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
+    if (is_of_old_round(status, entry)) {
+        return;
+    }
     bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
     node->failed_first +=
