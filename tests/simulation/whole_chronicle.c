@@ -299,6 +299,8 @@ static void change_host(struct whole_cluster *cluster) {
     struct bytes bytes = {0};
     cluster->next_host = job_chronicle_new();
     job_chronicle_write_past(cluster->host, host_time(cluster), &past);
+    /* Who knew of a recovery that is not over may be gone. */
+    cluster->is_next_told_all = cluster->is_next_told_all && past.state != JOB_RECOVERING;
     node_telling_write_past(&past, &anchor, true, &bytes);
     if (node_telling_read_past(bytes_slice(&bytes), &anchor, &read, &theirs) != FAILURE_NONE) {
         whole_complain(cluster, "what the host tells of the past cannot be read");
@@ -448,7 +450,8 @@ void whole_chronicle_check(struct whole_cluster *cluster, bool is_gathered) {
         if (is_gathered) {
             check_nodes(cluster, &next, "next host");
         }
-        bool is_comparable = is_gathered && cluster->is_next_told_all && !cluster->is_told_late;
+        /* Whether the job was over in between may be known to those alone that are gone. */
+        bool is_comparable = status.account.states[JOB_ENDED].nanoseconds == 0 && is_gathered && cluster->is_next_told_all && !cluster->is_told_late;
         if (is_comparable && chronicle_status_wall(&status).nanoseconds !=
                                  chronicle_status_wall(&next).nanoseconds) {
             whole_complain(cluster, "the next host counts another time");

@@ -528,10 +528,15 @@ static bool is_earlier(int64_t round, int64_t other) {
     return round < other && round / ROUNDS_OF_A_RECORD == other / ROUNDS_OF_A_RECORD;
 }
 
+/* The job has gone on from this round. */
+static bool is_behind(const struct chronicle_status *status, int64_t round) {
+    return round != status->round && !is_earlier(status->round, round);
+}
+
 /* The job has gone on without the node that tells this, which stood still. */
 static bool is_of_old_round(
     const struct chronicle_status *status, const struct chronicle_entry *entry) {
-    return status->has_round && entry->has_round && is_earlier(entry->round, status->round);
+    return status->has_round && entry->has_round && is_behind(status, entry->round);
 }
 
 /* Those of torchrun's that are in the next world are told with it. */
@@ -573,7 +578,7 @@ static void leave_others_behind(struct chronicle_status *status) {
         struct chronicle_node *node = &status->nodes[i];
         bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
                        node->state == CHRONICLE_NODE_JOINING;
-        if (node->round == status->round || is_earlier(status->round, node->round)) {
+        if (!is_behind(status, node->round)) {
             continue;
         }
         if (is_idle) {
@@ -702,8 +707,10 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         }
         break;
     case CHRONICLE_NODE_LOST:
-        set_state(status, node, CHRONICLE_NODE_MISSED);
-        begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        if (!is_of_old_round(status, entry)) {
+            set_state(status, node, CHRONICLE_NODE_MISSED);
+            begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        }
         break;
     case CHRONICLE_NODE_LEFT:
         set_state(status, node, CHRONICLE_NODE_GONE);
