@@ -88,8 +88,12 @@ void chronicle_status_copy(
 
 /* Nodes. */
 
-static bool is_present(enum chronicle_node_state state) {
-    return state < CHRONICLE_NODE_ENDED;
+static bool is_any_present(const struct chronicle_status *status) {
+    int count = 0;
+    for (int state = 0; state < CHRONICLE_NODE_ENDED; state++) {
+        count += status->in_state[state];
+    }
+    return count > 0;
 }
 
 static bool runs(enum chronicle_node_state state) {
@@ -104,6 +108,10 @@ static void set_state(
     struct chronicle_status *status, struct chronicle_node *node, enum chronicle_node_state state) {
     status->in_state[node->state]--;
     status->in_state[state]++;
+    if (node->has_trained) {
+        status->trained_running_count += (state == CHRONICLE_NODE_RUNNING ? 1 : 0) -
+                                         (node->state == CHRONICLE_NODE_RUNNING ? 1 : 0);
+    }
     node->state = state;
 }
 
@@ -277,17 +285,9 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
 
 /* Whether workers run that have not taken a step yet, though they are known to take steps. */
 static bool awaits_steps(const struct chronicle_status *status) {
-    bool has_trained = false;
-    bool is_any_running = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        const struct chronicle_node *node = &status->nodes[i];
-        has_trained = has_trained || node->has_trained;
-        is_any_running = is_any_running || node->state == CHRONICLE_NODE_RUNNING;
-        if (node->state == CHRONICLE_NODE_RUNNING && node->has_trained) {
-            return true;
-        }
-    }
-    return has_trained && is_any_running && !has_node_in(status, CHRONICLE_NODE_TRAINING);
+    return status->trained_running_count > 0 ||
+           (status->trained_count > 0 && has_node_in(status, CHRONICLE_NODE_RUNNING) &&
+               !has_node_in(status, CHRONICLE_NODE_TRAINING));
 }
 
 static bool is_any_at_work(const struct chronicle_status *status) {
@@ -452,6 +452,7 @@ static void take_training(struct chronicle_status *status, struct chronicle_node
         return; /* it stops again already */
     }
     set_state(status, node, CHRONICLE_NODE_TRAINING);
+    status->trained_count += node->has_trained ? 0 : 1;
     node->has_trained = true;
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     if (open_recovery(status) == NULL) {
@@ -746,11 +747,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
 }
 
 static enum job_state judge(struct chronicle_status *status) {
-    bool is_any_present = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        is_any_present = is_any_present || is_present(status->nodes[i].state);
-    }
-    return !is_any_present                                ? JOB_ENDED
+    return !is_any_present(status)                              ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
            : has_node_in(status, CHRONICLE_NODE_TRAINING) ? JOB_TRAINING

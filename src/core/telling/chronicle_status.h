@@ -161,6 +161,8 @@ struct chronicle_status {
     size_t known_nodes;
     struct table *places;                     /* of nodes, by their names; NULL: not made yet */
     int in_state[CHRONICLE_NODE_STATE_COUNT]; /* so many nodes, of those that entries tell of */
+    int trained_count;                        /* so many have ever taken a step … */
+    int trained_running_count; /* … and so many of them run, and have not taken one yet */
     struct chronicle_recovery *recoveries;
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
