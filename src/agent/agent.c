@@ -467,6 +467,7 @@ static void open_job_chronicle(struct agent *agent) {
         .log_dir = agent->preparation.logs.run_path,
         .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
+        .may_move = agent->config->dynamic.register_engine != NULL,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
         .send = ask_store,
@@ -516,6 +517,10 @@ static void stand_still(void *context, struct duration silence) {
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
+        .has_hook = agent->standby == NULL && standby_is_for_python(agent->config) &&
+                    (agent->program == NULL || agent->program->function == NULL),
+        .guardian = agent_guardian_process(agent->guardian),
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,
