@@ -719,6 +719,7 @@ static void prepare_story(struct agent *agent) {
     agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
         .last_words = agent->last_words,
+        .has_standby = agent->standby != NULL,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),

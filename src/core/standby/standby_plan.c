@@ -214,7 +214,8 @@ enum standby_choice standby_choose(
         return STANDBY_CHOICE_OFF;
     }
     if (!may_restart(config)) {
-        return STANDBY_CHOICE_NO_RESTART;
+        bool is_asked_for = config->standby == LAUNCH_STANDBY_ON;
+        return is_asked_for ? STANDBY_CHOICE_NO_RESTART : STANDBY_CHOICE_OFF;
     }
     if (config->standby == LAUNCH_STANDBY_AUTO && !standby_is_for_python(config)) {
         return STANDBY_CHOICE_NO_PYTHON;

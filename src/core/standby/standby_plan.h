@@ -66,7 +66,7 @@
 enum standby_choice {
     STANDBY_CHOICE_WANTED,
     STANDBY_CHOICE_OFF,
-    STANDBY_CHOICE_NO_RESTART, /* workers are never started again */
+    STANDBY_CHOICE_NO_RESTART, /* on: workers are never started again */
     STANDBY_CHOICE_NO_PYTHON,  /* auto: nobody knows whether the program would wait */
     STANDBY_CHOICE_FEW_CPUS,   /* auto: there are less than two for each worker */
 };
