@@ -8,8 +8,6 @@
 #include <stddef.h>
 
 #include "agent/failure/agent_evidence.h"
-#include "agent/failure/agent_stacks.h"
-#include "agent/failure/agent_stuck_watch.h"
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
