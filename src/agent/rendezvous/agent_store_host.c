@@ -12,7 +12,7 @@
 #include "core/rendezvous/endpoint_match.h"
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
