@@ -31,7 +31,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "core/workers/signal_name.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
