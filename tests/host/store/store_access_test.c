@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "host/store/store_access.h"
 #include "host/store/store_server.h"
 #include "host/store_answers.h"
