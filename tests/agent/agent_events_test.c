@@ -124,16 +124,14 @@ static void signal_agent(struct fixture *fixture) {
 }
 
 /* A signal that comes while two effects of a step are carried out waits for the second. */
-TEST(what_comes_between_two_effects_waits_for_the_second) {
-    struct fixture fixture;
-    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
-    fixture.cue = "stopping -> signal_workers 15";
-    fixture.interlude = signal_agent;
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    assert_true(position_of(&fixture, "stopping -> arm_timer") <
-                position_of(&fixture, "stopping <- signal_received 15"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(what_comes_between_two_effects_waits_for_the_second,
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3")) {
+    fixture->cue = "stopping -> signal_workers 15";
+    fixture->interlude = signal_agent;
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
+    assert_true(position_of(fixture, "stopping -> arm_timer") <
+                position_of(fixture, "stopping <- signal_received 15"));
 }
 
 /* Hosting the store is told when the rendezvous is opened. */
@@ -161,25 +159,23 @@ FIXTURE_TEST_AFTER(what_comes_after_the_end_is_not_heard, set_up(&fixture, "exit
 /* What is done with effects. */
 
 /* The answer is posted with its account, before anything that follows. */
-TEST(who_is_to_blame_is_told_with_the_failure) {
-    struct fixture fixture;
-    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
-    struct launch_config *config = &fixture.job.config;
+FIXTURE_TEST_AFTER(who_is_to_blame_is_told_with_the_failure,
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3")) {
+    struct launch_config *config = &fixture->job.config;
     config->rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
     config->local_address = memory_duplicate_string("127.0.0.1");
     config->dynamic.host = memory_duplicate_string("127.0.0.1");
     config->dynamic.is_host = LAUNCH_IS_HOST_YES;
     config->dynamic.read_timeout = duration_from_seconds(60);
     rendezvous_settings_init(&config->dynamic.settings);
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
     char *line = text_format("membership <- doubt_asked rank 1 (local_rank 1) on %s failed: exit "
                              "code 3\n",
-        fixture.agent.preparation.node_name);
-    assert_true(has_logged(&fixture, line));
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
+        fixture->agent.preparation.node_name);
+    assert_true(has_logged(fixture, line));
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_FAILED);
     free(line);
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST_AFTER(a_restart_is_said_with_what_is_left_of_them,

@@ -74,10 +74,9 @@ WORKERS_TEST(parent_gets_the_error_file_with_the_exit_code,
     free(report);
 }
 
-TEST(launcher_that_fails_itself_leaves_an_error_file) {
-    struct agent_fixture fixture;
-    agent_fixture_init(&fixture, 1, "");
-    char *parent = text_format("%s/parent.json", fixture.directory);
+TEST_OF(agent_fixture, launcher_that_fails_itself_leaves_an_error_file,
+    agent_fixture_init(&fixture, 1, ""), agent_fixture_clear) {
+    char *parent = text_format("%s/parent.json", fixture->directory);
     agent_report_launcher_failure(NULL, NULL, "OSError", "nobody reads this");
     agent_report_launcher_failure(parent, NULL, "RendezvousError", "cannot join \"job7\"");
     char *content = read_text(parent);
@@ -89,7 +88,6 @@ TEST(launcher_that_fails_itself_leaves_an_error_file) {
     assert_null(strstr(content, "errorCode"));
     free(content);
     free(parent);
-    agent_fixture_clear(&fixture);
 }
 
 static struct failure_account failure_elsewhere(void) {
@@ -104,14 +102,13 @@ static struct failure_account failure_elsewhere(void) {
     };
 }
 
-TEST(failure_on_another_node_is_the_root_cause) {
-    struct workers_fixture fixture;
+WORKERS_TEST(failure_on_another_node_is_the_root_cause,
+    workers_fixture_init(&fixture, 2, "test $RANK = 10 && kill -SEGV $$$$; exit 1")) {
     char *report;
     struct failure_account elsewhere = failure_elsewhere();
-    workers_fixture_init(&fixture, 2, "test $RANK = 10 && kill -SEGV $$$$; exit 1");
-    fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
-    char *parent = text_format("%s/parent.json", fixture.agent.directory);
-    assert_int_equal(report_against(&fixture, parent, &elsewhere, &report), 9);
+    fixture->agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
+    char *parent = text_format("%s/parent.json", fixture->agent.directory);
+    assert_int_equal(report_against(fixture, parent, &elsewhere, &report), 9);
     const char *root = strstr(report, "Root Cause (first observed failure):\n[0]:\n");
     assert_non_null(root);
     const char *others = strstr(root, "Failures:\n[1]:\n");
@@ -128,7 +125,6 @@ TEST(failure_on_another_node_is_the_root_cause) {
     free(parent);
     free(report);
     failure_account_clear(&elsewhere);
-    workers_fixture_clear(&fixture);
 }
 
 /* Anybody may have written it, where nodes do not prove themselves. */
@@ -145,15 +141,13 @@ TEST(a_root_cause_elsewhere_does_not_make_a_success_of_a_failure) {
     workers_fixture_clear(&fixture);
 }
 
-TEST(node_without_failures_still_shows_the_root_cause) {
-    struct workers_fixture fixture;
+WORKERS_TEST(
+    node_without_failures_still_shows_the_root_cause, workers_fixture_init(&fixture, 1, "exit 0")) {
     char *report;
     struct failure_account elsewhere = failure_elsewhere();
-    workers_fixture_init(&fixture, 1, "exit 0");
-    assert_int_equal(report_against(&fixture, NULL, &elsewhere, &report), 1);
+    assert_int_equal(report_against(fixture, NULL, &elsewhere, &report), 1);
     assert_non_null(strstr(report, "host      : node2\n"));
     assert_non_null(strstr(report, "<NO_OTHER_FAILURES>"));
     free(report);
     failure_account_clear(&elsewhere);
-    workers_fixture_clear(&fixture);
 }

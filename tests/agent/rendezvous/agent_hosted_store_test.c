@@ -101,19 +101,17 @@ static bool has_warned(struct fixture *fixture) {
     return has;
 }
 
-TEST(that_it_is_open_to_all_is_said_once_and_when_it_serves) {
-    struct fixture fixture;
-    set_up(&fixture, false);
-    assert_true(has_warned(&fixture));
-    tear_down(&fixture);
-    set_up(&fixture, true); /* as on every node of a job with a register */
-    assert_false(has_warned(&fixture));
-    serve(&fixture, "of term 1");
-    assert_true(has_warned(&fixture));
-    stand_by(&fixture, "another");
-    serve(&fixture, "of term 3");
-    assert_false(has_warned(&fixture));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    that_it_is_open_to_all_is_said_once_and_when_it_serves, set_up(&fixture, false)) {
+    assert_true(has_warned(fixture));
+    tear_down(fixture);
+    set_up(fixture, true); /* as on every node of a job with a register */
+    assert_false(has_warned(fixture));
+    serve(fixture, "of term 1");
+    assert_true(has_warned(fixture));
+    stand_by(fixture, "another");
+    serve(fixture, "of term 3");
+    assert_false(has_warned(fixture));
 }
 
 FIXTURE_TEST_AFTER(it_tells_of_nodes_that_go, set_up(&fixture, false)) {

@@ -267,4 +267,7 @@ static inline struct instant site_soon(const struct site *site) {
     return instant_after(event_loop_now(site->loop), duration_from_seconds(20));
 }
 
+/* A test that is given a site. */
+#define SITE_TEST(name) TEST_OF(site, name, site_init(&fixture), site_clear)
+
 #endif

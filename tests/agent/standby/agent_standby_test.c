@@ -57,38 +57,32 @@ static void write_record(int record, const char *text) {
 }
 
 /* The number of this process stands for the worker's. */
-TEST(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks) {
-    struct standby_fixture fixture;
+STANDBY_TEST(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.config.evidence_signal = 50;
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, getpid());
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    fixture->config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, getpid());
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getpid()).signal, 0);
     char *hello = text_format("hello 1 %d\njson\t/usr/lib/json.py\n", (int)getpid());
     write_record(record, hello);
-    struct hang_evidence_dump dump = agent_standby_dump(fixture.standby, 0, getpid());
+    struct hang_evidence_dump dump = agent_standby_dump(fixture->standby, 0, getpid());
     assert_int_equal(dump.signal, 50);
     assert_int_equal(dump.fd, record);
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getppid()).signal, 0);
-    assert_int_equal(agent_standby_dump(fixture.standby, -1, getpid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getppid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, -1, getpid()).signal, 0);
     assert_int_equal(agent_standby_dump(NULL, 0, getpid()).signal, 0);
     free(hello);
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
-TEST(a_hello_of_another_process_is_none) {
-    struct standby_fixture fixture;
+STANDBY_TEST(a_hello_of_another_process_is_none) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.config.evidence_signal = 50;
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, getpid());
+    fixture->config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, getpid());
     write_record(record, "hello 1 1\n");
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getpid()).signal, 0);
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
 STANDBY_TEST(one_that_does_not_fit_is_ended_and_not_given) {
@@ -158,18 +152,15 @@ STANDBY_TEST(one_that_cannot_be_taught_has_ended) {
 }
 
 /* A worker of the rank was started with another environment meanwhile. */
-TEST(one_must_fit_to_the_environment_it_was_started_with) {
-    struct standby_fixture fixture;
+STANDBY_TEST(one_must_fit_to_the_environment_it_was_started_with) {
     struct text_list other = environment_with("OMP_NUM_THREADS=2");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    agent_standby_dress(fixture.standby, 0, &other);
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    agent_standby_dress(fixture->standby, 0, &other);
     text_list_clear(&other);
-    assert_int_equal(give(&fixture, "OMP_NUM_THREADS=2"), 0);
-    standby_fixture_expect(&fixture, "spare_refused rank=0");
-    event_loop_run(fixture.loop); /* its end */
-    standby_fixture_clear(&fixture);
+    assert_int_equal(give(fixture, "OMP_NUM_THREADS=2"), 0);
+    standby_fixture_expect(fixture, "spare_refused rank=0");
+    event_loop_run(fixture->loop); /* its end */
 }
 
 STANDBY_TEST_AFTER(
@@ -267,35 +258,29 @@ STANDBY_TEST_AFTER(who_is_awaited_no_longer_is_ended_or_stays_a_worker,
     assert_string_equal(text_string(&fixture->settled), "");
 }
 
-TEST(what_workers_record_is_learned) {
-    struct standby_fixture fixture;
+STANDBY_TEST(what_workers_record_is_learned) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
     assert_true(record >= 0);
     assert_non_null(text_list_variable(&environment, "MUSTER_STANDBY"));
     assert_null(text_list_variable(&environment, "PYTHONPATH")); /* the program is not Python */
-    agent_standby_note_worker(fixture.standby, 0, 4242);
+    agent_standby_note_worker(fixture->standby, 0, 4242);
     static const char words[] = "hello 1 4242\njson\t\nzlib\t\ncut off";
     assert_int_equal(write(record, words, strlen(words)), (ssize_t)strlen(words));
-    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
-    assert_non_null(strstr(text_string(&fixture.told), "hello rank=0; records quiet="));
-    assert_non_null(strstr(text_string(&fixture.told), "modules=2"));
+    agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    assert_non_null(strstr(text_string(&fixture->told), "hello rank=0; records quiet="));
+    assert_non_null(strstr(text_string(&fixture->told), "modules=2"));
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
-TEST(a_hello_of_another_process_does_not_count) {
-    struct standby_fixture fixture;
+STANDBY_TEST(a_hello_of_another_process_does_not_count) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, 4243);
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, 4243);
     assert_int_equal(write(record, "hello 1 4242\n", 13), 13);
-    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
-    assert_int_equal(strncmp(text_string(&fixture.told), "records", 7), 0);
+    agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    assert_int_equal(strncmp(text_string(&fixture->told), "records", 7), 0);
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
 STANDBY_TEST(what_cannot_be_started_has_ended) {
@@ -351,17 +336,15 @@ STANDBY_TEST_AFTER(a_new_node_whose_interpreter_does_not_run_the_hook_joins_with
     standby_fixture_expect(fixture, "warmed");
 }
 
-TEST(where_nothing_can_be_warmed_nobody_waits) {
-    struct standby_fixture fixture;
-    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
-    assert_false(invite(&fixture, "nonsense"));
-    fixture.refuses_to_spawn = true;
-    assert_false(invite(&fixture, LIST));
+STANDBY_TEST_AFTER(where_nothing_can_be_warmed_nobody_waits,
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT)) {
+    assert_false(invite(fixture, "nonsense"));
+    fixture->refuses_to_spawn = true;
+    assert_false(invite(fixture, LIST));
     assert_false(agent_standby_invite(NULL, slice_from_string(LIST)));
-    standby_fixture_clear(&fixture);
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL); /* no Python */
-    assert_false(invite(&fixture, LIST));
-    standby_fixture_clear(&fixture);
+    standby_fixture_clear(fixture);
+    standby_fixture_init(fixture, STANDBY_PLAY_WELL); /* no Python */
+    assert_false(invite(fixture, LIST));
 }
 
 STANDBY_TEST_AFTER(a_probe_that_does_not_end_goes_with_the_agent,

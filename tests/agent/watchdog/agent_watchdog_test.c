@@ -167,23 +167,19 @@ TEST(a_released_timer_kills_nobody) {
     tear_down(&fixture);
 }
 
-TEST(a_timer_without_a_signal_is_only_told) {
-    struct fixture fixture;
-    set_up(&fixture, 1, EXPIRED(0) " sleep 0.1; exit 4");
-    run(&fixture);
-    assert_int_equal(fixture.workers.last_exit.value, 4);
-    assert_true(remembered_log_has(&fixture.log, "lives on, though its timers expired: 'step'"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(
+    a_timer_without_a_signal_is_only_told, set_up(&fixture, 1, EXPIRED(0) " sleep 0.1; exit 4")) {
+    run(fixture);
+    assert_int_equal(fixture->workers.last_exit.value, 4);
+    assert_true(remembered_log_has(&fixture->log, "lives on, though its timers expired: 'step'"));
 }
 
-TEST(nobody_is_ended_while_the_group_is_stopped) {
-    struct fixture fixture;
-    set_up(&fixture, 1, EXPIRED(9) " sleep 0.1; exit 4");
-    agent_watchdog_begin(fixture.watchdog);
-    agent_watchdog_end(fixture.watchdog);
-    workers_fixture_run(&fixture.workers);
-    assert_int_equal(fixture.workers.last_exit.value, 4);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(nobody_is_ended_while_the_group_is_stopped,
+    set_up(&fixture, 1, EXPIRED(9) " sleep 0.1; exit 4")) {
+    agent_watchdog_begin(fixture->watchdog);
+    agent_watchdog_end(fixture->watchdog);
+    workers_fixture_run(&fixture->workers);
+    assert_int_equal(fixture->workers.last_exit.value, 4);
 }
 
 TEST(a_fifo_in_use_is_left_to_its_owner) {
@@ -276,20 +272,18 @@ TEST(what_was_looked_at_in_an_earlier_attempt_is_forgotten) {
     tear_down(&fixture);
 }
 
-TEST(without_the_variable_there_is_no_watchdog) {
-    struct workers_fixture workers;
-    workers_fixture_init(&workers, 1, "exit 0");
+WORKERS_TEST(
+    without_the_variable_there_is_no_watchdog, workers_fixture_init(&fixture, 1, "exit 0")) {
     struct agent_watchdog_settings settings = {
-        .config = &workers.agent.config,
-        .environment = &workers.agent.environment,
-        .workers = workers.workers,
+        .config = &fixture->agent.config,
+        .environment = &fixture->agent.environment,
+        .workers = fixture->workers,
     };
     struct agent_watchdog *watchdog;
-    assert_int_equal(agent_watchdog_new(workers.loop, &settings, &watchdog, NULL), FAILURE_NONE);
+    assert_int_equal(agent_watchdog_new(fixture->loop, &settings, &watchdog, NULL), FAILURE_NONE);
     assert_null(watchdog);
     agent_watchdog_begin(watchdog);
     agent_watchdog_end(watchdog);
     agent_watchdog_forget(watchdog, 1);
     agent_watchdog_free(watchdog);
-    workers_fixture_clear(&workers);
 }

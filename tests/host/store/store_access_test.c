@@ -63,17 +63,14 @@ TEST(a_server_is_asked_over_tcp) {
     assert_true(event_loop_free(loop));
 }
 
-TEST(a_file_is_asked_likewise) {
-    struct temporary_tree tree;
+TREE_TEST(a_file_is_asked_likewise) {
     struct event_loop *loop;
-    temporary_tree_init(&tree);
-    char *path = temporary_tree_path(&tree, "store");
+    char *path = temporary_tree_path(fixture, "store");
     assert_int_equal(event_loop_new(&loop, NULL), FAILURE_NONE);
     assert_is_a_store(loop, store_access_over_file(loop, &(struct file_store_settings){.path = path,
                                                              .connect_timeout = LONG}));
     assert_true(event_loop_free(loop));
     free(path);
-    temporary_tree_clear(&tree);
 }
 
 TEST(freeing_nothing_is_fine) {

@@ -674,155 +674,134 @@ static void tell(struct fixture *fixture, struct item *item, const char *word) {
     assert_string_equal(item->text, word);
 }
 
-TEST(what_rests_holds_up_nothing_and_gets_its_item) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(what_rests_holds_up_nothing_and_gets_its_item, serve_own_keys(&fixture)) {
     struct item item;
     struct answer answer;
-    serve_own_keys(&fixture);
-    rest(&fixture, &item);
+    rest(fixture, &item);
     for (int64_t i = 1; i <= 50; i++) {
-        add(&fixture, i);
+        add(fixture, i);
     }
-    set(&fixture, &answer);
-    turn_until(&fixture, &answer.calls);
-    add(&fixture, 8);
+    set(fixture, &answer);
+    turn_until(fixture, &answer.calls);
+    add(fixture, 8);
     assert_int_equal(item.calls, 0);
-    tell(&fixture, &item, "word");
-    rest(&fixture, &item);
-    add(&fixture, 9);
-    tell(&fixture, &item, "next");
-    tear_down(&fixture);
+    tell(fixture, &item, "word");
+    rest(fixture, &item);
+    add(fixture, 9);
+    tell(fixture, &item, "next");
 }
 
 /* Items come at any moment: each is given once, in their order, and no reply is taken for another.
  */
-TEST(items_and_replies_are_never_mixed_up) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(items_and_replies_are_never_mixed_up, serve_own_keys(&fixture)) {
     struct item item;
     int64_t count = 0;
-    serve_own_keys(&fixture);
-    rest(&fixture, &item);
+    rest(fixture, &item);
     for (int i = 0; i < 300; i++) {
         char text[16];
         snprintf(text, sizeof text, "%d", i);
         if (i % 3 != 0) {
-            add(&fixture, ++count);
+            add(fixture, ++count);
         }
-        store_server_tell(fixture.server, QUEUE, text);
+        store_server_tell(fixture->server, QUEUE, text);
         if (i % 2 == 0) {
-            add(&fixture, ++count);
+            add(fixture, ++count);
         }
         if (i % 5 == 0) {
-            (void)store_client_look(fixture.client);
+            (void)store_client_look(fixture->client);
         }
-        turn_until(&fixture, &item.calls);
+        turn_until(fixture, &item.calls);
         assert_int_equal(item.calls, 1);
         assert_string_equal(item.text, text);
-        rest(&fixture, &item);
+        rest(fixture, &item);
     }
-    tear_down(&fixture);
 }
 
-TEST(signs_of_life_are_answered_while_something_rests) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(signs_of_life_are_answered_while_something_rests, serve_own_keys(&fixture)) {
     struct item item;
-    serve_own_keys(&fixture);
-    rest(&fixture, &item);
-    add(&fixture, 1);
+    rest(fixture, &item);
+    add(fixture, 1);
     for (int i = 0; i < 40; i++) { /* more than may be unanswered */
-        (void)store_client_look(fixture.client);
+        (void)store_client_look(fixture->client);
         for (int turns = 0; turns < i % 4; turns++) {
-            event_loop_run_ready(fixture.loop);
+            event_loop_run_ready(fixture->loop);
         }
     }
-    add(&fixture, 2);
-    (void)store_client_look(fixture.client);
-    tell(&fixture, &item, "word");
-    assert_int_equal(fixture.lost, 0);
-    tear_down(&fixture);
+    add(fixture, 2);
+    (void)store_client_look(fixture->client);
+    tell(fixture, &item, "word");
+    assert_int_equal(fixture->lost, 0);
 }
 
 /* The server would forget a wait for the sake of a QUEUE_POP behind it. */
-TEST(what_rests_comes_back_after_a_wait) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(what_rests_comes_back_after_a_wait, serve_own_keys(&fixture)) {
     struct item item;
     struct answer answer;
     const struct store_request wait = {.operation = STORE_WAIT, .keys = &key, .count = 1};
-    serve_own_keys(&fixture);
-    rest(&fixture, &item);
-    ask(&fixture, &wait, SOON, &answer);
+    rest(fixture, &item);
+    ask(fixture, &wait, SOON, &answer);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
-    send_request(&fixture, &wait, LONG, &answer);
+    send_request(fixture, &wait, LONG, &answer);
     for (int i = 0; i < 20; i++) {
-        event_loop_run_ready(fixture.loop);
+        event_loop_run_ready(fixture->loop);
     }
-    int fd = client_open(fixture.port);
+    int fd = client_open(fixture->port);
     client_set(fd, "/k", "v");
-    turn_until(&fixture, &answer.calls);
+    turn_until(fixture, &answer.calls);
     assert_int_equal(answer.code, FAILURE_NONE);
-    tell(&fixture, &item, "word");
+    tell(fixture, &item, "word");
     close(fd);
-    tear_down(&fixture);
 }
 
-TEST(a_later_one_takes_the_place_and_the_end_fails_it) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(a_later_one_takes_the_place_and_the_end_fails_it, serve_own_keys(&fixture)) {
     struct item first;
     struct item second;
-    serve_own_keys(&fixture);
-    rest(&fixture, &first);
-    add(&fixture, 1);
-    rest(&fixture, &second);
-    turn_until(&fixture, &first.calls);
+    rest(fixture, &first);
+    add(fixture, 1);
+    rest(fixture, &second);
+    turn_until(fixture, &first.calls);
     assert_int_equal(first.code, FAILURE_CANCELLED);
-    tell(&fixture, &second, "of the same queue");
-    rest(&fixture, &second);
-    add(&fixture, 2);
-    store_server_renew(fixture.server, NULL);
-    turn_until(&fixture, &second.calls);
+    tell(fixture, &second, "of the same queue");
+    rest(fixture, &second);
+    add(fixture, 2);
+    store_server_renew(fixture->server, NULL);
+    turn_until(fixture, &second.calls);
     assert_int_equal(second.code, FAILURE_DISCONNECTED);
-    tear_down(&fixture);
 }
 
 /* What comes into the first queue is nobody's from then on, whenever it comes. */
-TEST(one_of_another_queue_is_told_of_that_queue_alone) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(one_of_another_queue_is_told_of_that_queue_alone, serve_own_keys(&fixture)) {
     struct item first;
     struct item second;
-    serve_own_keys(&fixture);
     for (int64_t i = 1; i <= 8; i++) {
-        rest(&fixture, &first);
+        rest(fixture, &first);
         if (i % 2 == 0) {
-            add(&fixture, i / 2);
+            add(fixture, i / 2);
         }
         if (i % 3 == 0) {
-            tell(&fixture, &first, "to the first");
+            tell(fixture, &first, "to the first");
         }
         if (i % 4 < 2) {
-            store_server_tell(fixture.server, QUEUE, "to nobody");
+            store_server_tell(fixture->server, QUEUE, "to nobody");
         }
-        rest_at(&fixture, OTHER_QUEUE, &second);
-        store_server_tell(fixture.server, OTHER_QUEUE, "to the second");
-        turn_until(&fixture, &second.calls);
+        rest_at(fixture, OTHER_QUEUE, &second);
+        store_server_tell(fixture->server, OTHER_QUEUE, "to the second");
+        turn_until(fixture, &second.calls);
         assert_string_equal(second.text, "to the second");
         assert_int_equal(first.calls, 1);
-        store_server_tell(fixture.server, QUEUE, NULL);
-        assert_int_equal(fixture.lost, 0);
+        store_server_tell(fixture->server, QUEUE, NULL);
+        assert_int_equal(fixture->lost, 0);
     }
-    tear_down(&fixture);
 }
 
-TEST(what_rests_ends_with_its_client) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(what_rests_ends_with_its_client, serve_own_keys(&fixture)) {
     struct item item;
-    serve_own_keys(&fixture);
-    rest(&fixture, &item);
-    add(&fixture, 1);
-    store_client_free(fixture.client);
-    fixture.client = NULL;
+    rest(fixture, &item);
+    add(fixture, 1);
+    store_client_free(fixture->client);
+    fixture->client = NULL;
     assert_int_equal(item.calls, 1);
     assert_int_equal(item.code, FAILURE_CANCELLED);
-    tear_down(&fixture);
 }
 
 /* A server that answers at once is told of, instead of being asked again for ever. */

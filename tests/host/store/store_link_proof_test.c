@@ -83,27 +83,20 @@ static void expect_final_failure(struct meeting *meeting, const char *words) {
     assert_non_null(strstr(meeting->fixture.failure.message, "give all nodes the same"));
 }
 
-TEST(another_token_ends_the_client_at_once) {
-    struct meeting meeting;
-    meet(&meeting, 7, 8, NULL);
-    expect_final_failure(&meeting, "it does not accept the job token of this node");
-    assert_true(remembered_log_has(&meeting.log, "its job token is not the one of this store"));
-    assert_true(remembered_log_has(&meeting.log, "client 127.0.0.1:"));
-    part(&meeting);
+TEST_OF(meeting, another_token_ends_the_client_at_once, meet(&fixture, 7, 8, NULL), part) {
+    expect_final_failure(fixture, "it does not accept the job token of this node");
+    assert_true(remembered_log_has(&fixture->log, "its job token is not the one of this store"));
+    assert_true(remembered_log_has(&fixture->log, "client 127.0.0.1:"));
 }
 
-TEST(a_client_without_a_token_is_told_that_one_is_wanted) {
-    struct meeting meeting;
-    meet(&meeting, 7, NO_TOKEN, NULL);
-    expect_final_failure(&meeting, "it wants a job token, and none is given here");
-    part(&meeting);
+TEST_OF(meeting, a_client_without_a_token_is_told_that_one_is_wanted,
+    meet(&fixture, 7, NO_TOKEN, NULL), part) {
+    expect_final_failure(fixture, "it wants a job token, and none is given here");
 }
 
-TEST(a_client_with_a_token_does_not_trust_a_store_without) {
-    struct meeting meeting;
-    meet(&meeting, NO_TOKEN, 7, NULL);
-    expect_final_failure(&meeting, "it cannot prove that it is this job's");
-    part(&meeting);
+TEST_OF(meeting, a_client_with_a_token_does_not_trust_a_store_without,
+    meet(&fixture, NO_TOKEN, 7, NULL), part) {
+    expect_final_failure(fixture, "it cannot prove that it is this job's");
 }
 
 /* As PyTorch's clients, which know nothing of tokens. */

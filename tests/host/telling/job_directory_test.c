@@ -159,16 +159,13 @@ FIXTURE_TEST(a_link_to_a_directory_is_refused) {
     assert_refused(fixture, "is no directory, or a symbolic link");
 }
 
-TEST(a_directory_of_another_user_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
-    if (chown(fixture.places.items[0], 65534, (gid_t)-1) != 0) {
-        tear_down(&fixture);
+FIXTURE_TEST(a_directory_of_another_user_is_refused) {
+    assert_int_equal(mkdir(fixture->places.items[0], 0700), 0);
+    if (chown(fixture->places.items[0], 65534, (gid_t)-1) != 0) {
+        tear_down(fixture);
         SKIP_BECAUSE("only root can give a directory away");
     }
-    assert_refused(&fixture, "belongs to user 65534");
-    tear_down(&fixture);
+    assert_refused(fixture, "belongs to user 65534");
 }
 
 FIXTURE_TEST(a_place_that_cannot_be_used_leads_to_the_next) {
