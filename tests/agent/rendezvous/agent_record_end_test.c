@@ -6,16 +6,6 @@
 
 /* Trouble. */
 
-SITE_TEST(a_store_that_is_not_there_is_told_with_what_to_look_at) {
-    struct site_node *node = site_make_changing(fixture, 1, 1);
-    struct agent_record *record = open_record(node);
-    agent_record_perform(record, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
-                                     .deadline = event_loop_now(fixture->loop)});
-    const struct node_event *event = site_await(node, "connection_lost");
-    assert_non_null(strstr(event->rendezvous.lost.reason, "is --rdzv-endpoint right"));
-    agent_record_free(record);
-}
-
 SITE_TEST(a_file_that_is_not_there_is_no_matter_of_the_endpoint) {
     char path[] = "/nowhere/to/be/found";
     struct site_node *node = site_make_changing(fixture, 1, 1);
@@ -37,21 +27,6 @@ FIXTURE_TEST(a_node_that_is_cut_off_is_told_from_which_store) {
         "this node is cut off from the job's store at 127.0.0.1:%d: ", fixture->site.port);
     assert_true(site_begins_with(event->rendezvous.lost.reason, expected));
     free(expected);
-}
-
-SITE_TEST(a_store_that_cannot_be_hosted_says_what_to_do) {
-    struct failure failure = {0};
-    struct agent_record *record = NULL;
-    int fd;
-    int port;
-    assert_int_equal(tcp_listener_open(NULL, fixture->port, &fd, &port, NULL), FAILURE_NONE);
-    struct site_node *node = site_make_changing(fixture, 0, 1);
-    assert_int_equal(
-        agent_record_new(fixture->loop, &node->settings, &record, &failure), FAILURE_SYSTEM);
-    assert_non_null(strstr(failure.message, "is_host=false"));
-    site_expect(node, "");
-    agent_record_free(record);
-    close(fd);
 }
 
 /* The end. */

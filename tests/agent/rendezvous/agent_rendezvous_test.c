@@ -1,27 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include "site_fixture.h"
-
-SITE_TEST(taken_master_port_is_named) {
-    struct failure failure = {0};
-    struct agent_rendezvous *rendezvous = NULL;
-    int fd;
-    int port;
-    assert_int_equal(tcp_listener_open(NULL, fixture->port, &fd, &port, NULL), FAILURE_NONE);
-    struct site_node *node = site_make_fixed(fixture, 0, 2);
-    assert_int_equal(agent_rendezvous_new(fixture->loop, &node->settings, &rendezvous, &failure),
-        FAILURE_SYSTEM);
-    assert_null(rendezvous);
-    char *expected = text_format("%d", port);
-    assert_non_null(strstr(failure.message, expected));
-    free(expected);
-    site_expect(node, "");
-    close(fd);
-}
 
 /* Which performer carries out what. */
 
@@ -36,27 +16,6 @@ static void perform_membership(
     struct agent_rendezvous *rendezvous, const struct membership_effect *effect) {
     agent_rendezvous_perform(
         rendezvous, &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = *effect});
-}
-
-SITE_TEST(who_hosts_the_store_is_told_its_port) {
-    struct site_node *host = site_make_fixed(fixture, 0, 2);
-    struct site_node *guest = site_make_fixed(fixture, 1, 2);
-    struct agent_rendezvous *rendezvous = open_rendezvous(host);
-    struct agent_rendezvous *other = open_rendezvous(guest);
-    assert_int_equal(site_await(host, "hosting")->membership.port, fixture->port);
-    site_expect(guest, "");
-    agent_rendezvous_free(other);
-    agent_rendezvous_free(rendezvous);
-}
-
-SITE_TEST(store_of_a_node_alone_is_renewed_when_it_is_asked_for) {
-    struct site_node *node = site_make_alone(fixture);
-    struct agent_rendezvous *rendezvous = open_rendezvous(node);
-    perform_membership(
-        rendezvous, &(struct membership_effect){.kind = MEMBERSHIP_EFFECT_RENEW_WORKER_STORE});
-    site_await(node, "store_renewed");
-    site_expect(node, "hosting; store_renewed");
-    agent_rendezvous_free(rendezvous);
 }
 
 static void keep_record(
@@ -129,14 +88,6 @@ SITE_TEST(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected) {
     site_await(host, "store_opened");
     site_hear(fixture);
     assert_int_equal(site_count(host, "left"), 1);
-    agent_rendezvous_free(rendezvous);
-}
-
-SITE_TEST(the_host_of_fixed_nodes_that_is_alone_does_not_stay) {
-    struct site_node *host = site_make_fixed(fixture, 0, 2);
-    struct agent_rendezvous *rendezvous = open_rendezvous(host);
-    linger(rendezvous);
-    site_expect(host, "hosting; left");
     agent_rendezvous_free(rendezvous);
 }
 

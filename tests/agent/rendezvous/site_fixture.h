@@ -148,12 +148,6 @@ static inline void site_node_prepare(struct site_node *node) {
     };
 }
 
-static inline struct site_node *site_make_alone(struct site *site) {
-    struct site_node *node = site_node_begin(site, 0);
-    site_node_prepare(node);
-    return node;
-}
-
 /* One of fixed nodes; node 0 hosts the store. */
 static inline struct site_node *site_make_fixed(struct site *site, int index, int node_count) {
     struct site_node *node = site_node_begin(site, index);

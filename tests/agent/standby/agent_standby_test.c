@@ -37,21 +37,6 @@ static void end_all(struct standby_fixture *fixture) {
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_END_ALL});
 }
 
-STANDBY_TEST(a_standby_worker_that_is_ready_becomes_the_worker) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    assert_int_equal(process_family_worker_count(fixture->family), 0);
-    pid_t pid = give(fixture, "RANK=7");
-    assert_true(pid > 0);
-    assert_int_equal(process_family_worker_count(fixture->family), 1);
-    event_loop_run(fixture->loop);
-    standby_fixture_expect(fixture, "spare_given rank=0");
-    assert_string_equal(text_string(&fixture->settled), "0+");
-    end_all(fixture); /* it is none any more */
-    event_loop_run_ready(fixture->loop);
-    assert_int_equal(process_family_worker_count(fixture->family), 1);
-}
-
 static void write_record(int record, const char *text) {
     assert_int_equal(write(record, text, strlen(text)), (ssize_t)strlen(text));
 }
@@ -194,14 +179,6 @@ STANDBY_TEST_AFTER(
     standby_fixture_expect(fixture, "spare_ended rank=0 status=5");
 }
 
-STANDBY_TEST(one_that_dies_while_it_waits_is_told_of) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    kill_child();
-    event_loop_run(fixture->loop);
-    standby_fixture_expect(fixture, "spare_ended rank=0 signal=9");
-}
-
 STANDBY_TEST_AFTER(one_that_does_not_go_through_its_gate_is_taken_back,
     standby_fixture_init(&fixture, STANDBY_PLAY_SILENT)) {
     warm(fixture);
@@ -211,18 +188,6 @@ STANDBY_TEST_AFTER(one_that_does_not_go_through_its_gate_is_taken_back,
     standby_fixture_expect(fixture, "spare_refused rank=0");
     assert_string_equal(text_string(&fixture->settled), "0-");
     assert_true(process_family_is_gone(fixture->family));
-}
-
-STANDBY_TEST_AFTER(one_that_ends_at_its_gate_was_no_worker,
-    standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE)) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    assert_true(give(fixture, "RANK=0") > 0);
-    while (fixture->told.length == 0) {
-        event_loop_run(fixture->loop);
-    }
-    standby_fixture_expect(fixture, "spare_refused rank=0");
-    assert_string_equal(text_string(&fixture->settled), "(9)0-");
 }
 
 STANDBY_TEST_AFTER(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last,
@@ -258,21 +223,6 @@ STANDBY_TEST_AFTER(who_is_awaited_no_longer_is_ended_or_stays_a_worker,
     assert_string_equal(text_string(&fixture->settled), "");
 }
 
-STANDBY_TEST(what_workers_record_is_learned) {
-    struct text_list environment = environment_with("RANK=0");
-    int record = agent_standby_dress(fixture->standby, 0, &environment);
-    assert_true(record >= 0);
-    assert_non_null(text_list_variable(&environment, "MUSTER_STANDBY"));
-    assert_null(text_list_variable(&environment, "PYTHONPATH")); /* the program is not Python */
-    agent_standby_note_worker(fixture->standby, 0, 4242);
-    static const char words[] = "hello 1 4242\njson\t\nzlib\t\ncut off";
-    assert_int_equal(write(record, words, strlen(words)), (ssize_t)strlen(words));
-    agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
-    assert_non_null(strstr(text_string(&fixture->told), "hello rank=0; records quiet="));
-    assert_non_null(strstr(text_string(&fixture->told), "modules=2"));
-    text_list_clear(&environment);
-}
-
 STANDBY_TEST(a_hello_of_another_process_does_not_count) {
     struct text_list environment = environment_with("RANK=0");
     int record = agent_standby_dress(fixture->standby, 0, &environment);
@@ -280,26 +230,6 @@ STANDBY_TEST(a_hello_of_another_process_does_not_count) {
     assert_int_equal(write(record, "hello 1 4242\n", 13), 13);
     agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
     assert_int_equal(strncmp(text_string(&fixture->told), "records", 7), 0);
-    text_list_clear(&environment);
-}
-
-STANDBY_TEST(what_cannot_be_started_has_ended) {
-    fixture->refuses_to_spawn = true;
-    struct text_list environment = environment_with("RANK=0");
-    agent_standby_dress(fixture->standby, 0, &environment);
-    agent_standby_perform(
-        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
-    standby_fixture_expect(fixture, "spare_ended rank=0 signal=0");
-    text_list_clear(&environment);
-}
-
-TEST(without_standby_workers_nothing_is_added) {
-    struct text_list environment = environment_with("RANK=0");
-    assert_int_equal(agent_standby_dress(NULL, 0, &environment), -1);
-    assert_int_equal(environment.count, 2);
-    agent_standby_note_worker(NULL, 0, 1);
-    assert_int_equal(agent_standby_give(NULL, 0, &environment, own_streams), 0);
-    agent_standby_free(NULL);
     text_list_clear(&environment);
 }
 
