@@ -26,31 +26,6 @@ TEST(width_comes_from_the_environment) {
     }
 }
 
-TEST(a_mistake_names_option_and_variable) {
-    struct option_result result;
-    init(&result, NULL);
-    result.values[option_table_find(&sample_table, "size")].source = OPTION_SOURCE_ENVIRONMENT;
-    option_result_reject(&result, "size", "%d is too large", 9);
-    assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
-    assert_string_equal(result.text,
-        "sample: error: argument -s/--size: 9 is too large (from the environment variable "
-        "SAMPLE_SIZE)\n"
-        "usage: sample [OPTION]… key ...; sample --help shows every option\n");
-    option_result_clear(&result);
-}
-
-/* As argparse has it, for programs that read what torchrun prints. */
-TEST(torchrun_shows_its_usage_first) {
-    struct option_result result;
-    struct text_list environment = {0};
-    option_result_init(&result, &sample_table, "torchrun", &environment);
-    option_result_reject(&result, NULL, "first");
-    assert_true(text_starts_with(result.text, "usage: torchrun [-h]"));
-    assert_non_null(strstr(result.text, "\ntorchrun: error: first\n"));
-    assert_null(strstr(result.text, "[OPTION]"));
-    option_result_clear(&result);
-}
-
 TEST(only_the_first_mistake_is_kept) {
     struct option_result result;
     init(&result, NULL);
@@ -131,31 +106,4 @@ TEST(values_take_their_type) {
     assert_int_equal(option_convert(entry("tag_list"), "a,b", &value, &reason), FAILURE_NONE);
     assert_int_equal(value.list.count, 2);
     clear_value(&value);
-}
-
-TEST(two_commas_are_one_inside_an_item) {
-    static const struct {
-        const char *text;
-        const char *items[4];
-        size_t count;
-    } cases[] = {
-        {"", {""}, 1},
-        {"a", {"a"}, 1},
-        {"a,b", {"a", "b"}, 2},
-        {"a,,b", {"a,b"}, 1},
-        {",,,", {",", ""}, 2},
-        {"a,", {"a", ""}, 2},
-        {",,,,x", {",,x"}, 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct option_value value = {0};
-        struct text reason = {0};
-        assert_int_equal(
-            option_convert(entry("tag_list"), cases[i].text, &value, &reason), FAILURE_NONE);
-        assert_int_equal(value.list.count, cases[i].count);
-        for (size_t j = 0; j < value.list.count; j++) {
-            assert_string_equal(value.list.items[j], cases[i].items[j]);
-        }
-        clear_value(&value);
-    }
 }
