@@ -42,37 +42,6 @@ static size_t count_entries(const struct temporary_tree *tree) {
     return count;
 }
 
-TREE_TEST(workers_file_is_read) {
-    temporary_tree_write(fixture, "error.json", "{\"message\": \"\"}");
-    assert_content(fixture, "error.json", "{\"message\": \"\"}");
-}
-
-TREE_TEST(gigabyte_is_refused_with_its_size) {
-    temporary_tree_write(fixture, "error.json", "");
-    char *path = temporary_tree_path(fixture, "error.json");
-    assert_int_equal(truncate(path, 1 << 30), 0);
-    free(path);
-    struct bytes bytes = {0};
-    struct failure failure;
-    assert_int_equal(read_named(fixture, "error.json", &bytes, &failure), FAILURE_LIMIT);
-    assert_non_null(strstr(failure.message, "1073741824 bytes"));
-    assert_int_equal(bytes.length, 0);
-}
-
-TREE_TEST(symlink_loop_fifo_and_absence_are_told_apart) {
-    temporary_tree_link(fixture, "loop", "loop");
-    char *path = temporary_tree_path(fixture, "fifo");
-    assert_int_equal(mkfifo(path, 0600), 0);
-    free(path);
-    struct bytes bytes = {0};
-    struct failure failure;
-    assert_int_equal(read_named(fixture, "loop", &bytes, &failure), FAILURE_INVALID);
-    assert_non_null(strstr(failure.message, "symbolic link"));
-    assert_int_equal(read_named(fixture, "fifo", &bytes, &failure), FAILURE_INVALID);
-    assert_non_null(strstr(failure.message, "not a regular file"));
-    assert_int_equal(read_named(fixture, "nothing", &bytes, &failure), FAILURE_MISSING);
-}
-
 TREE_TEST(written_file_replaces_the_old_one_and_leaves_nothing_else) {
     assert_int_equal(write_named(fixture, "mine.json", "first, and longer", NULL), FAILURE_NONE);
     assert_content(fixture, "mine.json", "first, and longer");

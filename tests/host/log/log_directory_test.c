@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "host/log/log_directory.h"
@@ -41,28 +40,6 @@ static unsigned mode_of(const char *path) {
 static bool has_name_like(const char *path, const char *start, size_t random_length) {
     const char *name = strrchr(path, '/') + 1;
     return text_starts_with(name, start) && strlen(name) == strlen(start) + random_length;
-}
-
-TREE_TEST(given_directory_is_made_with_its_parents) {
-    char *log_dir = temporary_tree_path(fixture, "a/./b//c");
-    char *base = temporary_tree_path(fixture, "a/b/c");
-    mode_t old = umask(027);
-    struct log_directory directory = opened(log_dir, "job");
-    char *attempt = begun(&directory, 0, 2);
-    (void)umask(old);
-    assert_string_equal(directory.base_path, base);
-    assert_false(directory.is_temporary);
-    assert_true(has_name_like(directory.run_path, "job_", 8));
-    assert_int_equal(mode_of(directory.base_path), 0750);
-    assert_int_equal(mode_of(directory.run_path), 0700);
-    assert_int_equal(mode_of(attempt), 0750);
-    char *rank = text_format("%s/1", attempt);
-    assert_int_equal(mode_of(rank), 0750);
-    free(rank);
-    free(attempt);
-    log_directory_clear(&directory);
-    free(log_dir);
-    free(base);
 }
 
 TREE_TEST(relative_directory_becomes_absolute) {
@@ -123,14 +100,6 @@ TREE_TEST(logs_of_an_earlier_incarnation_are_kept) {
     log_directory_clear(&directory);
 }
 
-TEST(dev_null_makes_nothing) {
-    struct log_directory directory = opened("/dev/null", "job");
-    assert_null(directory.base_path);
-    assert_null(begun(&directory, 0, 4));
-    log_directory_remove_if_empty_within(long_patience, &directory);
-    log_directory_clear(&directory);
-}
-
 TREE_TEST(default_directory_is_private_and_temporary) {
     assert_int_equal(setenv("TMPDIR", fixture->root, 1), 0);
     struct log_directory directory = opened(NULL, "job");
@@ -157,16 +126,6 @@ TREE_TEST(unusable_temporary_places_are_passed_over) {
     free(file);
 }
 
-TEST(empty_default_directory_disappears) {
-    struct log_directory directory = opened(NULL, "job");
-    free(begun(&directory, 0, 3));
-    free(begun(&directory, 0, 3));
-    log_directory_remove_if_empty_within(long_patience, &directory);
-    assert_int_equal(access(directory.base_path, F_OK), -1);
-    assert_int_equal(errno, ENOENT);
-    log_directory_clear(&directory);
-}
-
 TREE_TEST(one_file_keeps_the_whole_default_directory) {
     assert_int_equal(setenv("TMPDIR", fixture->root, 1), 0);
     struct log_directory directory = opened(NULL, "job");
@@ -191,33 +150,6 @@ TREE_TEST(given_directory_stays_when_empty) {
     log_directory_clear(&directory);
 }
 
-static void assert_refused(
-    const char *log_dir, enum failure_code code, const char *path_in_message) {
-    struct log_directory directory = {.is_temporary = true};
-    struct failure failure;
-    assert_int_equal(
-        log_directory_open_within(long_patience, NULL, log_dir, "job", &directory, &failure), code);
-    assert_non_null(strstr(failure.message, path_in_message));
-    assert_true(directory.is_temporary); /* untouched */
-}
-
-TREE_TEST(refusals_name_the_path) {
-    temporary_tree_write(fixture, "file", "");
-    char *file = temporary_tree_path(fixture, "file");
-    char *below = temporary_tree_path(fixture, "file/logs");
-    assert_refused(file, FAILURE_INVALID, file);
-    assert_refused(below, FAILURE_INVALID, file);
-    assert_refused("/proc/1/none", FAILURE_SYSTEM, "/proc/1/none");
-    char name[300];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    char *too_long = temporary_tree_path(fixture, name);
-    assert_refused(too_long, FAILURE_LIMIT, name);
-    free(too_long);
-    free(below);
-    free(file);
-}
-
 /* The kernel's own refusal of a new directory, without a file system to fill. */
 TEST(attempt_that_cannot_be_made_is_named) {
     struct log_tree_attempt attempt = {.restart_count = 2};
@@ -229,41 +161,6 @@ TEST(attempt_that_cannot_be_made_is_named) {
         log_directory_begin_attempt(&directory, &attempt, 1, &path, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/proc/self/attempt_2"));
     assert_ptr_equal(path, run_path);
-}
-
-/* Removes everything below the tree. */
-static void remove_all(const struct temporary_tree *tree) {
-    char *command = text_format("rm -rf '%s'/*", tree->root);
-    assert_int_equal(system(command), 0);
-    free(command);
-}
-
-TREE_TEST(a_directory_that_was_removed_is_made_anew_at_its_path) {
-    char *given = temporary_tree_path(fixture, "a/b");
-    char *temporary = temporary_tree_path(fixture, "tmp");
-    mode_t old = umask(022);
-    for (int is_temporary = 0; is_temporary < 2; is_temporary++) {
-        bool is_renewed = true;
-        assert_int_equal(mkdir(temporary, 0755), 0);
-        setenv("TMPDIR", temporary, 1);
-        struct log_directory directory = opened(is_temporary ? NULL : given, "job");
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_false(is_renewed);
-        remove_all(fixture);
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_true(is_renewed);
-        assert_int_equal(mode_of(directory.run_path), 0700);
-        assert_int_equal(mode_of(directory.base_path) & 0777, is_temporary ? 0700 : 0755);
-        free(begun(&directory, 1, 1));
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_false(is_renewed); /* the new one is there, and this user's */
-        log_directory_clear(&directory);
-        remove_all(fixture);
-    }
-    (void)umask(old);
-    unsetenv("TMPDIR");
-    free(given);
-    free(temporary);
 }
 
 TREE_TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {

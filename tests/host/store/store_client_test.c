@@ -42,18 +42,6 @@ FIXTURE_TEST(keys_carry_a_slash_unless_raw) {
     assert_string_equal(answer.text, "v");
 }
 
-FIXTURE_TEST(wait_that_times_out_leaves_the_connection_usable) {
-    struct answer answer;
-    ask(fixture, &(struct store_request){.operation = STORE_WAIT, .keys = &key, .count = 1}, SOON,
-        &answer);
-    assert_int_equal(answer.code, FAILURE_TIMEOUT);
-    assert_false(answer.is_over);
-    ask(fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
-        &answer);
-    assert_int_equal(answer.reply.integer, 5);
-    assert_int_equal(fixture->lost, 0);
-}
-
 FIXTURE_TEST(barrier_that_times_out_is_cancelled_too) {
     struct answer answer;
     ask(fixture, &(struct store_request){.operation = STORE_BARRIER, .key = key, .number = 2}, SOON,
@@ -62,22 +50,6 @@ FIXTURE_TEST(barrier_that_times_out_is_cancelled_too) {
     ask(fixture, &(struct store_request){.operation = STORE_BARRIER, .key = key, .number = 2}, LONG,
         &answer);
     assert_int_equal(answer.code, FAILURE_NONE);
-}
-
-FIXTURE_TEST(get_that_waits_first_gets_what_is_set_later) {
-    struct answer answer = {0};
-    store_client_send(fixture->client,
-        &(struct store_client_call){.request = {.operation = STORE_GET, .key = key},
-            .waits_first = true,
-            .timeout = LONG,
-            .done = remember,
-            .context = &answer});
-    int other = client_open(fixture->port);
-    client_expect_ping(fixture->loop, other, 1);
-    client_set(other, "/k", "late");
-    turn_until(fixture, &answer.calls);
-    assert_string_equal(answer.text, "late");
-    close(other);
 }
 
 FIXTURE_TEST(request_behind_a_long_wait_may_time_out_alone) {
@@ -128,25 +100,6 @@ FIXTURE_TEST_AFTER(release_that_crosses_the_cancel_counts, open_port(&fixture)) 
     assert_int_equal(answer.code, FAILURE_NONE);
     assert_int_equal(fixture->lost, 0);
     close(fd);
-}
-
-FIXTURE_TEST(large_values_pass_in_both_directions) {
-    struct answer answer;
-    size_t length = (size_t)5 << 20;
-    uint8_t *value = malloc(length);
-    memset(value, 'x', length);
-    ask(fixture,
-        &(struct store_request){.operation = STORE_SET, .key = key, .value = {value, length}}, LONG,
-        &answer);
-    assert_int_equal(answer.code, FAILURE_NONE);
-    ask(fixture,
-        &(struct store_request){.operation = STORE_COMPARE_SET,
-            .key = key,
-            .expected = {value, length},
-            .value = slice_from_string("small")},
-        LONG, &answer);
-    assert_string_equal(answer.text, "small");
-    free(value);
 }
 
 /* Store client dialling. */
