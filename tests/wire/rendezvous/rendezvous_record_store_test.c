@@ -287,18 +287,6 @@ TEST(the_keys_of_old_changes_are_taken_away) {
 
 /* Nodes. */
 
-TEST(a_roll_is_answered_when_all_have_answered) {
-    struct job job;
-    set_up(&job, true);
-    roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 2);
-    roll(&job, 0, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 0);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 4, 1);
-    assert_int_equal(job.nodes[0].rolls_answered, 0);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 1);
-    assert_int_equal(job.nodes[0].rolls_answered, 1);
-    tear_down(&job);
-}
-
 TEST(a_roll_that_is_called_off_is_not_answered) {
     struct job job;
     set_up(&job, true);
@@ -446,24 +434,6 @@ TEST(a_counter_that_was_deleted_counts_on) {
     lone_tear_down(&node);
 }
 
-/* The watcher's lane may be faster than the one on which the count was asked before. */
-TEST(a_count_from_before_the_last_change_is_no_deleted_counter) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    uint64_t change = lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, change, lone_byte(STORE_STOP_WAITING));
-    (void)lone_told(&node, RENDEZVOUS_EVENT_CHANGED);
-    lone_reply(&node, count, lone_integer(7));
-    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/9");
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
 TEST(a_new_change_has_a_number_that_can_be_waited_for) {
     static const int64_t counts[] = {INT64_MAX, INT64_MIN, 0};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -546,27 +516,6 @@ TEST(a_record_that_was_deleted_can_be_written_again) {
     assert_null(lost->written.state);
     lone_ask(&node, write);
     assert_int_equal(node.effects.items[node.looked_at].send.own.request.expected.length, 0);
-    lone_tear_down(&node);
-}
-
-/* Upstream's Python skips characters outside the base64 alphabet. */
-TEST(a_record_with_a_nul_between_its_letters_can_be_replaced) {
-    struct lone_node node;
-    CLEARED_BY(bytes_clear) struct bytes text = {0};
-    struct rendezvous_state record = {.round = 6};
-    assert_int_equal(bytes_append(&text, "", 1), FAILURE_NONE);
-    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
-        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
-    assert_int_equal(lone_told(&node, RENDEZVOUS_EVENT_RECORD)->state->round, 6);
-    lone_ask(&node,
-        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {.state = &record}});
-    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
-    assert_true(slice_equals(send->own.request.expected, bytes_slice(&text)));
     lone_tear_down(&node);
 }
 
@@ -707,17 +656,6 @@ TEST(a_node_hears_that_its_host_leaves_and_who_follows) {
     lone_tear_down(&node);
 }
 
-/* It hears of its host, and reads the record itself. */
-TEST(a_node_that_only_follows_watches_the_record) {
-    struct lone_node node;
-    (void)follow_up(&node);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    (void)lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
-    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
-    lone_tear_down(&node);
-}
-
 /* A successor where there is none, half a standing, and none at all: a host answers when there is
  * an item, and who asked on would ask for ever. */
 TEST(what_makes_no_sense_to_a_node_that_delegates_ends_it) {
@@ -732,27 +670,6 @@ TEST(what_makes_no_sense_to_a_node_that_delegates_ends_it) {
 
 /* One node alone, with a test that answers its requests: which request uses which lane, and how the
  * connection ends. */
-
-/* A node may leave as soon as its last write is answered. So the answer comes only when the
- * watchers' key has been sent. */
-TEST(a_write_is_won_when_its_watchers_are_told) {
-    struct lone_node node;
-    struct rendezvous_state record = {.round = 1};
-    CLEARED_BY(bytes_clear) struct bytes text = {0};
-    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask(&node,
-        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&record, false}});
-    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
-        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(3));
-    uint64_t tag = lone_sent(&node, STORE_SET, LONE_OWN "changed/3");
-    lone_expect_no_more(&node);
-    lone_reply(&node, tag, lone_none());
-    assert_true(lone_told(&node, RENDEZVOUS_EVENT_WRITTEN)->written.has_won);
-    lone_tear_down(&node);
-}
 
 /* GET would wait for a record that nobody has begun. */
 TEST(a_connection_begins_the_record_when_it_first_asks_for_it) {
@@ -838,16 +755,6 @@ TEST(without_a_connection_nothing_is_asked) {
     rendezvous_record_store_delete(node.store, "/key", &node.effects);
     rendezvous_record_store_cancel_waits(node.store, &node.effects);
     rendezvous_record_store_disconnect(node.store, &node.effects);
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
-TEST(waits_are_not_called_off_before_there_are_any) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
-    (void)lone_next(&node, RECORD_EFFECT_OPEN);
-    rendezvous_record_store_cancel_waits(node.store, &node.effects);
     lone_expect_no_more(&node);
     lone_tear_down(&node);
 }
@@ -962,18 +869,6 @@ TEST(an_end_that_trying_again_would_not_mend_is_no_loss) {
     }
 }
 
-TEST(a_request_that_fails_costs_the_connection) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    rendezvous_record_store_delete(node.store, "/key", &node.effects);
-    rendezvous_record_store_take_failure(node.store, lone_sent(&node, STORE_DELETE, "/key"),
-        FAILURE_TIMEOUT, "no answer", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_true(lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.is_silent);
-    lone_tear_down(&node);
-}
-
 TEST(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at) {
     struct lone_node node;
     lone_set_up(&node);
@@ -988,17 +883,6 @@ TEST(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at) {
     rendezvous_record_store_take_failure(
         node.store, count, FAILURE_CANCELLED, "given up", &node.effects);
     lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
-TEST(who_disconnects_is_told_nothing) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    rendezvous_record_store_disconnect(node.store, &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    lone_expect_no_more(&node);
-    assert_false(rendezvous_record_store_is_up(node.store));
     lone_tear_down(&node);
 }
 
