@@ -354,35 +354,6 @@ static void tell(struct chronicle_status *status, const char *node, int millisec
     chronicle_entry_clear(&entry);
 }
 
-TEST(phases_of_two_nodes_are_the_differences_of_their_last_moments) {
-    struct chronicle_status status = {0};
-    const char *const nodes[] = {"a", "b"};
-    for (int i = 0; i < 2; i++) {
-        tell(&status, nodes[i], 0, CHRONICLE_JOINED, 0);
-        tell(&status, nodes[i], 0, CHRONICLE_STARTED, 0);
-    }
-    tell(&status, "b", 1000, CHRONICLE_WORKER_FAILED, 0);
-    tell(&status, "b", 1000, CHRONICLE_STOPPING, CHRONICLE_CAUSE_WORKER_FAILED);
-    tell(&status, "a", 1002, CHRONICLE_STOPPING, CHRONICLE_CAUSE_WORKER_FAILED);
-    tell(&status, "a", 1010, CHRONICLE_STOPPED, 0);
-    tell(&status, "b", 1212, CHRONICLE_STOPPED, 0);
-    tell(&status, "b", 1215, CHRONICLE_JOINED, 0);
-    tell(&status, "a", 1218, CHRONICLE_JOINED, 0);
-    tell(&status, "a", 1220, CHRONICLE_STARTED, 0);
-    assert_int_equal(status.state, JOB_RECOVERING);
-    tell(&status, "b", 1250, CHRONICLE_STARTED, 0);
-    assert_int_equal(status.state, JOB_RUNNING);
-    const struct chronicle_recovery *recovery = &status.recoveries[0];
-    expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STOPPED), 212);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_STOPPED]].name, "b");
-    expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_AGREED), 6);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_AGREED]].name, "a");
-    expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STARTED), 32);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_STARTED]].name, "b");
-    expect_milliseconds(status.account.states[JOB_RECOVERING], 250);
-    chronicle_status_clear(&status);
-}
-
 TEST(failure_during_a_recovery_belongs_to_it) {
     struct chronicle_status status = {0};
     tell(&status, "a", 0, CHRONICLE_STARTED, 0);
@@ -561,21 +532,6 @@ TEST_WITH(steps_that_are_taken_again_are_redone_work, set_up_test, tear_down_tes
     note_step(fixture, 1000, PROGRESS_PROGRAM, 60);
     expect_milliseconds(fixture->status.account.redone, 1900);
     assert_true(fixture->status.account.knows_redone);
-    expect_law(fixture);
-}
-
-TEST_WITH(steps_of_an_optimizer_do_not_say_what_was_redone, set_up_test, tear_down_test) {
-    struct fixture *fixture = *state;
-    run(fixture);
-    note_training(fixture, 1000, PROGRESS_OPTIMIZER);
-    note_step(fixture, 10000, PROGRESS_OPTIMIZER, 100);
-    restart(fixture, 1);
-    note_training(fixture, 700, PROGRESS_OPTIMIZER);
-    note_step(fixture, 0, PROGRESS_OPTIMIZER, 1);
-    note_step(fixture, 1000, PROGRESS_OPTIMIZER, 11);
-    assert_int_equal(fixture->status.recoveries[0].redone_steps, -1);
-    expect_milliseconds(fixture->status.account.redone, 0);
-    assert_false(fixture->status.account.knows_redone);
     expect_law(fixture);
 }
 

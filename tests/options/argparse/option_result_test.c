@@ -26,37 +26,30 @@ TEST(width_comes_from_the_environment) {
     }
 }
 
-TEST(only_the_first_mistake_is_kept) {
-    struct option_result result;
-    init(&result, NULL);
-    option_result_reject(&result, NULL, "first");
-    option_result_reject(&result, "size", "second");
-    assert_non_null(strstr(result.text, "sample: error: first\n"));
-    assert_null(strstr(result.text, "second"));
-    option_result_clear(&result);
+TEST_OF(option_result, only_the_first_mistake_is_kept, init(&fixture, NULL), option_result_clear) {
+    option_result_reject(fixture, NULL, "first");
+    option_result_reject(fixture, "size", "second");
+    assert_non_null(strstr(fixture->text, "sample: error: first\n"));
+    assert_null(strstr(fixture->text, "second"));
 }
 
-TEST(a_reason_becomes_a_mistake_only_on_failure) {
-    struct option_result result;
+TEST_OF(option_result, a_reason_becomes_a_mistake_only_on_failure, init(&fixture, NULL),
+    option_result_clear) {
     struct text reason = {0};
-    init(&result, NULL);
-    assert_int_equal(option_result_settle(&result, "size", FAILURE_NONE, &reason), FAILURE_NONE);
-    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+    assert_int_equal(option_result_settle(fixture, "size", FAILURE_NONE, &reason), FAILURE_NONE);
+    assert_int_equal(fixture->outcome, OPTION_OUTCOME_VALUES);
     text_append(&reason, "100% too large");
     assert_int_equal(
-        option_result_settle(&result, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
-    assert_non_null(strstr(result.text, "argument -s/--size: 100% too large\n"));
+        option_result_settle(fixture, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
+    assert_non_null(strstr(fixture->text, "argument -s/--size: 100% too large\n"));
     assert_int_equal(reason.length, 0);
-    option_result_clear(&result);
 }
 
-TEST(an_unknown_destination_is_not_set) {
-    struct option_result result;
-    init(&result, NULL);
-    assert_false(option_result_value(&result, "nothing")->is_set);
-    assert_string_equal(option_result_text(&result, "nothing"), "");
-    option_result_clear(&result);
-    option_result_clear(&result);
+TEST_OF(
+    option_result, an_unknown_destination_is_not_set, init(&fixture, NULL), option_result_clear) {
+    assert_false(option_result_value(fixture, "nothing")->is_set);
+    assert_string_equal(option_result_text(fixture, "nothing"), "");
+    option_result_clear(fixture);
 }
 
 /* Converting one text. */

@@ -42,26 +42,24 @@ TEST(long_text_has_a_long_length) {
     assert_memory_equal(out.data + 2, "X\054\001\000\000aaa", 8);
 }
 
-TEST(a_failure_sticks_and_leaves_the_buffer_as_it_was) {
-    struct bytes out;
+TEST_OF(
+    bytes, a_failure_sticks_and_leaves_the_buffer_as_it_was, bytes_init(&fixture, 8), bytes_clear) {
     struct pickle_writer writer;
-    bytes_init(&out, 8);
-    assert_int_equal(bytes_append(&out, "x", 1), FAILURE_NONE);
-    pickle_writer_begin(&writer, &out);
+    assert_int_equal(bytes_append(fixture, "x", 1), FAILURE_NONE);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_text(&writer, slice_from_string("too long for the buffer"));
     pickle_write_boolean(&writer, true);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
-    assert_int_equal(out.length, 1);
-    pickle_writer_begin(&writer, &out);
+    assert_int_equal(fixture->length, 1);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_text(&writer, slice_from_string("\377"));
     pickle_write_boolean(&writer, true);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_INVALID);
-    assert_int_equal(out.length, 1);
+    assert_int_equal(fixture->length, 1);
     char text[256] = {0};
-    bytes_clear(&out);
-    bytes_init(&out, 0);
-    pickle_writer_begin(&writer, &out);
+    bytes_clear(fixture);
+    bytes_init(fixture, 0);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_bytes(&writer, (struct slice){(const uint8_t *)text, sizeof text});
     assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
-    bytes_clear(&out);
 }

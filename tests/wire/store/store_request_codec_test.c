@@ -94,13 +94,11 @@ TEST(validate_carries_the_magic) {
     assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
 }
 
-TEST(a_full_buffer_stays_as_it_was) {
-    struct bytes small;
-    bytes_init(&small, 4);
-    assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_PING}, &small),
+TEST_OF(bytes, a_full_buffer_stays_as_it_was, bytes_init(&fixture, 4), bytes_clear) {
+    assert_int_equal(
+        store_request_encode(&(struct store_request){.operation = STORE_PING}, fixture),
         FAILURE_LIMIT);
-    assert_int_equal(small.length, 0);
-    bytes_clear(&small);
+    assert_int_equal(fixture->length, 0);
 }
 
 /* The result of a decoder with small limits for `hex`; the reason goes to `reason`. */
