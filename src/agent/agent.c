@@ -9,22 +9,22 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/standby/agent_standby.h"
-#include "agent/standby/standby_telling.h"
+#include "agent/standby/standby_spare.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/round/round_key.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "core/telling/event_record.h"
 #include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
 #include "host/network/health_endpoint.h"
-#include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
 #define SIGNAL_EXIT_BASE 128
@@ -724,6 +724,7 @@ static void prepare_story(struct agent *agent) {
     agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
         .last_words = agent->last_words,
+        .has_standby = agent->standby != NULL,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),

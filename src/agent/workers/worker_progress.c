@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
-#include "host/loop/directory_tree.h"
+#include "core/standby/standby_preparation.h"
+#include "host/loop/files.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/memory_file.h"
 #include "wire/telling/progress_page.h"
 
 #define FIRST_LOOK_MILLISECONDS 50

@@ -14,7 +14,7 @@
 
 #include "base/utf8.h"
 #include "host/loop/clock.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "options/slurm/slurm_step.h"
 
 #define ANSWER_MAXIMUM ((size_t)4 << 20)
