@@ -929,7 +929,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .silent = node_silent,
         .missed = node_missed,
         .record_written = stranger_wrote,
-        .wished = settings->config->dynamic.settings.delegates ? node_wished : NULL,
+        .wished = node_wished,
         .context = succession,
     };
     enum failure_code code = agent_hosted_store_open(succession->loop, &store,

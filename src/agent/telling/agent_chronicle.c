@@ -374,6 +374,14 @@ void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here) {
     }
 }
 
+void agent_chronicle_note_hang(
+    struct agent_chronicle *chronicle, int local_rank, const struct job_hang *hang) {
+    if (chronicle != NULL) {
+        chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), local_rank,
+            hang->what, hang->where, hang->silence);
+    }
+}
+
 /* Of a worker's child nothing is known here. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer) {
@@ -383,10 +391,18 @@ void agent_chronicle_note_timer(
     for (int rank = 0; rank < chronicle->settings.preparation->worker_count; rank++) {
         if (agent_workers_pid(chronicle->workers, rank) == timer->pid) {
             char *what = text_format("its timer '%s' has expired", timer->scope);
-            chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), rank, what);
+            chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), rank, what,
+                NULL, (struct duration){0});
             free(what);
         }
     }
+}
+
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle) {
+    int place = chronicle == NULL ? -1
+                                  : chronicle_status_find(&chronicle->status,
+                                        chronicle->settings.preparation->node_name);
+    return place < 0 ? 0 : chronicle->status.nodes[place].failed_first;
 }
 
 /* Answers. */

@@ -15,6 +15,7 @@
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
+#include "core/telling/job_hang.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/snapshot_socket.h"
 
@@ -58,9 +59,15 @@ void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);
 /* It waits with others: so many nodes are here. */
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
+/* The whole job hangs, and this worker is to blame. */
+void agent_chronicle_note_hang(
+    struct agent_chronicle *chronicle, int local_rank, const struct job_hang *hang);
 /* Of the watchdog. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
+
+/* So often a worker of this node has failed before all others, as far as this node knows. */
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle);
 
 /* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
  * entries at once or as they come, and the same of the whole job, which its host is asked for. */

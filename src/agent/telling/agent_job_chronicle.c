@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/telling/agent_job_chronicle.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +9,7 @@
 #include "core/telling/job_chronicle.h"
 #include "host/telling/job_asking.h"
 #include "wire/telling/chronicle_json.h"
+#include "wire/telling/standstill_json.h"
 
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
@@ -29,6 +31,13 @@
 /* The host's connection to its own store, when that was lost. */
 #define LISTEN_AGAIN_MILLISECONDS 500
 #define STORE_SECONDS 30
+/* How often a node that tells of its clock asks for the host's, and how much later each node does
+ * so than the one before it: many nodes leave the host time for other questions. */
+#define CLOCK_SECONDS 300
+#define CLOCK_APART_MILLISECONDS 200
+#define CLOCK_AGAIN_SECONDS 10 /* where there was no good answer */
+/* An answer that took longer says too little. */
+#define CLOCK_ANSWER_SECONDS 2
 /* How long an answer that nobody takes stays in the store, and how many may be there. */
 #define ANSWER_SECONDS 10
 #define ANSWERS_MAXIMUM 256
@@ -59,6 +68,16 @@ struct hosting {
     bool is_publishing; /* it is set */
 };
 
+/* What is known of the host's clock. */
+struct host_clock {
+    struct job_asking *asking; /* NULL: it is not being asked */
+    uint64_t connection;       /* of the host that was asked */
+    struct instant due;        /* the next question */
+    struct wall_time asked;
+    bool is_known;
+    struct duration offset; /* of this node's */
+};
+
 struct agent_job_chronicle {
     struct event_loop *loop;
     struct agent_job_chronicle_settings settings;
@@ -72,14 +91,13 @@ struct agent_job_chronicle {
     bool is_heard;       /* it does, on this connection */
     int64_t last_seq;    /* of this node's entries */
     int64_t told_seq;    /* the last that was told on this connection */
+    struct host_clock clock;
     int64_t again_seq;   /* up to here it is told once more to another host */
     int64_t world_seq;   /* of the entry about the last world; 0: there was none */
     struct past_anchor world;
     struct chronicle_past past; /* by this node's clock */
     bool is_past_owed;          /* to this host, which may not know it */
     bool has_asked_past;        /* this one */
-    bool knows_offset;
-    double offset; /* of this node's clock to the host's */
     struct event_timer *learning;
 };
 
@@ -171,10 +189,12 @@ static void write_status(struct agent_job_chronicle *job, bool has_nodes, struct
 
 static void write_answer(
     struct agent_job_chronicle *job, enum job_question_kind kind, int64_t after, struct text *out) {
-    if (kind != JOB_QUESTION_EVENTS) {
-        write_status(job, kind == JOB_QUESTION_NODES, out);
-    } else {
+    if (kind == JOB_QUESTION_EVENTS) {
         job_chronicle_each_after(job->hosting.chronicle, after, write_entry, out);
+    } else if (kind == JOB_QUESTION_CLOCK) {
+        text_append_format(out, "%" PRId64, event_loop_wall_time(job->loop).nanoseconds);
+    } else {
+        write_status(job, kind == JOB_QUESTION_NODES, out);
     }
 }
 
@@ -262,6 +282,10 @@ static void take_item(struct agent_job_chronicle *job, struct slice item) {
     struct node_telling telling;
     struct job_question question;
     if (job->chronicle == NULL) {
+        return;
+    }
+    if (item.length > 0 && *item.data == STANDSTILL_JSON_MARK) {
+        job->settings.standstill_told(job->settings.context, item);
         return;
     }
     if (job_question_read(item, &question) == FAILURE_NONE) {
@@ -417,9 +441,6 @@ static void past_heard(void *context, const struct store_client_result *result) 
         node_telling_read_past(result->reply->blob, &job->world, &past, &theirs) != FAILURE_NONE) {
         return;
     }
-    job->knows_offset = true;
-    job->offset =
-        duration_seconds((struct duration){job->world.at.nanoseconds - theirs.nanoseconds});
     chronicle_past_join(&job->past, &past);
     chronicle_past_clear(&past);
 }
@@ -455,15 +476,6 @@ static void learn_past(struct agent_job_chronicle *job) {
         event_timer_set(job->learning, instant_after(event_loop_now(job->loop),
                                            duration_from_seconds(LEARN_SECONDS)));
     }
-}
-
-bool agent_job_chronicle_clock_offset(
-    const struct agent_job_chronicle *job, double *out_seconds) {
-    bool is_known = job != NULL && (job->knows_offset || job->hosting.is_host);
-    if (is_known) {
-        *out_seconds = job->hosting.is_host ? 0 : job->offset;
-    }
-    return is_known;
 }
 
 /* A node: telling. */
@@ -643,6 +655,50 @@ void agent_job_chronicle_note_connected(struct agent_job_chronicle *job) {
     }
 }
 
+/* For agent_hang. */
+
+bool agent_job_chronicle_is_host(const struct agent_job_chronicle *job) {
+    return job != NULL && job->hosting.is_host && job->chronicle != NULL;
+}
+
+bool agent_job_chronicle_write_status(
+    struct agent_job_chronicle *job, struct chronicle_status *out_status) {
+    if (!agent_job_chronicle_is_host(job)) {
+        return false;
+    }
+    job_chronicle_write_status(job->hosting.chronicle, wall_now(job), out_status);
+    return true;
+}
+
+bool agent_job_chronicle_is_heard(const struct agent_job_chronicle *job) {
+    return job != NULL && !job->hosting.is_host && job->is_heard &&
+           job->settings.connection(job->settings.context) == job->connection;
+}
+
+bool agent_job_chronicle_send(
+    struct agent_job_chronicle *job, struct store_client_call call, const char *name) {
+    if (job == NULL || job->settings.folder == NULL ||
+        !(job->hosting.is_host ? job->hosting.ear != NULL : agent_job_chronicle_is_heard(job))) {
+        return false;
+    }
+    char *key = text_format("%s%s", job->settings.folder, name);
+    struct slice keys[] = {slice_from_string(key)};
+    bool has_list = call.request.operation == STORE_MULTI_GET;
+    call.request.key = has_list ? (struct slice){0} : keys[0];
+    call.request.keys = has_list ? keys : NULL;
+    call.request.count = has_list ? 1 : 0;
+    call.is_raw = true;
+    call.timeout = duration_from_seconds(STORE_SECONDS);
+    bool is_sent = true;
+    if (job->hosting.is_host) {
+        store_client_send(job->hosting.ear, &call);
+    } else {
+        is_sent = job->settings.send(job->settings.context, &call);
+    }
+    free(key);
+    return is_sent;
+}
+
 /* Asking. */
 
 struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
@@ -680,6 +736,96 @@ struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
     return job_asking_new(job->loop, &settings);
 }
 
+/* What is asked of this node. */
+
+/* The host is the last that ends, and does not listen any more when the others tell of their ends.
+ */
+static void end_with_host(struct chronicle_status *status, const char *host) {
+    int place = chronicle_status_find(status, host);
+    if (place >= 0 && status->nodes[place].state == CHRONICLE_NODE_ENDED) {
+        status->state = JOB_ENDED;
+    }
+}
+
+bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
+    void (*take)(void *context, const struct chronicle_status *status), void *context) {
+    struct chronicle_status status;
+    if (job == NULL || !job->hosting.is_host || job->chronicle == NULL) {
+        return false;
+    }
+    if (is_last) {
+        job_chronicle_write_status(job->hosting.chronicle, wall_now(job), &status);
+        end_with_host(&status, job->settings.node);
+        take(context, &status);
+        chronicle_status_clear(&status);
+    } else {
+        status = job_chronicle_settled(job->hosting.chronicle, wall_now(job));
+        take(context, &status);
+    }
+    return true;
+}
+
+/* A large job leaves the host more time. */
+static struct instant clock_due(const struct agent_job_chronicle *job, int seconds) {
+    struct duration least = duration_from_seconds(seconds);
+    struct duration turn = duration_from_milliseconds(
+        (int64_t)job->settings.placement->group_world_size * CLOCK_APART_MILLISECONDS);
+    return instant_after(
+        event_loop_now(job->loop), turn.nanoseconds > least.nanoseconds ? turn : least);
+}
+
+/* The host has read its clock about in the middle of the time that the answer took. */
+static void clock_answered(void *context, const struct failure *failure, struct slice answer) {
+    struct agent_job_chronicle *job = context;
+    struct host_clock *clock = &job->clock;
+    int64_t host;
+    int64_t took = event_loop_wall_time(job->loop).nanoseconds - clock->asked.nanoseconds;
+    char *text = text_format("%.*s", (int)answer.length, (const char *)answer.data);
+    bool is_good = failure == NULL && took >= 0 &&
+                   took < CLOCK_ANSWER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND &&
+                   text_parse_integer(text, &host) == FAILURE_NONE && host > 0;
+    if (is_good) {
+        clock->is_known = true;
+        clock->offset.nanoseconds = clock->asked.nanoseconds + took / 2 - host;
+    }
+    clock->due = clock_due(job, is_good ? CLOCK_SECONDS : CLOCK_AGAIN_SECONDS);
+    free(text);
+    job_asking_free(clock->asking);
+    clock->asking = NULL;
+}
+
+/* Each node has its turn after the one before it. */
+bool agent_job_chronicle_find_clock_offset(
+    struct agent_job_chronicle *job, struct duration *out_offset) {
+    if (job == NULL || job->chronicle == NULL) {
+        return false;
+    }
+    struct host_clock *clock = &job->clock;
+    const struct node_placement *placement = job->settings.placement;
+    uint64_t connection = job->settings.connection(job->settings.context);
+    struct instant now = event_loop_now(job->loop);
+    if (job->hosting.is_host) {
+        *out_offset = (struct duration){0};
+        return true;
+    }
+    if (placement->group_world_size <= 0) {
+        return false; /* it has no turn yet */
+    }
+    if (connection != clock->connection) {
+        clock->connection = connection;
+        clock->is_known = false;
+        clock->due = instant_after(now,
+            duration_from_milliseconds((int64_t)placement->group_rank * CLOCK_APART_MILLISECONDS));
+    }
+    if (connection != 0 && clock->asking == NULL && !instant_is_before(now, clock->due)) {
+        clock->due = (struct instant){INT64_MAX};
+        clock->asked = event_loop_wall_time(job->loop);
+        clock->asking = agent_job_chronicle_ask(job, JOB_QUESTION_CLOCK, 0, clock_answered, job);
+    }
+    *out_offset = clock->offset;
+    return clock->is_known;
+}
+
 /* Life. */
 
 struct agent_job_chronicle *agent_job_chronicle_new(
@@ -709,6 +855,7 @@ void agent_job_chronicle_free(struct agent_job_chronicle *job) {
         return;
     }
     agent_job_chronicle_host_no_more(job);
+    job_asking_free(job->clock.asking);
     event_timer_free(job->telling);
     event_timer_free(job->hosting.again);
     event_timer_free(job->hosting.removing);

@@ -132,9 +132,20 @@ static void set_timer(struct worker_progress *progress) {
             duration_from_milliseconds(is_eager ? FIRST_LOOK_MILLISECONDS : LOOK_MILLISECONDS)));
 }
 
+static void judge(struct worker_progress *progress) {
+    struct duration silence = {0};
+    enum progress_standing standing =
+        progress_watch_judge(progress->watch, event_loop_now(progress->loop), &silence);
+    if (standing != PROGRESS_AS_BEFORE) {
+        look(progress, true); /* so that it is known which steps were before, and after */
+        progress->settings.stand(progress->settings.context, silence);
+    }
+}
+
 static void is_time(void *context) {
     struct worker_progress *progress = context;
     look(progress, false);
+    judge(progress);
     set_timer(progress);
 }
 
@@ -154,6 +165,10 @@ void worker_progress_step(
         event_timer_stop(progress->timer);
         look(progress, true);
     }
+}
+
+int64_t worker_progress_last(const struct worker_progress *progress) {
+    return progress == NULL ? -1 : progress_watch_step(progress->watch);
 }
 
 static void open_hook(struct worker_progress *progress) {
@@ -176,7 +191,7 @@ struct worker_progress *worker_progress_new(
     for (int rank = 0; rank < settings->worker_count; rank++) {
         progress->pages[rank].fd = -1;
     }
-    progress->watch = progress_watch_new(settings->worker_count);
+    progress->watch = progress_watch_new(settings->worker_count, settings->patience);
     progress->timer = event_timer_new(loop, is_time, progress);
     if (settings->has_hook) {
         open_hook(progress);

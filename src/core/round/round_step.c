@@ -607,6 +607,7 @@ void static_round_begin(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     exchange->round = ROUND_OF_FIXED_NODES;
     exchange->restarts = step->event->begin.attempt;
+    exchange->has_restarted = false;
     if (exchange->phase == ROUND_IDLE) {
         connect_to_store(step);
         return;
@@ -664,6 +665,7 @@ void static_round_take_checked(struct round_step *step) {
 
 void static_round_restart(struct round_step *step) {
     if (step->exchange->is_coordinated && step->exchange->phase == ROUND_JOINED) {
+        step->exchange->has_restarted = true;
         decide(step, round_step_attempt_key(step, ROUND_KEY_END, 0), "restart");
     }
 }
@@ -776,9 +778,13 @@ static void take_peer_failure(struct round_step *step) {
     }
 }
 
+/* A node that has decided so itself hears it as the others do, and needs no telling. */
 static void take_restart(struct round_step *step) {
     round_step_disarm_timer(step);
     step->exchange->phase = ROUND_JOINED;
+    if (step->exchange->has_restarted) {
+        return;
+    }
     round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART,
                               .attempt = step->exchange->restarts + 1});
 }
@@ -830,6 +836,7 @@ void static_round_lose_connection(struct round_step *step) {
     case ROUND_COUNTING:
         if (exchange->is_coordinated || exchange->phase != ROUND_JOINED) {
             fail_with_peer(step, 0, 0, "the store is gone");
+            step->effects->items[step->effects->count - 1].is_cut_off = true;
         }
         break;
     case ROUND_IDLE:

@@ -100,6 +100,7 @@ struct round_exchange {
     struct text silent;                  /* … or the name of one that has not told its own */
     bool is_coordinated;                 /* fixed nodes: every agent is Muster's */
     bool is_cut_off;                     /* fixed nodes: the connection was lost */
+    bool has_restarted;                  /* fixed nodes: this one restarts its workers itself */
     char failure[ROUND_DECISION_SIZE];   /* fixed nodes: this node's, as it is written */
     struct round_claim claim;            /* fixed nodes */
     bool stays_in_barrier;               /* other nodes need this node's store */

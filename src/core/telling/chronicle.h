@@ -232,8 +232,10 @@ bool chronicle_tell(struct chronicle *chronicle, bool is_late);
 
 /* What no step of the agent machine says. */
 void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int ready, int of);
-void chronicle_note_hang(
-    struct chronicle *chronicle, struct instant now, int local_rank, const char *what);
+/* A worker hangs. Where the whole job does, also where that worker is, and for how long none has
+ * taken a step; else NULL and zero. */
+void chronicle_note_hang(struct chronicle *chronicle, struct instant now, int local_rank,
+    const char *what, const char *where, struct duration silence);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
 /* Another node of this world, which is one of torchrun's, and tells nothing itself. */
 void chronicle_note_foreign(

@@ -63,6 +63,8 @@ void chronicle_status_clear(struct chronicle_status *status) {
     clear_recoveries(status->recoveries, status->recovery_count);
     chronicle_past_clear(&status->past);
     free(status->nodes);
+    free(status->hung);
+    free(status->hung_node);
     if (status->places != NULL) {
         table_free(status->places);
     }
@@ -73,6 +75,8 @@ void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy) {
     *out_copy = *status;
     out_copy->places = NULL;
+    out_copy->hung = memory_duplicate_string(status->hung);
+    out_copy->hung_node = memory_duplicate_string(status->hung_node);
     out_copy->node_capacity = 0;
     out_copy->recovery_capacity = status->recovery_count + 1;
     out_copy->nodes = memory_reserve(
@@ -169,7 +173,8 @@ static void add_time(struct chronicle_status *status, struct duration time) {
     if (status->state == JOB_RUNNING) {
         status->since_started.nanoseconds += time.nanoseconds;
     }
-    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING) {
+    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING ||
+        status->state == JOB_HANGING) {
         double seconds = duration_seconds(time);
         account->worker_seconds += seconds * status->worker_count;
         account->missing_worker_seconds +=
@@ -280,6 +285,9 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN, .redone_steps = -1};
     know_culprit(recovery, entry);
     reach(status, RECOVERY_FAILED, NULL);
+    if (cause == CHRONICLE_CAUSE_HANG && status->is_hanging) {
+        recovery->moments[RECOVERY_FAILED] = status->hung_since;
+    }
     reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
 }
 
@@ -295,19 +303,6 @@ static bool is_any_at_work(const struct chronicle_status *status) {
            has_node_in(status, CHRONICLE_NODE_TRAINING);
 }
 
-/* All that go on run again; or nobody goes on. */
-static void end_recovery(struct chronicle_status *status) {
-    struct chronicle_recovery *recovery = open_recovery(status);
-    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
-        has_node_in(status, CHRONICLE_NODE_JOINING) ||
-        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
-        return;
-    }
-    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
-    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
-    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
-}
-
 struct duration chronicle_recovery_phase(
     const struct chronicle_recovery *recovery, enum recovery_moment until) {
     struct wall_time from = recovery->moments[RECOVERY_FAILED];
@@ -318,6 +313,52 @@ struct duration chronicle_recovery_phase(
     }
     int64_t time = recovery->moments[until].nanoseconds - from.nanoseconds;
     return (struct duration){time > 0 ? time : 0};
+}
+
+const double recovery_bounds[RECOVERY_BUCKETS] = {
+    0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120, 600};
+
+static void tally_time(struct recovery_times *times, struct duration time) {
+    size_t bucket = 0;
+    while (bucket < RECOVERY_BUCKETS && duration_seconds(time) > recovery_bounds[bucket]) {
+        bucket++;
+    }
+    if (bucket < RECOVERY_BUCKETS) {
+        times->counts[bucket]++;
+    }
+    times->count++;
+    times->sum.nanoseconds += time.nanoseconds;
+}
+
+static void tally_recovery(
+    struct recovery_tally *tally, const struct chronicle_recovery *recovery) {
+    struct duration whole = {0};
+    for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        if (recovery->moments[moment].nanoseconds != 0) {
+            struct duration phase =
+                chronicle_recovery_phase(recovery, (enum recovery_moment)moment);
+            tally_time(&tally->phases[moment], phase);
+            whole.nanoseconds += phase.nanoseconds;
+        }
+    }
+    tally_time(&tally->phases[RECOVERY_FAILED], whole);
+    tally->by_cause[recovery->cause]++;
+}
+
+/* All that go on run again; or nobody goes on. */
+static void end_recovery(struct chronicle_status *status) {
+    struct chronicle_recovery *recovery = open_recovery(status);
+    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
+        has_node_in(status, CHRONICLE_NODE_JOINING) ||
+        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
+        return;
+    }
+    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
+    if (recovery->is_over) {
+        tally_recovery(&status->tally, recovery);
+    }
+    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
+    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
 }
 
 /* The past. */
@@ -494,6 +535,7 @@ static void take_progress(struct chronicle_status *status, struct chronicle_node
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     node->step = step;
     node->rate = chronicle_entry_rate(entry, CHRONICLE_RATE, -1);
+    status->is_hanging = status->is_hanging && node->rate == 0;
     if (!runs(node->state) || step < 0) {
         return;
     }
@@ -646,12 +688,34 @@ static void take_failed(struct chronicle_status *status, struct chronicle_node *
     if (is_of_old_round(status, entry)) {
         return;
     }
-    bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
+    bool has_hung = status->hung_rank >= 0 &&
+                    chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
     node->failed_first +=
         open == NULL || is_culprit_missing(open, CHRONICLE_CAUSE_WORKER_FAILED) ? 1 : 0;
     begin_recovery(
         status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
+}
+
+/* From the last step on the job did not train. */
+static void take_hang(struct chronicle_status *status, const struct chronicle_entry *entry) {
+    struct chronicle_account *account = &status->account;
+    int64_t silence = chronicle_entry_number(entry, CHRONICLE_SILENCE, 0);
+    int64_t room = account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds;
+    status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+    if (silence <= 0 || status->state != JOB_TRAINING) {
+        return;
+    }
+    silence = silence < room ? silence : room;
+    account->states[JOB_TRAINING].nanoseconds -= silence;
+    account->states[JOB_HANGING].nanoseconds += silence;
+    status->is_hanging = true;
+    status->hung_since.nanoseconds = entry->time.nanoseconds - silence;
+    status->hangs++;
+    free(status->hung);
+    free(status->hung_node);
+    status->hung = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_WHAT));
+    status->hung_node = memory_duplicate_string(entry->node);
 }
 
 static enum job_result result_named(const char *name) {
@@ -692,6 +756,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         lose_steps(status);
         set_state(status, node, CHRONICLE_NODE_RUNNING);
         status->hung_rank = -1;
+        status->is_hanging = false;
         status->slow_at = (struct wall_time){0};
         reach(status, RECOVERY_STARTED, node);
         break;
@@ -724,7 +789,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         take_ended(status, node, entry);
         break;
     case CHRONICLE_HANG:
-        status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        take_hang(status, entry);
         break;
     case CHRONICLE_PROGRESS:
         take_progress(status, node, entry);
@@ -750,10 +815,11 @@ static enum job_state judge(struct chronicle_status *status) {
     return !is_any_present(status)                              ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
-           : has_node_in(status, CHRONICLE_NODE_TRAINING) ? JOB_TRAINING
-           : has_node_in(status, CHRONICLE_NODE_RUNNING)  ? JOB_RUNNING
-           : has_node_in(status, CHRONICLE_NODE_ENDING)   ? JOB_ENDING
-                                                          : JOB_WAITING;
+           : has_node_in(status, CHRONICLE_NODE_TRAINING)
+               ? (status->is_hanging ? JOB_HANGING : JOB_TRAINING)
+           : has_node_in(status, CHRONICLE_NODE_RUNNING) ? JOB_RUNNING
+           : has_node_in(status, CHRONICLE_NODE_ENDING)  ? JOB_ENDING
+                                                         : JOB_WAITING;
 }
 
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry) {
@@ -783,7 +849,7 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
 
 const char *job_state_name(enum job_state state) {
     static const char *const names[] = {
-        "waiting", "starting", "running", "training", "recovering", "ending", "ended"};
+        "waiting", "starting", "running", "training", "hanging", "recovering", "ending", "ended"};
     return names[state];
 }
 

@@ -29,6 +29,7 @@ enum job_state {
     JOB_STARTING,
     JOB_RUNNING,
     JOB_TRAINING, /* it runs, and takes steps */
+    JOB_HANGING,  /* it takes none any more, though it did */
     JOB_RECOVERING,
     JOB_ENDING,
     JOB_ENDED,
@@ -102,6 +103,18 @@ struct chronicle_recovery {
     char *last[RECOVERY_MOMENT_COUNT]; /* the node that was last there; NULL: not known */
 };
 
+/* Of all recoveries that are over, those too that are not kept: how many there were, and how long
+ * they took. */
+#define RECOVERY_BUCKETS 12
+struct recovery_tally {
+    uint64_t by_cause[CHRONICLE_CAUSE_COUNT];
+    struct recovery_times {
+        uint64_t count;
+        uint64_t counts[RECOVERY_BUCKETS]; /* no longer than each bound, longer than that before */
+        struct duration sum;
+    } phases[RECOVERY_MOMENT_COUNT]; /* until each moment; FAILED: the whole of it */
+};
+
 /* Where the time went; all of it together is the time from the first entry on. */
 struct chronicle_account {
     struct duration states[JOB_STATE_COUNT]; /* RECOVERING in sum; the wall time is without ENDED */
@@ -153,6 +166,11 @@ struct chronicle_status {
     int64_t step_of_world;         /* … or one of this world; -1: none yet */
     struct duration since_started; /* so long it has run without a step */
     int hung_rank;                 /* in this world; -1: none */
+    bool is_hanging;               /* no rank takes steps any more, … */
+    struct wall_time hung_since;   /* … since this */
+    char *hung;                    /* why, and on which node; or NULL */
+    char *hung_node;
+    int hangs; /* of the whole job, so far */
     struct wall_time slow_at;      /* of a slow worker was told then, in this world; zero: never */
     int slow_rank;                 /* of that worker */
     double slow_ratio;             /* it is busy so many times as long a step as those beside it */
@@ -167,6 +185,7 @@ struct chronicle_status {
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
     size_t recoveries_before; /* that are not kept any more */
+    struct recovery_tally tally;
     struct chronicle_account account;
     struct chronicle_past past;    /* not reached yet */
     struct wall_time host_changed; /* another host has heard what was before; zero: none has … */
@@ -199,6 +218,9 @@ struct duration chronicle_status_wall(const struct chronicle_status *status);
 /* From one moment to the next one of it that is known. */
 struct duration chronicle_recovery_phase(
     const struct chronicle_recovery *recovery, enum recovery_moment until);
+
+/* The bounds of the tally, in seconds. */
+extern const double recovery_bounds[RECOVERY_BUCKETS];
 
 const char *job_state_name(enum job_state state);
 const char *job_result_name(enum job_result result); /* NULL: undecided */

@@ -2,6 +2,7 @@
 #include "core/telling/job_metrics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -314,4 +315,58 @@ const char *job_activity_name(enum job_activity activity) {
 const char *job_restart_cause_name(enum job_restart_cause cause) {
     static const char *const names[] = {"worker_failure", "peer", "membership_change", "none"};
     return names[cause];
+}
+
+/* The whole job. */
+
+#define UNKNOWN_TIME_SECONDS 600
+
+/* What the account has now. */
+static void read_account(
+    const struct chronicle_status *status, bool takes_steps, int64_t out_times[JOB_TIME_COUNT]) {
+    const struct chronicle_account *account = &status->account;
+    int64_t undecided = takes_steps ? status->since_started.nanoseconds : 0;
+    if (undecided > UNKNOWN_TIME_SECONDS * (int64_t)NANOSECONDS_PER_SECOND) {
+        undecided = 0;
+    }
+    const int64_t times[JOB_TIME_COUNT] = {
+        [JOB_TIME_TRAINING_KEPT] =
+            account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds,
+        [JOB_TIME_REDONE] = account->redone.nanoseconds,
+        [JOB_TIME_RUNNING] = account->states[JOB_RUNNING].nanoseconds - undecided,
+        [JOB_TIME_RECOVERING] = account->states[JOB_RECOVERING].nanoseconds,
+        [JOB_TIME_STARTING] = account->states[JOB_STARTING].nanoseconds,
+        [JOB_TIME_WAITING] = account->states[JOB_WAITING].nanoseconds,
+        [JOB_TIME_ENDING] = account->states[JOB_ENDING].nanoseconds,
+    };
+    memcpy(out_times, times, sizeof times);
+}
+
+void job_times_told_follow(
+    struct job_times_told *told, const struct chronicle_status *status, bool takes_steps) {
+    int64_t times[JOB_TIME_COUNT];
+    int64_t wanted = 0; /* by the parts that have become more … */
+    int64_t passed = 0; /* … in the time that has passed since they were told */
+    read_account(status, takes_steps, times);
+    for (int i = 0; i < JOB_TIME_COUNT; i++) {
+        times[i] -= told->times[i].nanoseconds;
+        passed += times[i];
+        wanted += times[i] > 0 ? times[i] : 0;
+    }
+    double part = wanted > passed ? (double)passed / (double)wanted : 1;
+    for (int i = 0; i < JOB_TIME_COUNT && passed > 0; i++) {
+        told->times[i].nanoseconds += times[i] > 0 ? (int64_t)((double)times[i] * part) : 0;
+    }
+}
+
+const char *job_time_name(enum job_time time) {
+    static const char *const names[] = {
+        "training_kept", "redone", "running", "recovering", "starting", "waiting", "ending"};
+    return names[time];
+}
+
+bool job_time_is_known(enum job_time time, const struct chronicle_status *status) {
+    return time == JOB_TIME_TRAINING_KEPT ? status->source != PROGRESS_NONE
+           : time == JOB_TIME_REDONE      ? status->account.knows_redone
+                                          : true;
 }

@@ -8,6 +8,18 @@
 
 /* A worker that has taken none by the time that another one has taken so many takes no steps. */
 #define STEPS_WITHOUT_OTHERS 3
+/* Of which is learned how long a step takes, … */
+#define LEARNED_STEPS 1000
+/* … and how many there are at least. */
+#define LEARNED_STEPS_MINIMUM 10
+
+/* How long steps take, in all attempts so far. */
+struct step_times {
+    int64_t nanoseconds[LEARNED_STEPS]; /* of the last ones, as a ring */
+    size_t count;
+    size_t next;
+    struct duration longest_pause; /* with a checkpoint, or in a standstill that is over */
+};
 
 #define MINUTE_SECONDS 60
 
@@ -34,13 +46,20 @@ struct progress_watch {
     struct progress_sample told; /* of the leader */
     struct instant told_at;
     double told_rate;
+    struct progress_patience patience;
+    struct step_times *times;     /* NULL: patience is not learned */
+    struct progress_sample paced; /* of the leader, when its last step was seen */
+    bool stands_still;            /* and that is told, … */
+    struct instant standing_since;
 };
 
-struct progress_watch *progress_watch_new(int worker_count) {
+struct progress_watch *progress_watch_new(int worker_count, struct progress_patience patience) {
     struct progress_watch *watch = memory_allocate(sizeof *watch);
     *watch = (struct progress_watch){.worker_count = worker_count,
-        .slow_rank = -1,
         .workers = memory_allocate((size_t)worker_count * sizeof *watch->workers),
+        .patience = patience,
+        .times = patience.is_learned ? memory_allocate(sizeof *watch->times) : NULL,
+        .slow_rank = -1,
         .paces = memory_allocate((size_t)worker_count * sizeof *watch->paces),
         .sorted = memory_allocate((size_t)worker_count * sizeof *watch->sorted)};
     return watch;
@@ -49,6 +68,7 @@ struct progress_watch *progress_watch_new(int worker_count) {
 void progress_watch_free(struct progress_watch *watch) {
     if (watch != NULL) {
         free(watch->workers);
+        free(watch->times);
         free(watch->paces);
         free(watch->sorted);
         free(watch);
@@ -65,6 +85,8 @@ void progress_watch_begin(struct progress_watch *watch, struct instant now, bool
     watch->began = watch->told_at = now;
     watch->told = (struct progress_sample){0};
     watch->told_rate = -1;
+    watch->paced = (struct progress_sample){0};
+    watch->stands_still = false;
 }
 
 /* A time of this attempt, or now. */
@@ -99,6 +121,17 @@ static const struct progress_sample *leader_of(const struct progress_watch *watc
         }
     }
     return NULL;
+}
+
+int64_t progress_watch_step(const struct progress_watch *watch) {
+    int64_t step = -1;
+    for (int i = 0; i < watch->worker_count; i++) {
+        const struct progress_sample *worker = &watch->workers[i];
+        if (worker->count > 0 && (step < 0 || worker->step < step)) {
+            step = worker->step;
+        }
+    }
+    return step;
 }
 
 /* The local rank of the one that was last to take its first step; -1: others are still awaited. */
@@ -294,4 +327,111 @@ size_t progress_watch_tell(struct progress_watch *watch, struct instant now, boo
         out_news[count++] = steps(watch, leader, now);
     }
     return count;
+}
+
+/* Standstill. */
+
+static void learn(struct step_times *times, int64_t nanoseconds) {
+    times->nanoseconds[times->next] = nanoseconds;
+    times->next = (times->next + 1) % LEARNED_STEPS;
+    times->count += times->count < LEARNED_STEPS ? 1 : 0;
+}
+
+static void learn_pause(struct step_times *times, struct duration pause) {
+    if (pause.nanoseconds > times->longest_pause.nanoseconds) {
+        times->longest_pause = pause;
+    }
+}
+
+/* Of steps that were taken since the last look each one counts as their mean. */
+static void follow_leader(struct progress_watch *watch, const struct progress_sample *leader) {
+    const struct progress_sample before = watch->paced;
+    int64_t count = leader->count - before.count;
+    struct duration time = instant_until(before.stepped, leader->stepped);
+    if (count == 0 && leader->source == before.source) {
+        return;
+    }
+    watch->paced = *leader;
+    if (watch->times == NULL || leader->source != before.source || count < 0 ||
+        before.count <= PROGRESS_FIRST_STEPS) {
+        return;
+    }
+    if (leader->save_count != before.save_count) {
+        learn_pause(watch->times, time);
+    } else {
+        learn(watch->times, time.nanoseconds / count);
+    }
+}
+
+static int compare_times(const void *left, const void *right) {
+    int64_t one = *(const int64_t *)left;
+    int64_t other = *(const int64_t *)right;
+    return (one > other) - (one < other);
+}
+
+/* All but the slowest hundredth take no longer. */
+static int64_t usual_time(const struct step_times *times) {
+    int64_t sorted[LEARNED_STEPS];
+    memcpy(sorted, times->nanoseconds, times->count * sizeof *sorted);
+    qsort(sorted, times->count, sizeof *sorted, compare_times);
+    return sorted[times->count - 1 - times->count / 100];
+}
+
+static int64_t larger(int64_t one, int64_t other) {
+    return one > other ? one : other;
+}
+
+static int64_t times_as_long(int64_t time, int64_t factor) {
+    return time > INT64_MAX / factor ? INT64_MAX : time * factor;
+}
+
+/* Of a silence that is long enough to be one: no sooner is anything computed. */
+static bool is_patience_over(const struct progress_watch *watch, struct duration silence) {
+    const struct step_times *times = watch->times;
+    if (times == NULL) {
+        return watch->patience.time.nanoseconds > 0 &&
+               silence.nanoseconds >= watch->patience.time.nanoseconds;
+    }
+    return silence.nanoseconds >= PROGRESS_PATIENCE_SECONDS * (int64_t)NANOSECONDS_PER_SECOND &&
+           watch->paced.count > PROGRESS_FIRST_STEPS && times->count >= LEARNED_STEPS_MINIMUM &&
+           silence.nanoseconds >=
+               larger(times_as_long(usual_time(times), PROGRESS_PATIENCE_STEPS),
+                   times_as_long(times->longest_pause.nanoseconds, PROGRESS_PATIENCE_PAUSES));
+}
+
+/* Of all workers. */
+static struct instant last_step(const struct progress_watch *watch) {
+    struct instant last = watch->began;
+    for (int i = 0; i < watch->worker_count; i++) {
+        const struct progress_sample *worker = &watch->workers[i];
+        if (worker->count > 0 && instant_is_before(last, worker->stepped)) {
+            last = worker->stepped;
+        }
+    }
+    return last;
+}
+
+enum progress_standing progress_watch_judge(
+    struct progress_watch *watch, struct instant now, struct duration *out_silence) {
+    const struct progress_sample *leader = leader_of(watch);
+    struct instant last = last_step(watch);
+    struct duration silence = instant_until(last, now);
+    if (leader == NULL || !watch->has_told_training) {
+        return PROGRESS_AS_BEFORE;
+    }
+    follow_leader(watch, leader);
+    if (watch->stands_still && instant_is_before(watch->standing_since, last)) {
+        watch->stands_still = false;
+        if (watch->times != NULL) {
+            learn_pause(watch->times, instant_until(watch->standing_since, last));
+        }
+        return PROGRESS_GOES_ON;
+    }
+    if (watch->stands_still || !is_patience_over(watch, silence)) {
+        return PROGRESS_AS_BEFORE;
+    }
+    watch->stands_still = true;
+    watch->standing_since = last;
+    *out_silence = silence;
+    return PROGRESS_STANDS_STILL;
 }

@@ -99,6 +99,15 @@ __attribute__((warn_unused_result)) enum failure_code shared_place_make_private(
  * failure: FAILURE_INVALID as above, else FAILURE_SYSTEM. No message names the path. */
 int shared_place_open(const char *path, int flags, struct failure *failure);
 
+/* Writes a new file, which takes the place of one of this name at once. Returns 0 or an errno. */
+int shared_place_replace(const char *path, struct slice content);
+/* A new file can take the place of nothing and of a regular file only: renaming over /dev/null
+ * would succeed for root. */
+bool shared_place_can_be_replaced(const char *path);
+/* Writes into what is there, or a new file. A FIFO nobody reads is a failure, not a wait. Returns 0
+ * or an errno. */
+int shared_place_write(const char *path, struct slice content);
+
 /* Removes a directory in which nobody has left anything but directories. It waits for the disk. */
 
 /* Removes `path` and the directories below it, if there is nothing else. Links are not followed.

@@ -87,7 +87,7 @@ static void append_head(const struct inquiry *inquiry, const struct status_shown
     const char *colour = !shown->has_colour                ? ""
                          : status->state == JOB_RUNNING    ? COLOUR_GOOD
                          : status->state == JOB_TRAINING   ? COLOUR_GOOD
-                         : status->state == JOB_RECOVERING ? COLOUR_BAD
+                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING ? COLOUR_BAD
                                                            : COLOUR_CHANGING;
     text_append_format(out, "%s  %s%s%s",
         inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
@@ -133,6 +133,13 @@ static void append_steps(const struct chronicle_status *status, struct text *out
     text_append(out, ", ");
     append_time((struct duration){status->now.nanoseconds - status->stepped.nanoseconds}, out);
     text_append(out, " ago\n");
+}
+
+/* While it hangs. */
+static void append_hang(const struct chronicle_status *status, struct text *out) {
+    if (status->state == JOB_HANGING && status->hung != NULL) {
+        text_append_format(out, "  hang, on %s: %s\n", known(status->hung_node), status->hung);
+    }
 }
 
 static void append_slow(const struct chronicle_status *status, struct text *out) {
@@ -182,7 +189,7 @@ static void append_account(const struct chronicle_status *status, struct text *o
     append_share(kept, account->knows_redone ? "kept" : "training", &is_first, out);
     append_share(account->redone, "done again", &is_first, out);
     static const enum job_state states[] = {
-        JOB_RUNNING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
+        JOB_RUNNING, JOB_HANGING, JOB_RECOVERING, JOB_STARTING, JOB_WAITING, JOB_ENDING};
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         append_share(account->states[states[i]], job_state_name(states[i]), &is_first, out);
     }
@@ -451,6 +458,7 @@ bool status_text_append(const struct inquiry *inquiry, const struct status_shown
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
     }
     append_steps(status, out);
+    append_hang(status, out);
     append_account(status, out);
     append_hint(status, out);
     append_slow(status, out);

@@ -291,6 +291,7 @@ static void write_job(
     write_number("used", status->restarts, status->max_restarts >= 0, out);
     write_number("max", status->max_restarts, status->max_restarts >= 0, out);
     text_append(out, "}");
+    write_number("hangs", status->hangs, true, out);
     write_name("host_changed", out);
     if (status->host_changed.nanoseconds > 0) {
         text_append(out, "{");
@@ -302,6 +303,21 @@ static void write_job(
     }
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
+    text_append(out, "}");
+}
+
+/* While it hangs; else null. */
+static void write_hang(const struct chronicle_status *status, struct text *out) {
+    write_name("hang", out);
+    if (status->state != JOB_HANGING) {
+        text_append(out, "null");
+        return;
+    }
+    text_append(out, "{");
+    write_seconds("since", status->hung_since.nanoseconds, true, out);
+    write_text("node", status->hung_node, out);
+    write_number("rank", status->hung_rank, status->hung_rank >= 0, out);
+    write_text("what", status->hung, out);
     text_append(out, "}");
 }
 
@@ -326,7 +342,7 @@ static void write_account(const struct chronicle_status *status, struct text *ou
     text_append(out, "}");
     write_seconds("starting", account->states[JOB_STARTING].nanoseconds, true, out);
     write_seconds("waiting", account->states[JOB_WAITING].nanoseconds, true, out);
-    write_seconds("hanging", 0, false, out);
+    write_seconds("hanging", account->states[JOB_HANGING].nanoseconds, true, out);
     write_seconds("ending", account->states[JOB_ENDING].nanoseconds, true, out);
     write_name("worker_hours", out);
     text_append_format(out, "%.6f", account->worker_seconds / 3600);
@@ -545,6 +561,7 @@ void chronicle_json_write_status(
     write_seen(status, view, out);
     write_job(status, view, out);
     write_progress(status, out);
+    write_hang(status, out);
     write_account(status, out);
     write_recoveries(status, out);
     if (view->has_groups) {

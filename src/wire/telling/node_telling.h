@@ -65,6 +65,8 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read_past(str
 #define TELLING_KEY_SERVED "served"
 #define TELLING_KEY_ASKED "asked"
 #define TELLING_KEY_TOLD "told/"
+#define TELLING_KEY_HANG                                                                           \
+    "hang" /* as the host has found; nobody asks unless its workers stand still */
 /* Where another node may host the store next: what the host tells of the past, the account alone,
  * and with the recoveries. */
 #define TELLING_KEY_ACCOUNT "account"
@@ -75,6 +77,7 @@ enum job_question_kind {
     JOB_QUESTION_STATUS, /* a muster.status/1 */
     JOB_QUESTION_NODES,  /* the same, with the nodes one by one */
     JOB_QUESTION_EVENTS, /* those after `after`, a muster.event/1 a line */
+    JOB_QUESTION_CLOCK,  /* the host's calendar time, in nanoseconds since 1970 */
     JOB_QUESTION_KIND_COUNT,
 };
 

@@ -129,6 +129,7 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
     status->has_past = json_value_is_true(json_value_member(changed, "account_kept"));
     status->restarts = count(restarts, "used", 0);
     status->max_restarts = count(restarts, "max", -1);
+    status->hangs = count(job, "hangs", 0);
     return state < JOB_STATE_COUNT;
 }
 
@@ -168,6 +169,14 @@ static void read_progress(const struct json_value *progress, struct chronicle_st
     status->slow_at.nanoseconds = nanoseconds(slow, "at");
     status->lost_step = -1;
     status->step_of_world = status->step;
+}
+
+static void read_hang(const struct json_value *hang, struct chronicle_status *status) {
+    status->is_hanging = json_value_is_object(hang);
+    status->hung_rank = count(hang, "rank", -1);
+    status->hung_since.nanoseconds = nanoseconds(hang, "since");
+    status->hung = clean_text(json_value_member(hang, "what"));
+    status->hung_node = clean_text(json_value_member(hang, "node"));
 }
 
 static void read_phases(const struct json_value *phases, struct chronicle_recovery *recovery) {
@@ -262,7 +271,7 @@ static enum failure_code read_root(
         return FAILURE_MALFORMED;
     }
     status->now.nanoseconds = nanoseconds(said, "at");
-    status->hung_rank = -1;
+    read_hang(json_value_member(root, "hang"), status);
     read_progress(json_value_member(root, "progress"), status);
     read_account(json_value_member(root, "account"), status);
     read_nodes(json_value_member(root, "nodes"), status);
