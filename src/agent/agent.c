@@ -9,22 +9,22 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/standby/agent_standby.h"
-#include "agent/standby/standby_telling.h"
+#include "agent/standby/standby_spare.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/round/round_key.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "core/telling/event_record.h"
 #include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
 #include "host/network/health_endpoint.h"
-#include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
 #define SIGNAL_EXIT_BASE 128
@@ -110,6 +110,22 @@ static int report_failures(struct agent *agent) {
     return status;
 }
 
+/* Not of those that this agent has ended. */
+static bool has_own_failure(const struct agent *agent) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    return worker_group_has_failure(group) &&
+           !group->failures[worker_group_root_cause(group)].is_from_our_signal;
+}
+
+/* Where no other node has the report, as far as this one knows, its own workers may tell why. */
+static int end_without_others(struct agent *agent, const char *what, bool may_be_told_elsewhere) {
+    int status = report_rendezvous_failure(agent, what);
+    if (!may_be_told_elsewhere && has_own_failure(agent)) {
+        (void)report_failures(agent);
+    }
+    return status;
+}
+
 /* What replaces the node reads the status. */
 static int end_as_worker(struct agent *agent) {
     if (worker_group_has_failure(node_machine_workers(agent->node))) {
@@ -134,12 +150,10 @@ static const char *own_trouble(const struct agent *agent) {
 
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
 static int end_unable(struct agent *agent) {
-    const struct worker_group *group = node_machine_workers(agent->node);
     note_trouble(agent, own_trouble(agent));
     agent_report_launcher_failure(parent_error_file(agent), agent->log,
         agent->has_no_memory ? "MemoryError" : "RuntimeError", own_trouble(agent));
-    if (worker_group_has_failure(group) &&
-        !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+    if (has_own_failure(agent)) {
         (void)report_failures(agent);
     }
     return EXIT_JOB_FAILED;
@@ -192,12 +206,13 @@ static int agent_end_report(struct agent *agent) {
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
         if (!knowledge->has_root_cause) {
-            return report_rendezvous_failure(agent, "stopped because another node failed");
+            return end_without_others(
+                agent, "stopped because another node failed", !knowledge->is_cut_off);
         }
         name_root_cause(agent, "stopped because another node failed");
         return report_failures(agent);
     case AGENT_OUTCOME_JOIN_FAILED:
-        return report_rendezvous_failure(agent, "cannot join the job");
+        return end_without_others(agent, "cannot join the job", knowledge->has_root_cause);
     case AGENT_OUTCOME_SIGNALLED:
         return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
     }
@@ -749,6 +764,7 @@ static void prepare_story(struct agent *agent) {
     agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
         .last_words = agent->last_words,
+        .has_standby = agent->standby != NULL,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),

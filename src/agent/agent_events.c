@@ -9,7 +9,7 @@
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
 #include "core/agent/agent_machine.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/workers/signal_name.h"
 
 /* How long the agent lives on what is left of the first reserve. */

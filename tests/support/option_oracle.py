@@ -67,7 +67,7 @@ OPTIONS = {
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own
     "evidence_signal": ([], {"type": str, "default": "50"}),  # Muster's own
-    "standby": ([], WORDS | {"default": "off", "choices": ["off", "auto", "on"]}),  # Muster's own
+    "standby": ([], WORDS | {"default": "auto", "choices": ["off", "auto", "on"]}),  # Muster's own
     "standby_parent": ([], WORDS | {"default": "on", "choices": ["on", "off"]}),  # Muster's own
     "standby_after": ([], {"type": float, "default": 2.5}),  # Muster's own
     "standby_timeout": ([], {"type": float, "default": 30.0}),  # Muster's own

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/telling/chronicle_status.h"
 #include "core/workers/log_plan.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"

@@ -5,8 +5,8 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 #define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 
-#include "agent/telling/agent_job_chronicle.h"
 #include "agent/failure/agent_report.h"
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"

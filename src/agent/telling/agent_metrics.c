@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/telling/health.h"
 #include "core/telling/job_metrics.h"
 #include "host/telling/event_thread.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
-#include "host/standby/memory_file.h"
+#include "core/standby/standby_preparation.h"
+#include "host/loop/files.h"
 #include "wire/telling/progress_page.h"
 
 #define FIRST_LOOK_MILLISECONDS 50

@@ -276,7 +276,7 @@ struct launch_config {
     enum launch_auth auth;
     char *munge_socket; /* of munge's daemon; NULL: where it listens unless told otherwise */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
-     * 0: the default of core/store/store_limits. */
+     * 0: the default of core/store/store_request. */
     uint64_t store_memory_bytes;
     int store_memory_percent;
     /* Of the directory in memory for what workers keep between restarts; 0: none. */

@@ -17,7 +17,7 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
 
@@ -33,7 +33,7 @@ struct event_file {
 };
 
 /* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
- * FAILURE_INVALID when it is another user's (host/loop/directory_tree). */
+ * FAILURE_INVALID when it is another user's (host/loop/files). */
 static enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
     struct failure reason;

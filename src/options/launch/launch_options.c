@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "options/argparse/option_help.h"
 #include "options/argparse/option_parser.h"
+#include "options/argparse/option_table.h"
 #include "options/launch/config_builder.h"
 
 static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};

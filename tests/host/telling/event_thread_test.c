@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/remembered_log.h"
 #include "host/telling/event_thread.h"
 
