@@ -341,6 +341,8 @@ static int errno_of(const struct failure *failure) {
     return failure->system_error != 0 ? failure->system_error : EPERM;
 }
 
+#define RANDOM_LENGTH 8 /* of what is behind the name of a file that is not finished */
+
 int shared_place_replace(const char *path, struct slice content) {
     char random[RANDOM_LENGTH + 1];
     random_seed_name(random, RANDOM_LENGTH);
@@ -378,7 +380,6 @@ bool shared_place_can_be_replaced(const char *path) {
 #define PRIVATE_DIRECTORY_MODE 0700
 /* How often the name may appear and disappear while it is opened. */
 #define TRIES 10
-#define RANDOM_LENGTH 8 /* of what is behind the name of a file that is not finished */
 
 struct place {
     bool is_shared; /* the directory is */

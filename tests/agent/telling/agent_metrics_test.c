@@ -6,7 +6,7 @@
 
 #include "agent/telling/agent_metrics.h"
 #include "base/memory.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/remembered_log.h"
 
 #define LABELS "run_id=\"job \\\"7\\\"\",node=\"n0\",role=\"trainer\""
