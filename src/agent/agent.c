@@ -27,6 +27,7 @@
 #include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
+#define EXIT_USAGE 2
 #define SIGNAL_EXIT_BASE 128
 
 /* An empty name is none, as torchrun takes it. */
@@ -140,6 +141,10 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     bool is_refusal = failure->code == FAILURE_SYSTEM;
     const char *why = agent->has_no_memory ? AGENT_MEMORY_SENTENCE : failure->message;
     agent->has_no_memory = agent->has_no_memory || failure->system_error == ENOMEM;
+    if (agent->preparation.is_word_unknown) { /* a mistake of usage; no attempt helps */
+        (void)agent_end_of_itself(agent, "ValueError", why);
+        return EXIT_USAGE;
+    }
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
@@ -443,6 +448,11 @@ static void store_leaving(void *context) {
     agent_job_chronicle_leave(agent->job_chronicle);
 }
 
+static void standstill_told(void *context, struct slice told) {
+    const struct agent *agent = context;
+    agent_hang_take_told(agent->hang, told);
+}
+
 static void open_job_chronicle(struct agent *agent) {
     enum membership_kind kind = agent->node_settings.node.membership.kind;
     if (kind == MEMBERSHIP_FIXED) {
@@ -457,10 +467,12 @@ static void open_job_chronicle(struct agent *agent) {
         .log_dir = agent->preparation.logs.run_path,
         .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
+        .may_move = agent->config->dynamic.register_engine != NULL,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
         .send = ask_store,
         .find_host = find_store,
+        .standstill_told = standstill_told,
         .context = agent,
     };
     agent->job_chronicle = agent_job_chronicle_new(agent->loop, &settings);
@@ -497,11 +509,22 @@ static void tell_progress(void *context, const struct progress_news *news) {
     agent_chronicle_note_progress(agent->chronicle, news);
 }
 
+static void stand_still(void *context, struct duration silence) {
+    const struct agent *agent = context;
+    agent_hang_stand(agent->hang, silence);
+}
+
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
+        .has_hook = agent->standby == NULL && standby_is_for_python(agent->config) &&
+                    (agent->program == NULL || agent->program->function == NULL),
+        .guardian = agent_guardian_process(agent->guardian),
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,
+        .stand = stand_still,
         .context = agent,
     };
     if (agent->config->has_progress) {
@@ -810,6 +833,19 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     struct agent_evidence_settings evidence_settings = {
         agent->config, agent->workers, agent->log, agent->standby};
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
+    const struct agent_hang_settings hang_settings = {
+        .config = agent->config,
+        .log = agent->log,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .workers = agent->workers,
+        .worker_count = agent->preparation.worker_count,
+        .evidence = agent->evidence,
+        .job = agent->job_chronicle,
+        .found = agent_hang_found,
+        .stuck = agent_worker_stuck,
+        .context = agent,
+    };
+    agent->hang = agent_hang_new(agent->loop, &hang_settings);
     struct agent_watchdog_settings settings = {
         .config = agent->config,
         .environment = agent->environment,
@@ -885,6 +921,7 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     }
     struct agent_audience_settings settings = agent->program->audience;
     settings.asked = agent_signal_received;
+    settings.told = agent_placement_told;
     settings.context = agent;
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }
@@ -1042,6 +1079,7 @@ static void tear_down(struct agent *agent) {
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);
+    agent_hang_end(agent->hang);
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
@@ -1055,6 +1093,7 @@ static void tear_down(struct agent *agent) {
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     agent->rendezvous = NULL;
+    agent_hang_free(agent->hang); /* the host's answer may have been waited for */
     agent_job_chronicle_free(agent->job_chronicle);
     agent->job_chronicle = NULL;
     text_clear(&agent->telling_folder);

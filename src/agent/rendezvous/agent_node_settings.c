@@ -745,7 +745,7 @@ static struct agent_settings agent_settings_of(const struct launch_config *confi
         .worker_count = preparation->worker_count,
         .max_restarts = config->max_restarts,
         .shutdown_timeout = config->shutdown_timeout,
-        .has_peers = kind != MEMBERSHIP_ALONE,
+        .has_peers = kind != MEMBERSHIP_ALONE || config->is_placed,
         .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
         .may_lose_peers = kind == MEMBERSHIP_CHANGING,
     };
@@ -798,6 +798,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
         .membership =
             {
                 .kind = kind,
+                .is_placed = config->is_placed,
                 .run_id = preparation->run_id,
                 .role = config->role,
                 .local_world_size = preparation->worker_count,

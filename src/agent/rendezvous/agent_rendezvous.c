@@ -155,7 +155,8 @@ static enum failure_code open_record(
 static void open_diary(struct agent_rendezvous *rendezvous) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     enum membership_kind kind = settings->node->membership.kind;
-    bool is_static = text_equals(settings->config->rdzv_backend, "static");
+    bool is_static =
+        !settings->config->is_placed && text_equals(settings->config->rdzv_backend, "static");
     if (kind == MEMBERSHIP_FIXED || (kind == MEMBERSHIP_ALONE && is_static)) {
         return;
     }
@@ -340,6 +341,7 @@ static void perform_membership(
     case MEMBERSHIP_EFFECT_FLUSH:
         agent_fixed_nodes_flush(rendezvous->fixed, effect->patience);
         break;
+    case MEMBERSHIP_EFFECT_ASK_PROGRAM:
     case MEMBERSHIP_EFFECT_SETTLED:
         break; /* the agent's */
     case MEMBERSHIP_EFFECT_TELL_AGENT:

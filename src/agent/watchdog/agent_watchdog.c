@@ -442,7 +442,8 @@ static void look(struct agent_watchdog *watchdog, const struct watchdog_notice *
     struct agent_evidence_subject subject = {(pid_t)notice->expiry->pid, notice->owner};
     char *scopes = timer_server_format_scopes(&notice->expiry->scopes);
     char *reason = text_format("its timers expired: %s", scopes);
-    struct agent_evidence_order order = {&subject, 1, reason, notice->bound, looked_at, watchdog};
+    struct agent_evidence_order order = {
+        &subject, 1, reason, notice->bound, looked_at, watchdog, NULL};
     agent_evidence_gather(watchdog->settings.evidence, &order);
     free(reason);
     free(scopes);

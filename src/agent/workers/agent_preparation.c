@@ -80,6 +80,7 @@ static enum failure_code count_named(
     if (code == FAILURE_CANCELLED) {
         return code;
     }
+    counting->preparation->is_word_unknown = code == FAILURE_MISSING;
     if (code == FAILURE_NONE && *out_count == 0) {
         code = failure_set(failure, FAILURE_INVALID, "no such device is visible on this machine");
     } else if (code == FAILURE_NONE && *out_count > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {

@@ -210,6 +210,14 @@ enum launch_standby {
     LAUNCH_STANDBY_ON,
 };
 
+/* When a job counts as one that hangs, though its workers live (docs/hang-evidence.md). */
+struct launch_hang {
+    bool is_wanted;
+    bool is_learned;       /* after how long follows from the steps so far, … */
+    struct duration after; /* … or it is this */
+    bool restarts;         /* the worker that is to blame counts as failed */
+};
+
 /* Bits of a redirect or tee value. */
 #define LAUNCH_STREAM_STDOUT 1
 #define LAUNCH_STREAM_STDERR 2
@@ -255,6 +263,7 @@ struct launch_config {
     char *master_host;             /* static: the host of the store, without brackets; else NULL */
     int master_port;               /* static: 0..65535; 0 takes a free port (one node only) */
     int node_rank;
+    bool is_placed; /* by the program that has started the agent, which has other nodes */
     /* What a program that has an agent tells workers, whatever the rendezvous says. */
     char *told_master_host;           /* or NULL */
     int told_master_port;             /* or 0 */
@@ -310,8 +319,9 @@ struct launch_config {
         standby_timeout;           /* for which a new node warms before it joins a running world */
     struct duration standby_after; /* how long no worker may have imported anything before that */
     bool has_progress;             /* workers tell of their steps */
-    bool has_standby_parent;       /* which forks standby workers, where it can */
-    double standby_rest; /* how many times as long as it has worked a standby worker rests */
+    struct launch_hang hang;
+    bool has_standby_parent; /* which forks standby workers, where it can */
+    double standby_rest;     /* how many times as long as it has worked a standby worker rests */
     bool is_virtual_local_rank;
     /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */
     bool sets_omp_num_threads;

@@ -91,6 +91,7 @@ struct job_metrics {
     uint64_t failed_workers;    /* by themselves */
     uint64_t stopped_workers;   /* by the agent, since another one failed or the world changed */
     uint64_t expired_timers;
+    uint64_t hangs;
     struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
     struct instant since;   /* the beginning of the present phase */
     bool has_cause;         /* the cause of the restart under way is known */

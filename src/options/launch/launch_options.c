@@ -357,7 +357,7 @@ static const struct option_group groups[] = {
     {"nodes", GROUP("slurm", "on_node_loss", "scale_up", "settling_time", "host_timeout",
                   "exit_barrier_timeout", "store_memory", "scratch")},
     {"failures", GROUP("exit_code", "exit_on", "on_timer_expiry", "evidence", "evidence_timeout",
-                     "evidence_signal")},
+                     "evidence_signal", "hang_after", "hang_action")},
     {"standby", GROUP("standby", "standby_parent", "standby_after", "standby_timeout",
                     "standby_rest", "progress")},
     {"security", GROUP("token_file", "auth", "worker_store_from")},
