@@ -312,67 +312,6 @@ void number_path_format(
     *end = '\0';
 }
 
-static int write_all(int fd, struct slice content) {
-    while (content.length > 0) {
-        ssize_t count = write(fd, content.data, content.length);
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count < 0) {
-            return errno;
-        }
-        content.data += count;
-        content.length -= (size_t)count;
-    }
-    return 0;
-}
-
-/* Returns an errno. */
-static int write_and_close(int fd, struct slice content) {
-    int error = write_all(fd, content);
-    if (close(fd) != 0 && error == 0) {
-        error = errno;
-    }
-    return error;
-}
-
-/* A refusal that no system call gave has no errno of its own. */
-static int errno_of(const struct failure *failure) {
-    return failure->system_error != 0 ? failure->system_error : EPERM;
-}
-
-#define RANDOM_LENGTH 8 /* of what is behind the name of a file that is not finished */
-
-int shared_place_replace(const char *path, struct slice content) {
-    char random[RANDOM_LENGTH + 1];
-    random_seed_name(random, RANDOM_LENGTH);
-    char *fresh = text_format("%s.%s", path, random);
-    struct failure reason;
-    int fd = shared_place_open(fresh, O_WRONLY | O_EXCL | O_CLOEXEC, &reason);
-    bool is_made = fd >= 0;
-    int error = is_made ? write_and_close(fd, content) : errno_of(&reason);
-    if (error == 0 && rename(fresh, path) != 0) {
-        error = errno;
-    }
-    if (error != 0 && is_made) {
-        (void)unlink(fresh); /* the first failure is the one to tell */
-    }
-    free(fresh);
-    return error;
-}
-
-int shared_place_write(const char *path, struct slice content) {
-    struct failure reason;
-    int fd = shared_place_open(
-        path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, &reason);
-    return fd < 0 ? errno_of(&reason) : write_and_close(fd, content);
-}
-
-bool shared_place_can_be_replaced(const char *path) {
-    struct stat status;
-    return stat(path, &status) != 0 ? errno == ENOENT : S_ISREG(status.st_mode);
-}
-
 /* Directory tree. */
 
 #define SHARED_MODE 0666
