@@ -142,12 +142,30 @@ TEST(who_waits_in_vain_for_the_others_is_told_what_the_job_needs) {
     play_close(&play);
 }
 
+#define STORE_GONE                                                                                 \
+    "note the store is gone (node 0): the job has failed; the workers here have 1 s to fail by "   \
+    "themselves, and say why; arm_timer at=1.000"
+
 TEST(a_lost_store_is_a_failed_peer) {
     struct play play;
     open_running(&play, 1);
     play_fixed_kind(&play, ROUND_EVENT_CONNECTION_LOST);
+    play_expect(&play, STORE_GONE);
+    play_membership_kind(&play, MEMBERSHIP_EVENT_TIMER_FIRED);
     play_expect(&play, "signal_workers 15");
     assert_string_equal(play_knowledge(&play)->trouble, "the store is gone (node 0)");
+    play_close(&play);
+}
+
+TEST(a_worker_that_fails_when_the_store_is_lost_is_not_ended_by_a_signal) {
+    struct play play;
+    open_running(&play, 1);
+    play_fixed_kind(&play, ROUND_EVENT_CONNECTION_LOST);
+    play_expect(&play, STORE_GONE);
+    play_exit(&play, 0, 1);
+    assert_int_equal(node_machine_workers(play.node)->failure_count, 1);
+    assert_false(node_machine_workers(play.node)->failures[0].is_from_our_signal);
+    assert_true(play_knowledge(&play)->is_cut_off);
     play_close(&play);
 }
 
