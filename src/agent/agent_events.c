@@ -9,7 +9,7 @@
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
 #include "core/agent/agent_machine.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/workers/signal_name.h"
 
 /* How long the agent lives on what is left of the first reserve. */
@@ -470,6 +470,11 @@ static void perform(struct agent *agent, const struct node_effect *effect) {
         return;
     }
     agent_rendezvous_perform(agent->rendezvous, effect);
+    if (effect->part == NODE_MEMBERSHIP &&
+        effect->membership.kind == MEMBERSHIP_EFFECT_ASK_PROGRAM) {
+        agent_audience_ask(
+            agent->audience, effect->membership.ask.what, effect->membership.ask.attempt);
+    }
     if (effect->part == NODE_MEMBERSHIP && effect->membership.kind == MEMBERSHIP_EFFECT_SETTLED) {
         event_loop_stop(agent->loop);
     }
@@ -674,6 +679,11 @@ void agent_watch_signals(void *context) {
     }
 }
 
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told) {
+    post_membership(context, (struct membership_event){.kind = kind, .told = told});
+}
+
 void agent_timer_expired(void *context) {
     struct agent *agent = context;
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
@@ -727,6 +737,9 @@ void agent_watchdog_event(
 
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record) {
     const struct agent *agent = context;
+    if (agent->config->is_placed) {
+        return; /* the program's rendezvous records its own steps */
+    }
     agent_event_log_rendezvous(agent->event_log, record);
 }
 

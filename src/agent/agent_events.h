@@ -10,9 +10,7 @@
 #include "agent/failure/agent_evidence.h"
 #include "agent/failure/agent_stacks.h"
 #include "agent/failure/agent_stuck_watch.h"
-#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_node_settings.h"
-#include "agent/rendezvous/agent_proof.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
 #include "agent/standby/agent_standby.h"
@@ -30,7 +28,6 @@
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
-#include "agent/workers/signal_passing.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -168,6 +165,9 @@ void agent_signal_came(
 void agent_watch_signals(
     void *context); /* from now on it is known which of them workers have got */
 void agent_signal_received(void *context, int signal);
+/* The program that places this node has said something of its round. */
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);

@@ -113,7 +113,7 @@ def test_status_of_a_training_job_has_its_steps_and_its_goodput(muster, make_job
     assert agent.finish().status == 0
 
 
-@pytest.mark.parametrize("options", [(), ("--progress", "off"), ("--standby", "auto", "--progress", "off")])
+@pytest.mark.parametrize("options", [("--standby", "off"), ("--progress", "off"), ("--standby", "on", "--progress", "off")])
 def test_without_it_workers_have_no_page_and_calls_do_nothing(play, options):
     ran = play(
         """

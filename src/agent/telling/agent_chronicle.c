@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/telling/chronicle_status.h"
 #include "core/workers/log_plan.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"
@@ -385,6 +385,13 @@ void agent_chronicle_note_timer(
             free(what);
         }
     }
+}
+
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle) {
+    int place = chronicle == NULL ? -1
+                                  : chronicle_status_find(&chronicle->status,
+                                        chronicle->settings.preparation->node_name);
+    return place < 0 ? 0 : chronicle->status.nodes[place].failed_first;
 }
 
 /* Answers. */

@@ -5,8 +5,8 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 #define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 
-#include "agent/telling/agent_job_chronicle.h"
 #include "agent/failure/agent_report.h"
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -61,6 +61,9 @@ void agent_chronicle_note_hang(
 /* Of the watchdog. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
+
+/* So often a worker of this node has failed before all others, as far as this node knows. */
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle);
 
 /* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
  * entries at once or as they come, and the same of the whole job, which its host is asked for. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/telling/agent_job_chronicle.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +25,13 @@
 /* The host's connection to its own store, when that was lost. */
 #define LISTEN_AGAIN_MILLISECONDS 500
 #define STORE_SECONDS 30
+/* How often a node that tells of its clock asks for the host's, and how much later each node does
+ * so than the one before it: many nodes leave the host time for other questions. */
+#define CLOCK_SECONDS 300
+#define CLOCK_APART_MILLISECONDS 200
+#define CLOCK_AGAIN_SECONDS 10 /* where there was no good answer */
+/* An answer that took longer says too little. */
+#define CLOCK_ANSWER_SECONDS 2
 /* How long an answer that nobody takes stays in the store, and how many may be there. */
 #define ANSWER_SECONDS 10
 #define ANSWERS_MAXIMUM 256
@@ -51,6 +59,16 @@ struct hosting {
     bool has_heard_nonsense;
 };
 
+/* What is known of the host's clock. */
+struct host_clock {
+    struct job_asking *asking; /* NULL: it is not being asked */
+    uint64_t connection;       /* of the host that was asked */
+    struct instant due;        /* the next question */
+    struct wall_time asked;
+    bool is_known;
+    struct duration offset; /* of this node's */
+};
+
 struct agent_job_chronicle {
     struct event_loop *loop;
     struct agent_job_chronicle_settings settings;
@@ -64,6 +82,7 @@ struct agent_job_chronicle {
     bool is_heard;       /* it does, on this connection */
     int64_t last_seq;    /* of this node's entries */
     int64_t told_seq;    /* the last that was told on this connection */
+    struct host_clock clock;
 };
 
 static struct wall_time wall_now(const struct agent_job_chronicle *job) {
@@ -154,10 +173,12 @@ static void write_status(struct agent_job_chronicle *job, bool has_nodes, struct
 
 static void write_answer(
     struct agent_job_chronicle *job, enum job_question_kind kind, int64_t after, struct text *out) {
-    if (kind != JOB_QUESTION_EVENTS) {
-        write_status(job, kind == JOB_QUESTION_NODES, out);
-    } else {
+    if (kind == JOB_QUESTION_EVENTS) {
         job_chronicle_each_after(job->hosting.chronicle, after, write_entry, out);
+    } else if (kind == JOB_QUESTION_CLOCK) {
+        text_append_format(out, "%" PRId64, event_loop_wall_time(job->loop).nanoseconds);
+    } else {
+        write_status(job, kind == JOB_QUESTION_NODES, out);
     }
 }
 
@@ -535,6 +556,96 @@ struct job_asking *agent_job_chronicle_ask(struct agent_job_chronicle *job,
     return job_asking_new(job->loop, &settings);
 }
 
+/* What is asked of this node. */
+
+/* The host is the last that ends, and does not listen any more when the others tell of their ends.
+ */
+static void end_with_host(struct chronicle_status *status, const char *host) {
+    int place = chronicle_status_find(status, host);
+    if (place >= 0 && status->nodes[place].state == CHRONICLE_NODE_ENDED) {
+        status->state = JOB_ENDED;
+    }
+}
+
+bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
+    void (*take)(void *context, const struct chronicle_status *status), void *context) {
+    struct chronicle_status status;
+    if (job == NULL || !job->hosting.is_host || job->chronicle == NULL) {
+        return false;
+    }
+    if (is_last) {
+        job_chronicle_write_status(job->hosting.chronicle, wall_now(job), &status);
+        end_with_host(&status, job->settings.node);
+        take(context, &status);
+        chronicle_status_clear(&status);
+    } else {
+        status = job_chronicle_settled(job->hosting.chronicle, wall_now(job));
+        take(context, &status);
+    }
+    return true;
+}
+
+/* A large job leaves the host more time. */
+static struct instant clock_due(const struct agent_job_chronicle *job, int seconds) {
+    struct duration least = duration_from_seconds(seconds);
+    struct duration turn = duration_from_milliseconds(
+        (int64_t)job->settings.placement->group_world_size * CLOCK_APART_MILLISECONDS);
+    return instant_after(
+        event_loop_now(job->loop), turn.nanoseconds > least.nanoseconds ? turn : least);
+}
+
+/* The host has read its clock about in the middle of the time that the answer took. */
+static void clock_answered(void *context, const struct failure *failure, struct slice answer) {
+    struct agent_job_chronicle *job = context;
+    struct host_clock *clock = &job->clock;
+    int64_t host;
+    int64_t took = event_loop_wall_time(job->loop).nanoseconds - clock->asked.nanoseconds;
+    char *text = text_format("%.*s", (int)answer.length, (const char *)answer.data);
+    bool is_good = failure == NULL && took >= 0 &&
+                   took < CLOCK_ANSWER_SECONDS * (int64_t)NANOSECONDS_PER_SECOND &&
+                   text_parse_integer(text, &host) == FAILURE_NONE && host > 0;
+    if (is_good) {
+        clock->is_known = true;
+        clock->offset.nanoseconds = clock->asked.nanoseconds + took / 2 - host;
+    }
+    clock->due = clock_due(job, is_good ? CLOCK_SECONDS : CLOCK_AGAIN_SECONDS);
+    free(text);
+    job_asking_free(clock->asking);
+    clock->asking = NULL;
+}
+
+/* Each node has its turn after the one before it. */
+bool agent_job_chronicle_find_clock_offset(
+    struct agent_job_chronicle *job, struct duration *out_offset) {
+    if (job == NULL || job->chronicle == NULL) {
+        return false;
+    }
+    struct host_clock *clock = &job->clock;
+    const struct node_placement *placement = job->settings.placement;
+    uint64_t connection = job->settings.connection(job->settings.context);
+    struct instant now = event_loop_now(job->loop);
+    if (job->hosting.is_host) {
+        *out_offset = (struct duration){0};
+        return true;
+    }
+    if (placement->group_world_size <= 0) {
+        return false; /* it has no turn yet */
+    }
+    if (connection != clock->connection) {
+        clock->connection = connection;
+        clock->is_known = false;
+        clock->due = instant_after(now,
+            duration_from_milliseconds((int64_t)placement->group_rank * CLOCK_APART_MILLISECONDS));
+    }
+    if (connection != 0 && clock->asking == NULL && !instant_is_before(now, clock->due)) {
+        clock->due = (struct instant){INT64_MAX};
+        clock->asked = event_loop_wall_time(job->loop);
+        clock->asking = agent_job_chronicle_ask(job, JOB_QUESTION_CLOCK, 0, clock_answered, job);
+    }
+    *out_offset = clock->offset;
+    return clock->is_known;
+}
+
 /* Life. */
 
 struct agent_job_chronicle *agent_job_chronicle_new(
@@ -561,6 +672,7 @@ void agent_job_chronicle_free(struct agent_job_chronicle *job) {
         return;
     }
     agent_job_chronicle_host_no_more(job);
+    job_asking_free(job->clock.asking);
     event_timer_free(job->telling);
     event_timer_free(job->hosting.again);
     event_timer_free(job->hosting.removing);

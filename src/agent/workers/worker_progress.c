@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
-#include "host/standby/memory_file.h"
+#include "core/standby/standby_preparation.h"
+#include "host/loop/files.h"
 #include "wire/telling/progress_page.h"
 
 #define FIRST_LOOK_MILLISECONDS 50
@@ -156,6 +156,10 @@ void worker_progress_step(
         event_timer_stop(progress->timer);
         look(progress, true);
     }
+}
+
+int64_t worker_progress_last(const struct worker_progress *progress) {
+    return progress == NULL ? -1 : progress_watch_step(progress->watch);
 }
 
 struct worker_progress *worker_progress_new(

@@ -46,4 +46,7 @@ void worker_progress_note_worker(
 void worker_progress_step(
     struct worker_progress *progress, enum agent_phase before, enum agent_phase now);
 
+/* As progress_watch_step. */
+int64_t worker_progress_last(const struct worker_progress *progress);
+
 #endif

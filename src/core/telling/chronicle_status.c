@@ -258,19 +258,6 @@ static bool is_any_at_work(const struct chronicle_status *status) {
            has_node_in(status, CHRONICLE_NODE_TRAINING);
 }
 
-/* All that go on run again; or nobody goes on. */
-static void end_recovery(struct chronicle_status *status) {
-    struct chronicle_recovery *recovery = open_recovery(status);
-    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
-        has_node_in(status, CHRONICLE_NODE_JOINING) ||
-        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
-        return;
-    }
-    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
-    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
-    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
-}
-
 struct duration chronicle_recovery_phase(
     const struct chronicle_recovery *recovery, enum recovery_moment until) {
     struct wall_time from = recovery->moments[RECOVERY_FAILED];
@@ -281,6 +268,52 @@ struct duration chronicle_recovery_phase(
     }
     int64_t time = recovery->moments[until].nanoseconds - from.nanoseconds;
     return (struct duration){time > 0 ? time : 0};
+}
+
+const double recovery_bounds[RECOVERY_BUCKETS] = {
+    0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120, 600};
+
+static void tally_time(struct recovery_times *times, struct duration time) {
+    size_t bucket = 0;
+    while (bucket < RECOVERY_BUCKETS && duration_seconds(time) > recovery_bounds[bucket]) {
+        bucket++;
+    }
+    if (bucket < RECOVERY_BUCKETS) {
+        times->counts[bucket]++;
+    }
+    times->count++;
+    times->sum.nanoseconds += time.nanoseconds;
+}
+
+static void tally_recovery(
+    struct recovery_tally *tally, const struct chronicle_recovery *recovery) {
+    struct duration whole = {0};
+    for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        if (recovery->moments[moment].nanoseconds != 0) {
+            struct duration phase =
+                chronicle_recovery_phase(recovery, (enum recovery_moment)moment);
+            tally_time(&tally->phases[moment], phase);
+            whole.nanoseconds += phase.nanoseconds;
+        }
+    }
+    tally_time(&tally->phases[RECOVERY_FAILED], whole);
+    tally->by_cause[recovery->cause]++;
+}
+
+/* All that go on run again; or nobody goes on. */
+static void end_recovery(struct chronicle_status *status) {
+    struct chronicle_recovery *recovery = open_recovery(status);
+    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
+        has_node_in(status, CHRONICLE_NODE_JOINING) ||
+        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
+        return;
+    }
+    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
+    if (recovery->is_over) {
+        tally_recovery(&status->tally, recovery);
+    }
+    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
+    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
 }
 
 /* Steps. */
@@ -413,7 +446,8 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
-    bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
+    bool has_hung = status->hung_rank >= 0 &&
+                    chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
     node->failed_first +=
         open == NULL || is_culprit_missing(open, CHRONICLE_CAUSE_WORKER_FAILED) ? 1 : 0;

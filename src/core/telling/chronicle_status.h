@@ -97,6 +97,18 @@ struct chronicle_recovery {
     int last[RECOVERY_MOMENT_COUNT]; /* the node that was last there, of `nodes`; -1: not known */
 };
 
+/* Of all recoveries that are over, those too that are not kept: how many there were, and how long
+ * they took. */
+#define RECOVERY_BUCKETS 12
+struct recovery_tally {
+    uint64_t by_cause[CHRONICLE_CAUSE_COUNT];
+    struct recovery_times {
+        uint64_t count;
+        uint64_t counts[RECOVERY_BUCKETS]; /* no longer than each bound, longer than that before */
+        struct duration sum;
+    } phases[RECOVERY_MOMENT_COUNT]; /* until each moment; FAILED: the whole of it */
+};
+
 /* Where the time went; all of it together is the time from the first entry on. */
 struct chronicle_account {
     struct duration states[JOB_STATE_COUNT]; /* RECOVERING in sum; the wall time is without ENDED */
@@ -147,6 +159,7 @@ struct chronicle_status {
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
     size_t recoveries_before; /* that are not kept any more */
+    struct recovery_tally tally;
     struct chronicle_account account;
 };
 
@@ -165,6 +178,9 @@ struct duration chronicle_status_wall(const struct chronicle_status *status);
 /* From one moment to the next one of it that is known. */
 struct duration chronicle_recovery_phase(
     const struct chronicle_recovery *recovery, enum recovery_moment until);
+
+/* The bounds of the tally, in seconds. */
+extern const double recovery_bounds[RECOVERY_BUCKETS];
 
 const char *job_state_name(enum job_state state);
 const char *job_result_name(enum job_result result); /* NULL: undecided */

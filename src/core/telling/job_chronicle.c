@@ -219,3 +219,12 @@ void job_chronicle_write_status(
     }
     chronicle_status_advance(out_status, now);
 }
+
+struct chronicle_status job_chronicle_settled(struct job_chronicle *job, struct wall_time now) {
+    settle(job, now);
+    struct chronicle_status status = job->settled;
+    if (status.has_begun) {
+        chronicle_status_advance(&status, (struct wall_time){settled_until(job, now)});
+    }
+    return status;
+}

@@ -99,6 +99,17 @@ static const struct progress_sample *leader_of(const struct progress_watch *watc
     return NULL;
 }
 
+int64_t progress_watch_step(const struct progress_watch *watch) {
+    int64_t step = -1;
+    for (int i = 0; i < watch->worker_count; i++) {
+        const struct progress_sample *worker = &watch->workers[i];
+        if (worker->count > 0 && (step < 0 || worker->step < step)) {
+            step = worker->step;
+        }
+    }
+    return step;
+}
+
 /* The local rank of the one that was last to take its first step; -1: others are still awaited. */
 static int find_last(const struct progress_watch *watch) {
     int last = -1;

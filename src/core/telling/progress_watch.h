@@ -64,6 +64,9 @@ void progress_watch_see(struct progress_watch *watch, int local_rank,
 /* Whether all of them take steps. */
 bool progress_watch_has_begun(const struct progress_watch *watch);
 
+/* The step of the worker that is least far, of those that take steps; -1: none does. */
+int64_t progress_watch_step(const struct progress_watch *watch);
+
 /* Appends what is news by now, in order. `is_last`: the workers are ending, or stand still, or
  * no longer do, and how far they came is news. */
 #define PROGRESS_NEWS_MAXIMUM 4

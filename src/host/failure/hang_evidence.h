@@ -12,7 +12,6 @@
 
 #include "base/duration.h"
 #include "core/failure/failure_report.h"
-#include "host/failure/hang_evidence_dump.h"
 #include "host/failure/hang_report.h"
 
 #define HANG_EVIDENCE_OUTPUT_COUNT 2

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 
 static void add(struct text_list *arguments, const char *name, const struct option_result *options,
     const char *destination) {

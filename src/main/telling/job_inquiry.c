@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "host/loop/snapshot_socket.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "wire/telling/chronicle_json.h"
 
 void job_inquiry_drop_entries(struct inquiry *inquiry) {

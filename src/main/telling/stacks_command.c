@@ -8,8 +8,7 @@
 #include <time.h>
 
 #include "core/telling/folded_stacks.h"
-#include "main/command_family.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "main/telling/job_inquiry.h"
 #include "options/argparse/option_parser.h"
 #include "wire/json/json_document.h"

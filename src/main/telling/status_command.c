@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "host/loop/clock.h"
-#include "main/command_family.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "main/telling/job_inquiry.h"
 #include "main/telling/status_text.h"
 #include "options/argparse/option_parser.h"

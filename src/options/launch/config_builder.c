@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
-#include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
 #include "options/slurm/slurm_step.h"
@@ -786,7 +785,9 @@ static enum failure_code build_standby(struct building *building) {
                                                      : LAUNCH_STANDBY_OFF;
     config->has_progress = is_given(building->options, "progress")
                                ? text_equals(text_of(building, "progress"), "auto")
-                               : config->standby != LAUNCH_STANDBY_OFF;
+                               : config->standby == LAUNCH_STANDBY_ON ||
+                                     (config->standby == LAUNCH_STANDBY_AUTO &&
+                                         config->entry != LAUNCH_ENTRY_PROGRAM);
     return FAILURE_NONE;
 }
 
@@ -843,6 +844,7 @@ static enum failure_code build_plug_ins(struct building *building) {
 static enum failure_code build_events(struct building *building) {
     struct text reason = {0};
     building->config->chronicle = option_copy_unless_empty(text_of(building, "chronicle"));
+    building->config->metrics_file = option_copy_unless_empty(text_of(building, "metrics_file"));
     enum failure_code code = option_parse_event_handler(text_of(building, "event_log_handler"),
         &building->config->event_handler, &building->config->event_file, &reason);
     return option_result_settle(building->options, "event_log_handler", code, &reason);

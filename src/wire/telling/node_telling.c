@@ -398,7 +398,7 @@ enum failure_code node_telling_read(struct slice bytes, struct wall_time now,
 
 /* Questions. */
 
-static const char *const question_names[] = {"status", "nodes", "events"};
+static const char *const question_names[] = {"status", "nodes", "events", "clock"};
 
 void job_question_write(const struct job_question *question, struct text *out) {
     text_append_format(out, "ask/1 %s %s %" PRId64, question->name, question_names[question->kind],

@@ -54,6 +54,7 @@ enum job_question_kind {
     JOB_QUESTION_STATUS, /* a muster.status/1 */
     JOB_QUESTION_NODES,  /* the same, with the nodes one by one */
     JOB_QUESTION_EVENTS, /* those after `after`, a muster.event/1 a line */
+    JOB_QUESTION_CLOCK,  /* the host's calendar time, in nanoseconds since 1970 */
     JOB_QUESTION_KIND_COUNT,
 };
 

@@ -380,6 +380,9 @@ TEST(phases_of_two_nodes_are_the_differences_of_their_last_moments) {
     expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STARTED), 32);
     assert_string_equal(status.nodes[recovery->last[RECOVERY_STARTED]].name, "b");
     expect_milliseconds(status.account.states[JOB_RECOVERING], 250);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 1);
+    expect_milliseconds(status.tally.phases[RECOVERY_FAILED].sum, 250);
+    expect_milliseconds(status.tally.phases[RECOVERY_STARTED].sum, 32);
     chronicle_status_clear(&status);
 }
 
@@ -395,6 +398,8 @@ TEST(failure_during_a_recovery_belongs_to_it) {
     tell(&status, "a", 60, CHRONICLE_JOINED, 0);
     tell(&status, "a", 70, CHRONICLE_STARTED, 0);
     assert_int_equal(status.recovery_count, 1);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_SCALE_UP], 1);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 0);
     int64_t sum = 0;
     for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
         sum += chronicle_recovery_phase(&status.recoveries[0], (enum recovery_moment)moment)
@@ -587,6 +592,7 @@ TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, te
     restart(fixture, 2);
     assert_int_equal(fixture->status.recovery_count, 1);
     assert_false(fixture->status.recoveries[0].is_over);
+    assert_int_equal(fixture->status.tally.phases[RECOVERY_FAILED].count, 0);
     note_training(fixture, 500, PROGRESS_OPTIMIZER);
     assert_int_equal(fixture->status.recovery_count, 1);
     assert_true(fixture->status.recoveries[0].is_over);

@@ -138,6 +138,27 @@ TEST(status_is_the_same_in_whatever_order_nodes_tell) {
     clear_story(&story);
 }
 
+TEST(what_is_settled_counts_recoveries_and_follows_some_seconds_later) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct story story;
+    write_story(&story);
+    tell_by_node(job, &story, (const int[]){2, 0, 1});
+    assert_false(job_chronicle_settled(job, at(7700)).has_begun);
+    struct chronicle_status status = job_chronicle_settled(job, at(20000));
+    assert_int_equal(status.state, JOB_RUNNING);
+    assert_int_equal(
+        chronicle_status_wall(&status).nanoseconds, 15000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 1);
+    const struct recovery_times *whole = &status.tally.phases[RECOVERY_FAILED];
+    assert_int_equal(whole->count, 1);
+    assert_int_equal(whole->sum.nanoseconds, 224 * NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(whole->counts[5], 1); /* more than 0.1 s, at most 0.3 s */
+    assert_int_equal(status.tally.phases[RECOVERY_NOTICED].counts[0], 1);
+    assert_int_equal(status.tally.phases[RECOVERY_TRAINING].count, 0);
+    clear_story(&story);
+    job_chronicle_free(job);
+}
+
 static void collect(void *context, const struct chronicle_entry *entry) {
     text_append_format(context, "%d:%s ", (int)entry->seq, entry->node);
 }

@@ -69,6 +69,18 @@ FIXTURE_TEST(node_trains_when_its_last_worker_has_taken_its_first_step) {
     assert_int_equal(fixture->count, 0);
 }
 
+FIXTURE_TEST(step_of_a_node_is_that_of_the_worker_that_is_least_far) {
+    assert_int_equal(progress_watch_step(fixture->watch), -1);
+    step(fixture, 1, 70, 1150);
+    look(fixture, 1200, false);
+    assert_int_equal(progress_watch_step(fixture->watch), 70);
+    step(fixture, 0, 69, 1220);
+    look(fixture, 1250, false);
+    assert_int_equal(progress_watch_step(fixture->watch), 69);
+    progress_watch_begin(fixture->watch, at(1300), true);
+    assert_int_equal(progress_watch_step(fixture->watch), -1);
+}
+
 FIXTURE_TEST(worker_that_takes_no_steps_is_not_awaited) {
     for (int64_t number = 1; number <= 3; number++) {
         step(fixture, 1, number, 1000 + number);

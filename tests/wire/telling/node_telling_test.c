@@ -192,6 +192,13 @@ TEST(questions_are_read_as_they_are_written) {
     assert_int_equal(again.after, 88120);
     assert_string_equal(again.name, question.name);
     text_clear(&text);
+    question.kind = JOB_QUESTION_CLOCK;
+    job_question_write(&question, &text);
+    assert_string_equal(text_string(&text), "ask/1 0123456789abcdef clock 0");
+    assert_int_equal(
+        job_question_read(slice_from_string(text_string(&text)), &again), FAILURE_NONE);
+    assert_int_equal(again.kind, JOB_QUESTION_CLOCK);
+    text_clear(&text);
     static const char *const none[] = {"", "ask/1 ", "ask/2 0123456789abcdef status 0",
         "ask/1 0123456789ABCDEF status 0", "ask/1 0123456789abcdef0 status 0",
         "ask/1 0123456789abcdef end 0", "ask/1 0123456789abcdef status",
