@@ -56,7 +56,8 @@ static void look(
     emit_of_workers(moment, state, 1);
 }
 
-static void leave_rendezvous(const struct metric_step *moment, const struct agent_machine *machine) {
+static void leave_rendezvous(
+    const struct metric_step *moment, const struct agent_machine *machine) {
     const struct metric_stream *stream = moment->stream;
     bool has_joined = machine->phase == AGENT_STARTING;
     profile(moment, rendezvous, stream->since, has_joined);
@@ -101,8 +102,9 @@ static void leave_stop(const struct metric_step *moment, const struct agent_mach
     }
 }
 
-static void metric_stream_change_phase(struct metric_stream *stream, const struct metric_step *moment,
-    enum agent_phase before, const struct agent_machine *machine, const struct agent_event *event) {
+static void metric_stream_change_phase(struct metric_stream *stream,
+    const struct metric_step *moment, enum agent_phase before, const struct agent_machine *machine,
+    const struct agent_event *event) {
     if (before == AGENT_IDLE) {
         stream->began = moment->now;
     } else if (before == AGENT_JOINING) {
@@ -334,6 +336,7 @@ static void read_account(
             account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds,
         [JOB_TIME_REDONE] = account->redone.nanoseconds,
         [JOB_TIME_RUNNING] = account->states[JOB_RUNNING].nanoseconds - undecided,
+        [JOB_TIME_HANGING] = account->states[JOB_HANGING].nanoseconds,
         [JOB_TIME_RECOVERING] = account->states[JOB_RECOVERING].nanoseconds,
         [JOB_TIME_STARTING] = account->states[JOB_STARTING].nanoseconds,
         [JOB_TIME_WAITING] = account->states[JOB_WAITING].nanoseconds,
@@ -360,8 +363,8 @@ void job_times_told_follow(
 }
 
 const char *job_time_name(enum job_time time) {
-    static const char *const names[] = {
-        "training_kept", "redone", "running", "recovering", "starting", "waiting", "ending"};
+    static const char *const names[] = {"training_kept", "redone", "running", "hanging",
+        "recovering", "starting", "waiting", "ending"};
     return names[time];
 }
 
