@@ -246,12 +246,6 @@ static inline void ask_bare(struct fixture *fixture, struct store_request reques
     await(fixture, 1);
 }
 
-static inline void set_record(struct fixture *fixture, const char *value) {
-    ask_bare(fixture, (struct store_request){.operation = STORE_SET,
-                          .key = slice_from_string("/torch.rendezvous.a job/with a name"),
-                          .value = slice_from_string(value)});
-}
-
 static inline void fetch(struct node *node) {
     rendezvous_backend_fetch(node->backend);
     await(node->fixture, 1);

@@ -99,15 +99,6 @@ TEST_WITH(another_job_is_told_of_while_it_waits, begin, end) {
     assert_int_equal(out.length, 0);
 }
 
-TEST_WITH(who_waits_beside_a_world_is_told_of_it, begin, end) {
-    add("node1");
-    add("node2");
-    shared.is_complete = true;
-    text_list_add(&expected, "node3");
-    expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
-           "(join_timeout: 600 s)");
-}
-
 static void expect_of_round(const char *line) {
     CLEARED_BY(text_clear) struct text out = {0};
     rendezvous_waiting_describe_round(&shared, &expected, duration_from_seconds(15), &out);
