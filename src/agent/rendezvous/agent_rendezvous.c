@@ -11,7 +11,7 @@
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/store/store_thread.h"
 
 /* Of this node's own to the store: one for requests, one for WAITs. */

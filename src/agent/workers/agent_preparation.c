@@ -15,8 +15,8 @@
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/clock.h"
-#include "host/machine/machine_topology.h"
-#include "host/network/local_address.h"
+#include "host/machine/machine.h"
+#include "host/network/network_address.h"
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30

@@ -9,7 +9,7 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_exchange.h"
 #include "core/round/round_step.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/succession/succession_transcript.h"
 
 static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {

@@ -380,6 +380,7 @@ static void flush(struct membership_step *step) {
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
     step->membership->end.has_failed = true;
+    step->membership->knowledge.is_cut_off = told->is_cut_off;
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -964,6 +965,7 @@ static void learn_root_cause(struct membership_step *step) {
 
 static void lose_rendezvous(struct membership_step *step) {
     step->membership->end.is_leaving = true;
+    step->membership->knowledge.is_cut_off = true;
     learn_of_failure(step, step->event->rendezvous.effect->told.reason, 0);
 }
 

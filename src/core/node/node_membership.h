@@ -29,7 +29,7 @@
 #include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 enum membership_kind {
     MEMBERSHIP_ALONE,
@@ -255,7 +255,8 @@ struct membership_knowledge {
     char *node;                      /* the identity of this node in the last round; or NULL */
     char *master_address;            /* of the placement */
     char *trouble;                   /* why the join failed, or why another node failed */
-    bool has_root_cause;             /* a worker of another node failed first */
+    bool is_cut_off;     /* the job's store is gone: nobody knows which node has the report */
+    bool has_root_cause; /* a worker of another node failed first */
     struct failure_account root_cause;
 };
 
