@@ -690,8 +690,11 @@ class _Agent:
         return self.worker_group(lambda group: group.state) == HEALTHY
 
     def set_round(self, **members):
+        """It may have ended."""
         with self._lock:
-            self._check(self._library.muster_agent_set_round(self._handle, _Round(size=ctypes.sizeof(_Round), **members), self._failure))
+            code = self._library.muster_agent_set_round(self._handle, _Round(size=ctypes.sizeof(_Round), **members), self._failure)
+            if code != muster_library.STATE:
+                self._check(code)
 
     def end_round(self, reason):
         """It may have ended."""
