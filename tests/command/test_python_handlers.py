@@ -255,6 +255,18 @@ def test_what_a_handler_raises_is_raised_and_no_worker_is_started(scratch):
     assert ended.state == agent.WorkerState.STOPPED
 
 
+class Stopping(Alone):
+    def next_rendezvous(self):
+        self.made._job.agent.stop()
+        return super().next_rendezvous()
+
+
+def test_an_agent_that_is_stopped_while_its_handler_waits_has_a_result(scratch):
+    handler = Stopping(scratch)
+    handler.made, begin = run(handler, f"{scratch}/not-there")
+    assert begin().state == agent.WorkerState.STOPPED
+
+
 @pytest.mark.parametrize("name, value, said", [
     ("rank", -1, "rank of a round is -1"), ("rank", None, "rank of a round is None"), ("rank", 1, "rank of a round is 1, and not a number of 0 to 0"),
     ("world_size", 65537, "1 to 65536"), ("world_size", True, "world_size of a round is True"),
