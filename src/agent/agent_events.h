@@ -8,11 +8,7 @@
 #include <stddef.h>
 
 #include "agent/failure/agent_evidence.h"
-#include "agent/failure/agent_stacks.h"
-#include "agent/failure/agent_stuck_watch.h"
-#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_node_settings.h"
-#include "agent/rendezvous/agent_proof.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
 #include "agent/standby/agent_standby.h"
@@ -20,6 +16,7 @@
 #include "agent/telling/agent_audience.h"
 #include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
+#include "agent/telling/agent_hang.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_job_chronicle.h"
 #include "agent/telling/agent_metrics.h"
@@ -29,13 +26,12 @@
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
-#include "agent/workers/signal_passing.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "core/workers/signal_name.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
@@ -116,6 +112,7 @@ struct agent {
     struct agent_workers *workers;
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_stacks *stacks;           /* NULL before the job is announced */
+    struct agent_hang *hang;               /* NULL when nobody asked for it */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct last_words *last_words;
@@ -166,6 +163,9 @@ void agent_signal_came(
 void agent_watch_signals(
     void *context); /* from now on it is known which of them workers have got */
 void agent_signal_received(void *context, int signal);
+/* The program that places this node has said something of its round. */
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);
@@ -183,7 +183,10 @@ void agent_rendezvous_recorded(void *context, const struct event_rendezvous *rec
 
 struct agent_workers_observer agent_workers_events(struct agent *agent);
 
-/* `context` is the agent. */
+/* `context` is the agent. The job hangs, or only this node's workers stand still, as far as is
+ * known.
+ */
+int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job);
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 
 #endif

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/process/guardian.h"
 #include "wire/failure/failure_json.h"

@@ -16,7 +16,7 @@
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "host/store/store_server.h"

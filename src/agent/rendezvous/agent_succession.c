@@ -10,7 +10,7 @@
 #include "core/round/round_key.h"
 #include "core/succession/succession_machine.h"
 #include "host/loop/clock.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/register/register.h"
 #include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"

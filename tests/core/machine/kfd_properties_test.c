@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 TEST(properties_of_a_gpu_are_read) {
     struct kfd_properties properties = kfd_properties_parse(slice_from_string(
@@ -22,11 +22,4 @@ TEST(other_lines_are_passed_over) {
         struct kfd_properties properties = kfd_properties_parse(slice_from_string(texts[i]));
         assert_int_equal(properties.simd_count, 0);
     }
-}
-
-TEST(last_line_needs_no_newline) {
-    struct kfd_properties properties =
-        kfd_properties_parse(slice_from_string("domain 3\nsimd_count 1"));
-    assert_int_equal(properties.simd_count, 1);
-    assert_int_equal(properties.domain, 3);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 static struct text_list known_uuids(void) {
     struct text_list uuids = {0};
@@ -26,12 +26,6 @@ static void assert_visible(const char *value, const char *expected) {
 
 TEST(unset_shows_every_device) {
     assert_visible(NULL, "0 1 2 3");
-}
-
-TEST(empty_shows_none) {
-    assert_visible("", "");
-    assert_visible(" ", "");
-    assert_visible("NoDevFiles", "");
 }
 
 TEST(ordinals_keep_the_users_order) {
@@ -76,11 +70,4 @@ TEST(what_cannot_be_told_is_refused) {
     assert_int_equal(visible_devices_select("MIG-a", 4, NULL, &visible), FAILURE_UNSUPPORTED);
     assert_int_equal(visible_devices_select(NULL, 4097, NULL, &visible), FAILURE_LIMIT);
     assert_int_equal(visible.count, 77);
-}
-
-TEST(machine_without_devices_shows_none) {
-    struct visible_devices visible;
-    assert_int_equal(visible_devices_select("0,1", 0, NULL, &visible), FAILURE_NONE);
-    assert_int_equal(visible.count, 0);
-    visible_devices_clear(&visible);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 
 static const struct duration limit = {INT64_C(3000000000)};
 
@@ -11,23 +11,6 @@ static struct instant at(double seconds) {
 
 static bool look(struct connection_silence *silence, double silent_for, double now) {
     return connection_silence_look(silence, duration_from_seconds(silent_for), limit, at(now));
-}
-
-TEST(a_machine_that_stays_silent_is_gone_at_the_second_look) {
-    struct connection_silence silence = {0};
-    assert_false(look(&silence, 2.9, 10));
-    assert_false(look(&silence, 3.4, 10.5));
-    assert_false(look(&silence, 3.8, 10.9));
-    assert_true(look(&silence, 3.9, 11));
-}
-
-TEST(a_sign_of_life_ends_the_doubt) {
-    struct connection_silence silence = {0};
-    assert_false(look(&silence, 3.2, 10));
-    assert_false(look(&silence, 0.1, 10.5));
-    assert_false(look(&silence, 3.1, 13.5));
-    assert_false(look(&silence, 3.5, 13.9));
-    assert_true(look(&silence, 3.6, 14));
 }
 
 /* Its own clock has gone on while it was stopped, and nobody could answer it. */

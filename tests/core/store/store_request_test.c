@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 
 TEST(operations_have_the_numbers_and_names_of_pytorch) {
@@ -96,11 +95,6 @@ TEST(requests_and_replies_are_limited_where_memory_is_small) {
     struct store_limits large = limits_for(100 * GIB, 0, GIB);
     assert_int_equal(large.request_bytes, STORE_LIMITS_DEFAULT.request_bytes);
     assert_int_equal(large.queued_reply_bytes, STORE_LIMITS_DEFAULT.queued_reply_bytes);
-}
-
-TEST(the_reserve_is_a_small_part) {
-    assert_int_equal(store_memory_reserve(16 * MIB), MIB);
-    assert_int_equal(store_memory_reserve(100 * GIB), 64 * MIB);
 }
 
 /* Store descriptors. */

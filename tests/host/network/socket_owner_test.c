@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/network/name_lookup.h"
-#include "host/network/tcp_listener.h"
+#include "host/network/network_address.h"
+#include "host/network/tcp_stream.h"
 
 struct connection {
     int listening_fd;

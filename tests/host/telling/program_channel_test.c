@@ -17,6 +17,7 @@ struct fixture {
     int ends[2]; /* the program's, the agent's */
     int asked[4];
     size_t asked_count;
+    int64_t told; /* the last message */
 };
 
 static void note(void *context, int signal) {
@@ -26,11 +27,18 @@ static void note(void *context, int signal) {
     event_loop_stop(fixture->loop);
 }
 
+static void keep_message(void *context, const void *message) {
+    struct fixture *fixture = context;
+    memcpy(&fixture->told, message, sizeof fixture->told);
+    event_loop_stop(fixture->loop);
+}
+
 static void set_up(struct fixture *fixture, int program) {
     *fixture = (struct fixture){0};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fixture->ends), 0);
-    const struct program_channel_settings settings = {fixture->ends[1], program, note, fixture};
+    const struct program_channel_settings settings = {
+        fixture->ends[1], program, note, keep_message, sizeof fixture->told, fixture};
     assert_int_equal(
         program_channel_new(fixture->loop, &settings, &fixture->channel, NULL), FAILURE_NONE);
 }
@@ -52,6 +60,21 @@ static void read_all(int fd, struct text *out) {
     }
 }
 
+FIXTURE_TEST_AFTER(messages_come_whole_between_signals, set_up(&fixture, -1)) {
+    const int64_t message = 0x0f01020304050607;
+    unsigned char bytes[2 + sizeof message] = {PROGRAM_CHANNEL_MESSAGE};
+    memcpy(bytes + 1, &message, sizeof message);
+    bytes[sizeof bytes - 1] = SIGTERM;
+    assert_int_equal(send(fixture->ends[0], bytes, 4, 0), 4); /* in two pieces */
+    (void)event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->told, 0);
+    assert_int_equal(send(fixture->ends[0], bytes + 4, sizeof bytes - 4, 0), sizeof bytes - 4);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->told, message);
+    assert_int_equal(fixture->asked_count, 1);
+    assert_int_equal(fixture->asked[0], SIGTERM);
+}
+
 FIXTURE_TEST_AFTER(lines_come_in_order, set_up(&fixture, -1)) {
     struct text heard = {0};
     program_channel_tell(fixture->channel, "one\n", true);
@@ -68,25 +91,22 @@ static char *long_line(size_t length) {
     return line;
 }
 
-TEST(program_that_does_not_read_holds_up_nothing) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(program_that_does_not_read_holds_up_nothing, set_up(&fixture, -1)) {
     struct text heard = {0};
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
-    set_up(&fixture, -1);
     for (int i = 0; i < 8; i++) { /* twice what may wait */
-        program_channel_tell(fixture.channel, line, true);
+        program_channel_tell(fixture->channel, line, true);
     }
-    program_channel_tell(fixture.channel, "result\n", false);
+    program_channel_tell(fixture->channel, "result\n", false);
     while (strstr(text_string(&heard), "result\n") == NULL) {
-        read_all(fixture.ends[0], &heard);
-        (void)event_loop_run_ready(fixture.loop);
+        read_all(fixture->ends[0], &heard);
+        (void)event_loop_run_ready(fixture->loop);
     }
     size_t lines = (heard.length - strlen("result\n")) / strlen(line);
     assert_in_range(lines, 3, 7);
     assert_int_equal(heard.length, lines * strlen(line) + strlen("result\n"));
     text_clear(&heard);
     free(line);
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST_AFTER(each_byte_asks_for_a_signal, set_up(&fixture, -1)) {

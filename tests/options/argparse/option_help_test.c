@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_help.h"
+#include "options/argparse/option_table.h"
 #include "sample_table.h"
 
 static const struct option_definition definitions[] = {
@@ -32,12 +32,6 @@ static void expect_usage(const char *program, size_t columns, const char *expect
 TEST(a_short_usage_stays_on_its_line) {
     expect_usage(
         "get", 100, "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME] key [more ...]\n");
-}
-
-TEST(a_long_usage_wraps_below_the_first_option) {
-    expect_usage("get", 60,
-        "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME]\n"
-        "           key [more ...]\n");
 }
 
 TEST(a_long_program_stands_alone) {
