@@ -50,12 +50,6 @@ void agent_metrics_watchdog(struct agent_metrics *metrics, enum event_watchdog w
     }
 }
 
-void agent_metrics_note_hang(struct agent_metrics *metrics) {
-    if (metrics != NULL) {
-        metrics->job.hangs++;
-    }
-}
-
 /* One family of one sample. */
 static void write_number(const struct metrics_page *page, const char *name, enum metrics_kind kind,
     const char *help, uint64_t value) {
@@ -133,13 +127,6 @@ static void write_activities(const struct agent_metrics *metrics, const struct m
         const char *label = job_activity_name((enum job_activity)i);
         metrics_text_number(page, failures, (struct metrics_label){"activity", label},
             metrics->job.activities[i].failures);
-    }
-}
-
-static void write_hangs(const struct agent_metrics *metrics, const struct metrics_page *page) {
-    if (metrics->settings.config->hang.is_wanted) {
-        write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
-            "How often the job has hung with a worker of this node to blame.", metrics->job.hangs);
     }
 }
 
@@ -321,6 +308,25 @@ static void write_job_recoveries(
     }
 }
 
+/* What is known of who delays the others. */
+static void write_job_delays(
+    const struct chronicle_status *status, const struct metrics_page *page) {
+    static const char slow[] = "muster_job_slow_ratio";
+    write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
+        "How often no rank of the job took a step any more (--hang-after).",
+        (uint64_t)status->hangs);
+    if (status->slow_at.nanoseconds > 0) {
+        metrics_text_begin(page, slow, METRICS_GAUGE,
+            "How many times as long a step as the others of its node a slow rank of this world was "
+            "busy.");
+        metrics_text_real(page, slow, METRICS_NO_LABEL, status->slow_ratio);
+        if (status->slow_rank >= 0) {
+            write_number(page, "muster_job_slow_rank", METRICS_GAUGE, "That rank.",
+                (uint64_t)status->slow_rank);
+        }
+    }
+}
+
 static void write_job(void *context, const struct chronicle_status *status) {
     const struct job_page *job = context;
     if (status->has_begun) {
@@ -329,6 +335,7 @@ static void write_job(void *context, const struct chronicle_status *status) {
         write_job_world(status, job->page);
         write_job_times(job, status);
         write_job_recoveries(status, job->page);
+        write_job_delays(status, job->page);
     }
 }
 
@@ -342,7 +349,6 @@ static void write_all(struct agent_metrics *metrics, bool is_last, struct text *
     write_workers(metrics, facts.machine, &page);
     write_restarts(metrics, facts.machine, &page);
     write_activities(metrics, &page);
-    write_hangs(metrics, &page);
     write_timers(metrics, facts.watchdog, &page);
     write_standby(facts.standby, &page);
     write_stores(metrics, &page);

@@ -337,6 +337,7 @@ static void read_account(
         [JOB_TIME_RECOVERING] = account->states[JOB_RECOVERING].nanoseconds,
         [JOB_TIME_STARTING] = account->states[JOB_STARTING].nanoseconds,
         [JOB_TIME_WAITING] = account->states[JOB_WAITING].nanoseconds,
+        [JOB_TIME_HANGING] = account->states[JOB_HANGING].nanoseconds,
         [JOB_TIME_ENDING] = account->states[JOB_ENDING].nanoseconds,
     };
     memcpy(out_times, times, sizeof times);
@@ -361,7 +362,7 @@ void job_times_told_follow(
 
 const char *job_time_name(enum job_time time) {
     static const char *const names[] = {
-        "training_kept", "redone", "running", "recovering", "starting", "waiting", "ending"};
+        "training_kept", "redone", "running", "recovering", "starting", "waiting", "hanging", "ending"};
     return names[time];
 }
 
