@@ -363,8 +363,8 @@ void job_times_told_follow(
 }
 
 const char *job_time_name(enum job_time time) {
-    static const char *const names[] = {
-        "training_kept", "redone", "running", "recovering", "starting", "waiting", "hanging", "ending"};
+    static const char *const names[] = {"training_kept", "redone", "running", "recovering",
+        "starting", "waiting", "hanging", "ending"};
     return names[time];
 }
 
