@@ -295,6 +295,9 @@ static void write_job_recoveries(
         metrics_text_number(
             page, total, (struct metrics_label){"cause", label}, status->tally.by_cause[cause]);
     }
+    write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
+        "How often no rank has taken a step for too long, though the workers lived.",
+        (uint64_t)status->hangs);
     metrics_text_begin(page, seconds, METRICS_HISTOGRAM,
         "How long the phases of these recoveries took, and the whole of each.");
     for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
@@ -308,13 +311,8 @@ static void write_job_recoveries(
     }
 }
 
-/* What is known of who delays the others. */
-static void write_job_delays(
-    const struct chronicle_status *status, const struct metrics_page *page) {
+static void write_job_slow(const struct chronicle_status *status, const struct metrics_page *page) {
     static const char slow[] = "muster_job_slow_ratio";
-    write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
-        "How often no rank of the job took a step any more (--hang-after).",
-        (uint64_t)status->hangs);
     if (status->slow_at.nanoseconds > 0) {
         metrics_text_begin(page, slow, METRICS_GAUGE,
             "How many times as long a step as the others of its node a slow rank of this world was "
@@ -335,7 +333,7 @@ static void write_job(void *context, const struct chronicle_status *status) {
         write_job_world(status, job->page);
         write_job_times(job, status);
         write_job_recoveries(status, job->page);
-        write_job_delays(status, job->page);
+        write_job_slow(status, job->page);
     }
 }
 
