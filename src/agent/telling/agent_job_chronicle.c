@@ -760,8 +760,7 @@ bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
         take(context, &status);
         chronicle_status_clear(&status);
     } else {
-        status = job_chronicle_settled(job->hosting.chronicle, wall_now(job));
-        take(context, &status);
+        job_chronicle_see_settled(job->hosting.chronicle, wall_now(job), take, context);
     }
     return true;
 }

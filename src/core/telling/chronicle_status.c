@@ -471,6 +471,7 @@ static void reach_past(struct chronicle_status *status) {
     status->has_past = true;
     status->began = past.began;
     status->account = past.account;
+    status->tally = (struct recovery_tally){0};
     if (past.largest_worker_count > status->largest_worker_count) {
         status->largest_worker_count = past.largest_worker_count;
     }

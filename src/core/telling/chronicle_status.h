@@ -103,8 +103,8 @@ struct chronicle_recovery {
     char *last[RECOVERY_MOMENT_COUNT]; /* the node that was last there; NULL: not known */
 };
 
-/* Of all recoveries that are over, those too that are not kept: how many there were, and how long
- * they took. */
+/* Of all recoveries that are over, those too that are not kept: how many there were since this host
+ * knows the job, and how long they took. */
 #define RECOVERY_BUCKETS 12
 struct recovery_tally {
     uint64_t by_cause[CHRONICLE_CAUSE_COUNT];

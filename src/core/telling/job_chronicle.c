@@ -275,11 +275,21 @@ void job_chronicle_write_status(
     table_each(job->tellers, show_clock, out_status);
 }
 
-struct chronicle_status job_chronicle_settled(struct job_chronicle *job, struct wall_time now) {
+void job_chronicle_see_settled(struct job_chronicle *job, struct wall_time now,
+    void (*take)(void *context, const struct chronicle_status *status), void *context) {
     settle(job, now);
-    struct chronicle_status status = job->settled;
-    if (status.has_begun) {
-        chronicle_status_advance(&status, (struct wall_time){settled_until(job, now)});
+    struct wall_time until = {settled_until(job, now)};
+    const struct wall_time past = job->settled.past.until;
+    bool reaches_past = past.nanoseconds != 0 && until.nanoseconds >= past.nanoseconds;
+    struct chronicle_status status = job->settled; /* borrows, unless the past is taken over */
+    if (reaches_past) {
+        chronicle_status_copy(&job->settled, &status);
     }
-    return status;
+    if (status.has_begun || reaches_past) {
+        chronicle_status_advance(&status, until);
+    }
+    take(context, &status);
+    if (reaches_past) {
+        chronicle_status_clear(&status);
+    }
 }
