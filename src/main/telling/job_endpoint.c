@@ -81,7 +81,7 @@ bool job_endpoint_is_step(const char *word) {
     const char *step = word + job;
     return job > 0 && job < 20 &&
            (*step == '\0' || (*step == '.' && strlen(step) > 1 && strlen(step) < 20 &&
-                                strspn(step + 1, "0123456789") == strlen(step + 1)));
+                                 strspn(step + 1, "0123456789") == strlen(step + 1)));
 }
 
 /* Of the lines that squeue prints that of the step that is asked for; steps without a number are
@@ -99,8 +99,7 @@ static size_t find_step(char *lines, const char *wanted, char **out_step, char *
         *nodes++ = '\0';
         bool is_wanted = strncmp(line, wanted, length) == 0 &&
                          (line[length] == '\0' || line[length] == '.') &&
-                         job_endpoint_is_step(line) &&
-                         strchr(line, '.') != NULL;
+                         job_endpoint_is_step(line) && strchr(line, '.') != NULL;
         if (is_wanted) {
             *out_step = line;
             *out_nodes = nodes;

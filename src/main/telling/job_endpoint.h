@@ -18,11 +18,11 @@
 
 #define JOB_ENDPOINT_OPTION_DEFINITIONS                                                            \
     JOB_SLURM_OPTION_DEFINITION,                                                                   \
-    {.destination = "rdzv_endpoint",                                                               \
-        .names = {"--rdzv-endpoint"},                                                              \
-        .help =                                                                                    \
-            "Ask the host of the job's store there, from any machine. As the job's nodes were "    \
-            "told."},                                                                              \
+        {.destination = "rdzv_endpoint",                                                           \
+            .names = {"--rdzv-endpoint"},                                                          \
+            .help = "Ask the host of the job's store there, from any machine. As the job's nodes " \
+                    "were "                                                                        \
+                    "told."},                                                                      \
         {.destination = "rdzv_backend",                                                            \
             .names = {"--rdzv-backend"},                                                           \
             .default_text = "c10d",                                                                \

@@ -77,8 +77,7 @@ static int say_several(const struct inquiry *inquiry) {
 static bool is_of_slurm_job(const struct job_announcement *agent, const char *slurm_job) {
     const char *own = agent->facts[JOB_FACT_SLURM_JOB];
     size_t length = slurm_job != NULL ? strcspn(slurm_job, ".") : 0;
-    bool is_of_job =
-        own != NULL && strlen(own) == length && strncmp(own, slurm_job, length) == 0;
+    bool is_of_job = own != NULL && strlen(own) == length && strncmp(own, slurm_job, length) == 0;
     return slurm_job == NULL ||
            (is_of_job && (slurm_job[length] == '\0' || text_equals(agent->run_id, slurm_job)));
 }
