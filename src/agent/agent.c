@@ -19,7 +19,6 @@
 #include "core/round/round_key.h"
 #include "core/store/store_request.h"
 #include "core/telling/event_record.h"
-#include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
@@ -75,7 +74,8 @@ static int agent_end_by_signal(struct agent *agent) {
 static bool has_failed_second(const struct agent *agent) {
     return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
            agent->outcome.kind == AGENT_OUTCOME_FAILED &&
-           node_machine_knowledge(agent->node)->trouble != NULL;
+           node_machine_knowledge(agent->node)->trouble != NULL &&
+           !node_machine_knowledge(agent->node)->is_cut_off;
 }
 
 /* The node of the worker that failed first has the report. The others name it. */

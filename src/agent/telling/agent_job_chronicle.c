@@ -9,7 +9,7 @@
 #include "core/telling/job_chronicle.h"
 #include "host/telling/job_asking.h"
 #include "wire/telling/chronicle_json.h"
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
