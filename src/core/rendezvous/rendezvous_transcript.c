@@ -469,11 +469,12 @@ static void describe_wish(const struct rendezvous_wish *wish, struct text *out) 
     static const char *const names[RENDEZVOUS_WISH_KIND_COUNT] = {
         "nothing", "own", "look", "join", "leave", "close"};
     text_append_format(out, " wish %" PRId64 " %s", wish->sequence, names[wish->kind]);
-    if (wish->kind != RENDEZVOUS_WISH_NONE) {
-        describe_round("finished", wish->finished_round, out);
-        describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
-        describe_round("doubted", wish->doubted_round, out);
+    if (wish->kind == RENDEZVOUS_WISH_NONE) {
+        return;
     }
+    describe_round("finished", wish->finished_round, out);
+    describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
+    describe_round("doubted", wish->doubted_round, out);
     if (wish->local_world_size > 0) {
         text_append_format(out, " as %s with %d", wish->role, wish->local_world_size);
         text_append(out, wish->meeting.round == RENDEZVOUS_WISH_ANY_ROUND ? " new" : "");
