@@ -322,14 +322,74 @@ static void look_at_workers(struct agent *agent) {
 
 /* Answers that wait. */
 
+bool agent_ends_with_first_cause(const struct agent *agent) {
+    return agent->has_first_cause &&
+           fruitless_attempts_are_enough(&node_machine_agent(agent->node)->fruitless);
+}
+
 static void post_with_account(struct agent *agent, enum membership_event_kind kind) {
     struct worker_group *group = node_machine_workers(agent->node);
     struct agent_findings_sources sources = {
         &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
     struct agent_finding finding;
     agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
-    post_membership(agent, (struct membership_event){.kind = kind, .account = &finding.account});
+    post_membership(agent, (struct membership_event){.kind = kind,
+                               .account = agent_ends_with_first_cause(agent) ? &agent->first_cause
+                                                                             : &finding.account});
     agent_finding_clear(&finding);
+}
+
+/* Before the workers of the next attempt. What another node has said of it comes first. */
+static void keep_cause(struct agent *agent) {
+    struct worker_group *group = node_machine_workers(agent->node);
+    struct agent_findings_sources sources = {
+        &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
+    struct agent_finding finding;
+    if (agent->has_last_cause || !worker_group_has_failure(group) ||
+        group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+        return;
+    }
+    agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
+    failure_account_copy(&finding.account, &agent->last_cause);
+    agent->has_last_cause = true;
+    agent_finding_clear(&finding);
+}
+
+static void learn_cause(struct agent *agent, const struct failure_account *account) {
+    failure_account_copy(account, &agent->last_cause);
+    agent->has_last_cause = true;
+}
+
+/* Once: the phase changes with the failure. */
+static void explain_end(struct agent *agent) {
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    struct text reason = {0};
+    if (machine->phase != AGENT_STOPPING || !fruitless_attempts_are_enough(&machine->fruitless)) {
+        return;
+    }
+    text_append_format(&reason, "%d attempts in a row have got no further (--no-progress-restarts)",
+        machine->fruitless.count);
+    if (agent->has_first_cause) {
+        text_append(&reason, "; the first of them: ");
+        failure_account_describe(&agent->first_cause, &reason);
+    }
+    log_error(agent->log, "the job ends: %s", text_string(&reason));
+    agent_chronicle_note_end(agent->chronicle, text_string(&reason));
+    text_clear(&reason);
+}
+
+/* The next attempt begins. */
+static void turn_cause(struct agent *agent) {
+    int count = node_machine_agent(agent->node)->fruitless.count;
+    if (count <= 1) {
+        failure_account_clear(&agent->first_cause);
+        agent->has_first_cause = count == 1 && agent->has_last_cause;
+    }
+    if (count == 1 && agent->has_last_cause) {
+        failure_account_copy(&agent->last_cause, &agent->first_cause);
+    }
+    failure_account_clear(&agent->last_cause);
+    agent->has_last_cause = false;
 }
 
 static void run_queue(struct agent *agent);
@@ -396,6 +456,10 @@ static void announce(
 
 static void perform_agents(struct agent *agent, const struct agent_effect *effect) {
     switch (effect->kind) {
+    case AGENT_EFFECT_CHECK_NODE:
+        log_info(agent->log, "checking this node: %s", agent->config->node_check);
+        agent_node_check_begin(agent->node_check);
+        break;
     case AGENT_EFFECT_START_WORKERS:
         start_workers(agent);
         break;
@@ -528,6 +592,11 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    if (before != AGENT_STARTING && node_machine_agent(agent->node)->phase == AGENT_STARTING) {
+        turn_cause(agent);
+    } else if (before == AGENT_STARTING || before == AGENT_RUNNING) {
+        explain_end(agent);
+    }
     agent_story_step(&agent->story, event, before);
     worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
@@ -553,6 +622,10 @@ static void step(struct agent *agent, const struct node_event *event) {
     if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING_OVER) {
         agent_job_chronicle_host_no_more(agent->job_chronicle);
     }
+    if (event->part == NODE_MEMBERSHIP &&
+        event->membership.kind == MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT) {
+        learn_cause(agent, event->membership.account);
+    }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
     agent_rendezvous_note_step(agent->rendezvous, event);
@@ -566,6 +639,7 @@ static void step(struct agent *agent, const struct node_event *event) {
         }
         if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_JOIN &&
             effect->agent.join.ticket > 1) {
+            keep_cause(agent);
             ask_about_restart(agent); /* unless its workers have just ended */
         }
         agent_rendezvous_note_effect(agent->rendezvous, effect);
@@ -677,6 +751,23 @@ void agent_timer_expired(void *context) {
     take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM});
 }
 
+void agent_worker_stepped(void *context, bool is_new) {
+    take(context, (struct agent_event){.kind = AGENT_EVENT_STEPPED, .is_new = is_new});
+}
+
+void agent_node_checked(void *context, const char *reason) {
+    struct agent *agent = context;
+    if (reason == NULL) {
+        take_kind(agent, AGENT_EVENT_CHECK_PASSED);
+        return;
+    }
+    free(agent->unfit);
+    agent->unfit = text_format("the check of this node has failed: %s", reason);
+    log_error(agent->log, "%s; it stays out of the job (--node-check)", agent->unfit);
+    agent_chronicle_note_excluded(agent->chronicle, agent->unfit);
+    take_kind(agent, AGENT_EVENT_CHECK_FAILED);
+}
+
 void agent_look_begun(void *context) {
     take_kind(context, AGENT_EVENT_LOOK_BEGUN);
 }
@@ -782,6 +873,7 @@ static void take_end(
     agent_guardian_listen(agent->guardian); /* it may have ended the worker */
     agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
+    worker_progress_look(agent->progress); /* its last steps are before its end */
     leave_if_asked(agent, local_rank, how);
     take(agent, (struct agent_event){.kind = kind,
                     .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}});

@@ -357,6 +357,18 @@ void agent_chronicle_note_progress(
     }
 }
 
+void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_excluded(chronicle->chronicle, event_loop_now(chronicle->loop), reason);
+    }
+}
+
+void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_end(chronicle->chronicle, reason);
+    }
+}
+
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here) {
     if (chronicle != NULL) {
         chronicle_note_waiting(chronicle->chronicle, event_loop_now(chronicle->loop), here);

@@ -50,6 +50,9 @@ void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase be
 void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of);
 /* This node hosts the store of the job. */
 void agent_chronicle_note_host(struct agent_chronicle *chronicle);
+/* It is to stay out of the job, for this reason; or ends for it. */
+void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char *reason);
+void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason);
 /* It waits with others: so many nodes are here. */
 void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);

@@ -60,6 +60,16 @@ static void suggest_standby(const struct agent_story *story) {
     }
 }
 
+static void tell_pause(const struct agent_story *story) {
+    struct duration pause = fruitless_attempts_pause(&story->machine->fruitless);
+    if (pause.nanoseconds > 0) {
+        log_warning(story->log,
+            "%d attempts in a row have got no further: they start after a pause of %g s "
+            "(--restart-backoff)",
+            story->machine->fruitless.count, duration_seconds(pause));
+    }
+}
+
 /* What a worker's failure costs. */
 static void tell_budget(
     const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
@@ -74,11 +84,12 @@ static void tell_budget(
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         log_warning(story->log, "restarting the workers: restart %d of %d (--max-restarts)",
             agent_machine_attempt(machine), allowed);
+        tell_pause(story);
         if (story->last_words != NULL) {
             last_words_expect(story->last_words, event->worker_exited.local_rank);
         }
         suggest_standby(story);
-    } else if (allowed > 0) {
+    } else if (allowed > 0 && !fruitless_attempts_are_enough(&machine->fruitless)) {
         log_error(story->log, "no restart is left of %d (--max-restarts)", allowed);
     }
 }

@@ -101,6 +101,7 @@ void secret_setting_write_shown(const char *settings, struct text *out);
 #define LAUNCH_MAXIMUM_NODES 65536
 #define LAUNCH_MAXIMUM_WORKERS_PER_NODE 4096
 #define LAUNCH_MAXIMUM_RESTARTS 1000000000
+#define LAUNCH_MAXIMUM_BACKOFF_SECONDS 3600
 #define LAUNCH_MAXIMUM_SIGNALS 64
 #define LAUNCH_MAXIMUM_STANDBY_REST 100
 /* The most bytes in the run id of a dynamic rendezvous. The run id is part of every key in the
@@ -290,6 +291,11 @@ struct launch_config {
     char *python;                      /* $PYTHON_EXEC; NULL: found on PATH */
     char *role;
     int max_restarts;
+    /* After so many attempts in a row that bring the job no further it fails; 0: never. */
+    int no_progress_restarts;
+    struct duration restart_backoff; /* the longest pause after such an attempt; zero: none */
+    char *node_check;                /* the command that says whether a node is fit; or NULL */
+    struct duration node_check_timeout;
     /* Between looks at facts that the kernel does not report by itself. */
     struct duration monitor_interval;
     struct duration stuck_timeout; /* how long a worker may hang in the kernel; zero: no limit */

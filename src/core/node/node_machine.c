@@ -720,6 +720,7 @@ static bool is_ending(const struct agent_machine *agent) {
     case AGENT_STOP_FAILURE:
     case AGENT_STOP_PEER_FAILURE:
     case AGENT_STOP_SIGNAL:
+    case AGENT_STOP_UNFIT:
         return true;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:
@@ -745,6 +746,7 @@ static enum standby_event_kind standby_event_of(
     case AGENT_DONE:
         return STANDBY_EVENT_JOB_ENDING;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_JOINING:
     case AGENT_LEAVING:
     case AGENT_DOUBTING:

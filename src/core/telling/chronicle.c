@@ -258,6 +258,7 @@ struct chronicle {
     enum chronicle_cause cause; /* of the next world */
     char *reason;               /* of it, or NULL */
     enum agent_stop_reason stop_reason;
+    char *ended_reason; /* or NULL */
 };
 
 static struct chronicle_entry *entry_at(const struct chronicle *chronicle, size_t index) {
@@ -387,6 +388,7 @@ void chronicle_free(struct chronicle *chronicle) {
         }
         free(chronicle->entries);
         free(chronicle->reason);
+        free(chronicle->ended_reason);
         free(chronicle);
     }
 }
@@ -479,11 +481,15 @@ static const char *why_stopping(const struct step *step) {
                    ? "a worker of another node has failed"
                    : "a worker of this node has failed";
     case AGENT_STOP_FAILURE:
-        return "a worker of this node has failed, and no restart is left";
+        return fruitless_attempts_are_enough(&step->machine->fruitless)
+                   ? "a worker of this node has failed, and no attempt has got any further"
+                   : "a worker of this node has failed, and no restart is left";
     case AGENT_STOP_PEER_FAILURE:
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_UNFIT:
+        return "the check of this node has failed";
     case AGENT_STOP_NONE:
         break;
     }
@@ -565,6 +571,7 @@ static void tell_joined(const struct step *step) {
         chronicle_entry_add(restart, CHRONICLE_MAX, step->machine->restarts.maximum);
         chronicle_entry_add_text(restart, CHRONICLE_CAUSE, chronicle_cause_name(chronicle->cause));
     }
+    chronicle_note_end(chronicle, NULL);
     chronicle->restarts = restarts;
     chronicle->failures_seen = 0;
     chronicle->last_local_rank = -1;
@@ -590,6 +597,7 @@ static void tell_stopped(const struct step *step) {
 
 static void tell_end(const struct step *step) {
     const struct agent_outcome *outcome = step->outcome;
+    const struct chronicle *chronicle = step->chronicle;
     bool is_signalled = outcome->kind == AGENT_OUTCOME_SIGNALLED;
     bool is_success = outcome->kind == AGENT_OUTCOME_SUCCEEDED;
     if (is_signalled && step->machine->has_peers) {
@@ -598,10 +606,14 @@ static void tell_end(const struct step *step) {
     }
     struct chronicle_entry *entry =
         append_of_step(step, CHRONICLE_ENDED, is_success ? CHRONICLE_INFO : CHRONICLE_ERROR);
+    /* The others go on without a node that is unfit. */
+    bool is_stopped =
+        is_signalled || (outcome->kind == AGENT_OUTCOME_UNFIT && step->machine->has_peers);
     chronicle_entry_add_text(entry, CHRONICLE_RESULT,
-        is_signalled ? "stopped"
+        is_stopped   ? "stopped"
         : is_success ? "succeeded"
                      : "failed");
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, chronicle->ended_reason);
 }
 
 static void tell_waiting(const struct step *step) {
@@ -627,7 +639,8 @@ static void change_phase(const struct step *step) {
     }
     switch (step->machine->phase) {
     case AGENT_JOINING:
-        if (step->before == AGENT_IDLE) {
+        if (step->before == AGENT_IDLE ||
+            (step->before == AGENT_HELD && !step->chronicle->has_started)) {
             tell_waiting(step);
         } else if (step->before == AGENT_LEAVING) {
             tell_called_back(step);
@@ -648,6 +661,7 @@ static void change_phase(const struct step *step) {
         }
         break;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_LEAVING:
     case AGENT_DOUBTING:
     case AGENT_PHASE_COUNT:
@@ -694,6 +708,18 @@ void chronicle_note_hang(
     chronicle_entry_add(entry, CHRONICLE_RANK, rank_of(chronicle, local_rank));
     chronicle_entry_add_text(entry, CHRONICLE_WHAT, what);
     (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, const char *reason) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_EXCLUDED, CHRONICLE_ERROR);
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
+    chronicle_note_end(chronicle, reason);
+    (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_end(struct chronicle *chronicle, const char *reason) {
+    free(chronicle->ended_reason);
+    chronicle->ended_reason = memory_duplicate_string(reason);
 }
 
 void chronicle_note_host(struct chronicle *chronicle, struct instant now) {

@@ -232,6 +232,10 @@ void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int 
 void chronicle_note_hang(
     struct chronicle *chronicle, struct instant now, int local_rank, const char *what);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
+/* This node is to stay out of the job, for this reason. */
+void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, const char *reason);
+/* Why it will end. */
+void chronicle_note_end(struct chronicle *chronicle, const char *reason);
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here);
 /* What workers have said of their steps. */
 void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news);

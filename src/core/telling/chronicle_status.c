@@ -23,6 +23,8 @@ void chronicle_status_clear(struct chronicle_status *status) {
     }
     free(status->nodes);
     free(status->recoveries);
+    free(status->excluded.node);
+    free(status->excluded.reason);
     if (status->places != NULL) {
         table_free(status->places);
     }
@@ -38,6 +40,8 @@ void chronicle_status_copy(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
     out_copy->recoveries = memory_reserve(NULL, &out_copy->recovery_capacity,
         status->recovery_count + 1, sizeof *out_copy->recoveries);
+    out_copy->excluded.node = memory_duplicate_string(status->excluded.node);
+    out_copy->excluded.reason = memory_duplicate_string(status->excluded.reason);
     for (size_t i = 0; i < status->known_nodes; i++) {
         out_copy->nodes[i] = status->nodes[i];
         out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
@@ -412,6 +416,18 @@ static void take_failed(struct chronicle_status *status, struct chronicle_node *
         status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
 }
 
+static void take_excluded(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    struct chronicle_exclusion *last = &status->excluded;
+    node->is_excluded = true;
+    status->excluded_count++;
+    free(last->node);
+    free(last->reason);
+    *last = (struct chronicle_exclusion){.node = memory_duplicate_string(entry->node),
+        .reason = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_REASON)),
+        .at = entry->time};
+}
+
 static enum job_result result_named(const char *name) {
     int result = JOB_UNDECIDED + 1;
     while (name != NULL && result < JOB_RESULT_COUNT &&
@@ -425,6 +441,10 @@ static enum job_result result_named(const char *name) {
 static void take_ended(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
     enum job_result result = result_named(chronicle_entry_text(entry, CHRONICLE_RESULT));
+    if (node->is_excluded && result == JOB_STOPPED) {
+        set_state(status, node, CHRONICLE_NODE_GONE); /* the others go on */
+        return;
+    }
     if (node->state != CHRONICLE_NODE_GONE) {
         set_state(status, node, CHRONICLE_NODE_ENDED);
     }
@@ -485,11 +505,13 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_TRAINING:
         take_training(status, node, entry);
         break;
+    case CHRONICLE_EXCLUDED:
+        take_excluded(status, node, entry);
+        break;
     case CHRONICLE_CHECKPOINT:
     case CHRONICLE_SLOW:
     case CHRONICLE_HOST:
     case CHRONICLE_RESTART: /* its world has said so */
-    case CHRONICLE_EXCLUDED:
     case CHRONICLE_KIND_COUNT:
         break;
     }

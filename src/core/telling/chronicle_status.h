@@ -67,6 +67,7 @@ struct chronicle_node {
     int64_t step;     /* that was told last; -1: none */
     double rate;      /* steps a second; negative: not known */
     bool has_trained;
+    bool is_excluded; /* it is to stay out of the job */
     int spares_ready;
     int spares;
 };
@@ -106,6 +107,13 @@ struct chronicle_account {
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
 };
 
+/* A node that is to stay out of the job. */
+struct chronicle_exclusion {
+    char *node;
+    char *reason;
+    struct wall_time at;
+};
+
 /* A zeroed struct is the status before the first entry. Read it only. */
 struct chronicle_status {
     enum job_state state;
@@ -142,6 +150,8 @@ struct chronicle_status {
     size_t recovery_count;    /* that are kept */
     size_t recoveries_before; /* that are not kept any more */
     struct chronicle_account account;
+    int excluded_count;
+    struct chronicle_exclusion excluded; /* the last one */
 };
 
 void chronicle_status_clear(struct chronicle_status *status);

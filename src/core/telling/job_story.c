@@ -125,6 +125,8 @@ static const char *why_stopping(const struct agent_machine *machine, enum agent_
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_UNFIT:
+        return "the check of this node has failed";
     case AGENT_STOP_NONE:
         break;
     }
@@ -170,6 +172,7 @@ bool job_story_describe_step(const struct launch_config *config,
         text_append_format(out, "[%s] Done waiting for other agents", config->role);
         return before == AGENT_LEAVING;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_RUNNING:
     case AGENT_DOUBTING:
     case AGENT_PHASE_COUNT:

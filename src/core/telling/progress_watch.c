@@ -18,11 +18,15 @@ struct progress_watch {
     struct progress_sample told; /* of the leader */
     struct instant told_at;
     double told_rate;
+    int64_t highest; /* step of a program, in this attempt and … */
+    int64_t highest_before;
+    bool has_new_step; /* in this attempt */
 };
 
 struct progress_watch *progress_watch_new(int worker_count) {
     struct progress_watch *watch = memory_allocate(sizeof *watch);
     *watch = (struct progress_watch){.worker_count = worker_count,
+        .highest = -1,
         .workers = memory_allocate((size_t)worker_count * sizeof *watch->workers)};
     return watch;
 }
@@ -41,6 +45,8 @@ void progress_watch_begin(struct progress_watch *watch, struct instant now, bool
     watch->began = watch->told_at = now;
     watch->told = (struct progress_sample){0};
     watch->told_rate = -1;
+    watch->highest_before = watch->highest;
+    watch->has_new_step = false;
 }
 
 /* A time of this attempt, or now. */
@@ -61,6 +67,19 @@ void progress_watch_see(struct progress_watch *watch, int local_rank,
     seen.saved =
         seen.save_count == worker->save_count ? worker->saved : credible(watch, seen.saved, now);
     *worker = seen;
+    if (seen.count > 0 && seen.source == PROGRESS_PROGRAM && seen.step > watch->highest) {
+        watch->highest = seen.step;
+    }
+    watch->has_new_step = watch->has_new_step || watch->highest > watch->highest_before ||
+                          (seen.count > 0 && seen.source == PROGRESS_OPTIMIZER);
+}
+
+struct progress_advance progress_watch_advance(const struct progress_watch *watch) {
+    bool has_stepped = false;
+    for (int i = 0; i < watch->worker_count && !has_stepped; i++) {
+        has_stepped = watch->workers[i].count > 0;
+    }
+    return (struct progress_advance){has_stepped, watch->has_new_step};
 }
 
 bool progress_watch_has_begun(const struct progress_watch *watch) {

@@ -662,6 +662,51 @@ static enum failure_code build_supervision(struct building *building) {
     return FAILURE_NONE;
 }
 
+/* A node that pauses is awaited by the others. */
+static struct duration patience_of_others(const struct launch_config *config) {
+    return config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC ? config->dynamic.settings.join_timeout
+                                                           : config->store_timeout;
+}
+
+static enum failure_code build_fruitless(struct building *building) {
+    struct launch_config *config = building->config;
+    int64_t attempts = option_result_value(building->options, "no_progress_restarts")->integer;
+    double backoff = option_result_value(building->options, "restart_backoff")->number;
+    if (attempts < 0 || attempts > LAUNCH_MAXIMUM_RESTARTS) {
+        option_result_reject(building->options, "no_progress_restarts",
+            "invalid value %lld: give a number of attempts from 1 to %d, or 0 for no limit",
+            (long long)attempts, LAUNCH_MAXIMUM_RESTARTS);
+        return FAILURE_INVALID;
+    }
+    double most = config->maximum_nodes > 1 ? duration_seconds(patience_of_others(config)) / 2
+                                            : LAUNCH_MAXIMUM_BACKOFF_SECONDS;
+    if (!(backoff >= 0 && backoff <= most)) {
+        option_result_reject(building->options, "restart_backoff",
+            "invalid value %s: give seconds from 0 to %g%s", text_of(building, "restart_backoff"),
+            most,
+            config->maximum_nodes > 1 ? ", half of the time for which nodes wait for each other "
+                                        "(--rdzv-conf)"
+                                      : "");
+        return FAILURE_INVALID;
+    }
+    config->no_progress_restarts = (int)attempts;
+    config->restart_backoff = duration_from_seconds(backoff);
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_node_check(struct building *building) {
+    struct launch_config *config = building->config;
+    double seconds = option_result_value(building->options, "node_check_timeout")->number;
+    if (!(seconds > 0)) {
+        option_result_reject(building->options, "node_check_timeout",
+            "invalid value %s: give seconds above 0", text_of(building, "node_check_timeout"));
+        return FAILURE_INVALID;
+    }
+    config->node_check = option_copy_unless_empty(text_of(building, "node_check"));
+    config->node_check_timeout = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
 /* As in torchrun, a value that cannot be read switches the feature off. Unlike there, a warning
  * says so. */
 static enum failure_code build_watching(struct building *building) {
@@ -756,6 +801,11 @@ static enum failure_code build_evidence(struct building *building) {
     return build_evidence_signal(building);
 }
 
+/* By the steps that workers take. */
+static bool judges_attempts(const struct launch_config *config) {
+    return config->no_progress_restarts > 0 || config->restart_backoff.nanoseconds > 0;
+}
+
 static enum failure_code build_standby(struct building *building) {
     struct launch_config *config = building->config;
     const char *standby = text_of(building, "standby");
@@ -786,7 +836,7 @@ static enum failure_code build_standby(struct building *building) {
                                                      : LAUNCH_STANDBY_OFF;
     config->has_progress = is_given(building->options, "progress")
                                ? text_equals(text_of(building, "progress"), "auto")
-                               : config->standby != LAUNCH_STANDBY_OFF;
+                               : config->standby != LAUNCH_STANDBY_OFF || judges_attempts(config);
     return FAILURE_NONE;
 }
 
@@ -951,7 +1001,8 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory, build_scratch, build_standby};
+        build_events, build_store_memory, build_scratch, build_fruitless, build_node_check,
+        build_standby};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -296,6 +296,15 @@ static void write_job(
     text_append(out, "}");
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
+    if (status->excluded_count > 0) {
+        write_name("excluded", out);
+        text_append(out, "{");
+        write_number("count", status->excluded_count, true, out);
+        write_text("node", status->excluded.node, out);
+        write_text("reason", status->excluded.reason, out);
+        write_seconds("at", status->excluded.at.nanoseconds, true, out);
+        text_append(out, "}");
+    }
     text_append(out, "}");
 }
 

@@ -97,6 +97,14 @@ static const char *name_of_cause(int cause) {
 
 /* Parts. */
 
+static void read_exclusion(const struct json_value *excluded, struct chronicle_status *status) {
+    status->excluded_count = count(excluded, "count", 0);
+    status->excluded =
+        (struct chronicle_exclusion){.node = clean_text(json_value_member(excluded, "node")),
+            .reason = clean_text(json_value_member(excluded, "reason")),
+            .at = {nanoseconds(excluded, "at")}};
+}
+
 static bool read_job(const struct json_value *job, struct chronicle_status *status) {
     const struct json_value *nodes = json_value_member(job, "nodes");
     const struct json_value *restarts = json_value_member(job, "restarts");
@@ -119,6 +127,7 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
     status->maximum_nodes = count(nodes, "max", 0);
     status->restarts = count(restarts, "used", 0);
     status->max_restarts = count(restarts, "max", -1);
+    read_exclusion(json_value_member(job, "excluded"), status);
     return state < JOB_STATE_COUNT;
 }
 
