@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -157,6 +158,11 @@ def test_the_other_fixed_nodes_cannot_go_on_without_one_that_is_unfit(muster, sc
         (["--node-check-timeout", "-1"], "give seconds above 0"),
         (["--node-check-timeout", "nan"], "--node-check-timeout"),
         (["--no-progress-restarts", "-1"], "invalid value -1: give a number of attempts from 1 to 1000000000, or 0 for no limit"),
+        (["--restart-window", "-1"], "invalid value -1: give seconds above 0, or 0 for no window"),
+        (
+            ["--restart-window", "60", "--max-restarts", "101"],
+            "counts no more than 100 restarts, and --max-restarts is 101; give fewer, or leave the window out",
+        ),
         (["--no-progress-restarts", "1.5"], "--no-progress-restarts"),
         (["--restart-backoff", "-0.1"], "invalid value -0.1: give seconds from 0 to 3600"),
         (["--restart-backoff", "3601"], "invalid value 3601: give seconds from 0 to 3600"),
@@ -271,3 +277,68 @@ def test_the_nodes_of_a_job_wait_for_the_one_that_pauses_and_end_with_the_first_
     assert [ends[name].status for name in ("node1", "node2")] == [1, 1], job.tell()
     assert "3 attempts in a row have got no further" in ends["node2"].err
     assert "exit code 31" in ends["node1"].err + ends["node2"].err
+
+
+# A window of time.
+
+
+def test_restarts_that_are_older_than_the_window_are_given_back(play, scratch):
+    """Two restarts within 0.6 s are allowed: attempts that last 0.4 s never use them up, and short ones do."""
+    ran = play("echo ran >>runs; test $(wc -l <runs) -gt 6 || sleep 0.4; exit 1", "--restart-window", "0.6", restarts=2)
+    runs = len((scratch / "runs").read_text().splitlines())
+    assert ran.status == 1 and runs >= 7, ran
+    assert "no restart is left of 2 within the time of --restart-window (--max-restarts)" in ran.err
+    used = [(entry["used"], entry["max"]) for entry in ran.entries if entry["kind"] == "restart"]
+    assert len(used) == runs - 1 and all(1 <= count <= 2 and most == 2 for count, most in used), used
+
+
+def test_all_nodes_count_alike_also_one_that_came_later(make_job):
+    job = make_job("2:3", "--restart-window", 600, restarts=2)
+    job.start_host("node1")
+    job.start("node2")
+    job.wait_for_world("node1", "node2").of("node2").end(3)
+    job.wait_for_world("node1", "node2").of("node1").end(4)
+    job.wait_for_world("node1", "node2")
+    late = job.start("node3")
+    world = job.wait_for_world("node1", "node2", "node3")
+    assert world.restarts == {2}
+    world.of("node3").end(5)
+    assert late.finish().status == 1
+    assert "no restart is left of 2 within the time of --restart-window" in late.err()
+    job.finish()
+
+
+def test_the_record_tells_how_old_restarts_are(make_job, muster):
+    job = make_job("2:2", "--restart-window", 600, restarts=5)
+    job.start_host("node1")
+    job.start("node2")
+    job.wait_for_world("node1", "node2").of("node2").end(3)
+    world = job.wait_for_world("node1", "node2")
+    job.started[0].wait_for_log("restarts 1 recent 1 charged")
+    world.end()
+    assert job.succeeds()
+
+
+def test_the_window_holds_for_fixed_nodes(muster, scratch):
+    port = free_port()
+    script = muster.script("short.sh", "echo ran >>runs.$GROUP_RANK; sleep 0.3; test $GROUP_RANK = 0 && sleep 60; exit 6")
+    words = ["run", "--nnodes", 2, "--master-addr", "127.0.0.1", "--master-port", port, "--max-restarts", 1, "--restart-window"]
+    words += ["0.2", "--no-progress-restarts", 4]
+    nodes = [muster.start([*map(str, words), "--node-rank", rank, "--no-python", "sh", script]) for rank in ("0", "1")]
+    ends = [node.finish() for node in nodes]
+    assert [end.status for end in ends] == [1, 1]
+    assert (scratch / "runs.1").read_text().count("ran") == 4, ends[1]
+
+
+def test_the_window_holds_for_nodes_that_delegate(make_job):
+    job = make_job("2:2", "--restart-window", "0.2", restarts=1, conf=["delegation=true"])
+    job.start_host("node1")
+    job.start("node2")
+    for _ in range(3):
+        world = job.wait_for_world("node1", "node2")
+        time.sleep(0.3)
+        world.of("node2").end(3)
+    world = job.wait_for_world("node1", "node2")
+    assert world.restarts == {3}
+    world.end()
+    assert job.succeeds()

@@ -105,7 +105,6 @@ static void write_phase(const struct agent_machine *machine, struct text *out) {
 static void write_restarts(
     const struct agent_metrics *metrics, const struct agent_machine *machine, struct text *out) {
     static const char name[] = "muster_restarts_total";
-    int left = metrics->config->max_restarts - agent_machine_attempt(machine);
     metrics_text_begin(out, name, METRICS_COUNTER, "Restarts of this node's workers, by cause.");
     for (int cause = 0; cause < JOB_RESTART_COUNT; cause++) {
         const char *label = job_restart_cause_name((enum job_restart_cause)cause);
@@ -113,7 +112,8 @@ static void write_restarts(
             out, name, (struct metrics_label){"cause", label}, metrics->job.restarts[cause]);
     }
     write_number(out, "muster_restarts_left", METRICS_GAUGE,
-        "Restarts that failures may still cost.", left > 0 ? (uint64_t)left : 0);
+        "Restarts that failures may still cost.",
+        (uint64_t)restart_policy_remaining(&machine->restarts));
 }
 
 static void write_activities(const struct agent_metrics *metrics, struct text *out) {

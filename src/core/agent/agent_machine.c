@@ -10,8 +10,15 @@
  * processes are in an uninterruptible system call. */
 #define AGENT_KILL_PATIENCE_MILLISECONDS 30000
 
-static void restart_policy_init(struct restart_policy *policy, int maximum) {
-    *policy = (struct restart_policy){.maximum = maximum};
+static void restart_policy_init(
+    struct restart_policy *policy, int maximum, struct duration window) {
+    *policy = (struct restart_policy){.maximum = maximum, .window = window};
+}
+
+static void restart_policy_count(struct restart_policy *policy, struct instant now) {
+    policy->counted = policy->window.nanoseconds > 0
+                          ? restart_history_count(&policy->history, policy->window, now)
+                          : policy->used;
 }
 
 /* The attempt that runs: 0 for the first start. */
@@ -20,32 +27,37 @@ static int restart_policy_attempt(const struct restart_policy *policy) {
 }
 
 int restart_policy_remaining(const struct restart_policy *policy) {
-    return policy->used < policy->maximum ? policy->maximum - policy->used : 0;
+    return policy->counted < policy->maximum ? policy->maximum - policy->counted : 0;
+}
+
+static void restart_policy_note(struct restart_policy *policy, int used,
+    const struct restart_ages *ages_or_null, struct instant now) {
+    policy->used = used;
+    restart_history_note(&policy->history, used, ages_or_null, now);
+    restart_policy_count(policy, now);
 }
 
 /* Uses one restart. Returns false, and uses none, when none is left. */
-static bool restart_policy_take(struct restart_policy *policy) {
-    if (policy->used >= policy->maximum) {
+static bool restart_policy_take(struct restart_policy *policy, struct instant now) {
+    restart_policy_count(policy, now);
+    if (policy->counted >= policy->maximum) {
         return false;
     }
-    policy->used++;
+    restart_policy_note(policy, policy->used + 1, NULL, now);
     return true;
 }
 
 /* Goes to `attempt`, a later one, to which another node has restarted the job. Returns false, and
  * changes nothing, when this node allows fewer restarts. */
-static bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
-    if (attempt > policy->maximum) {
+static bool restart_policy_advance_to(
+    struct restart_policy *policy, int attempt, struct instant now) {
+    restart_policy_count(policy, now);
+    /* Of a restart that is as old as the window the other node may know first. */
+    if (policy->window.nanoseconds == 0 && attempt > policy->maximum) {
         return false;
     }
-    policy->used = attempt;
+    restart_policy_note(policy, attempt, NULL, now);
     return true;
-}
-
-/* Takes over the number of restarts that the job has used. It may be smaller or larger than the
- * number here. When it is larger than this node allows, no restart remains. */
-static void restart_policy_set(struct restart_policy *policy, int used) {
-    policy->used = used;
 }
 
 /* Attempts that bring the job no further. */
@@ -352,7 +364,7 @@ void agent_machine_init(struct agent_machine *machine, const struct agent_settin
         .fruitless = {.limit = settings->no_progress_restarts,
             .longest_pause = settings->restart_backoff},
     };
-    restart_policy_init(&machine->restarts, settings->max_restarts);
+    restart_policy_init(&machine->restarts, settings->max_restarts, settings->restart_window);
     worker_group_init(&machine->workers, (size_t)settings->worker_count);
 }
 
@@ -487,7 +499,10 @@ static void start_workers(struct agent_step *step) {
         step->event->joined.restarts > restart_policy_attempt(&machine->restarts)) {
         fruitless_attempts_judge(&machine->fruitless); /* a worker of another node has failed */
     }
-    restart_policy_set(&machine->restarts, step->event->joined.restarts);
+    /* The number may be smaller or larger than here. When it is larger than this node allows, no
+     * restart remains. */
+    restart_policy_note(&machine->restarts, step->event->joined.restarts,
+        &step->event->joined.ages, step->event->now);
     fruitless_attempts_begin(&machine->fruitless, step->event->now);
     machine->phase = AGENT_STARTING;
     machine->stop_reason = AGENT_STOP_NONE;
@@ -538,7 +553,7 @@ static void stop_after_failure(struct agent_step *step) {
     step->machine->fruitless.ended = step->event->now;
     fruitless_attempts_judge(&step->machine->fruitless);
     if (!fruitless_attempts_are_enough(&step->machine->fruitless) &&
-        restart_policy_take(&step->machine->restarts)) {
+        restart_policy_take(&step->machine->restarts, step->event->now)) {
         reason = AGENT_STOP_RESTART;
         step->machine->fruitless.pause_end =
             instant_after(step->event->now, fruitless_attempts_pause(&step->machine->fruitless));
@@ -734,7 +749,8 @@ static void finish_for_peer(struct agent_step *step) {
  * node allows fewer restarts. */
 static bool follow_peer(struct agent_step *step) {
     return step->event->attempt > agent_machine_attempt(step->machine) &&
-           restart_policy_advance_to(&step->machine->restarts, step->event->attempt);
+           restart_policy_advance_to(
+               &step->machine->restarts, step->event->attempt, step->event->now);
 }
 
 static void follow_peer_or_fail(struct agent_step *step) {

@@ -49,6 +49,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "core/workers/restart_history.h"
 #include "core/workers/worker_group.h"
 
 /* The restarts that a job may use: each restart of the worker group uses one of --max-restarts,
@@ -60,6 +61,10 @@
 struct restart_policy {
     int maximum; /* restarts allowed after the first start */
     int used;    /* in all */
+    /* Restarts that are older are given back, and count no more; zero: none is. */
+    struct duration window;
+    struct restart_history history;
+    int counted; /* of those used, as far as it was known when this was looked at last */
 };
 
 /* Never negative. */
@@ -157,6 +162,7 @@ struct agent_event {
             int64_t ticket;
             int restarts;   /* how many restarts the job has used */
             int node_count; /* only for transcripts */
+            struct restart_ages ages; /* of them, as the job's record tells them */
         } joined;
         struct {
             int local_rank;
@@ -256,6 +262,7 @@ struct agent_settings {
     bool may_lose_peers;              /* the job goes on when another node is lost */
     bool looks_before_killing;        /* except when the user sends a second signal */
     bool checks_node; /* before the first join, and after a failure here before the next one */
+    struct duration restart_window;  /* restart_policy.window */
     int no_progress_restarts;        /* fruitless_attempts.limit */
     struct duration restart_backoff; /* fruitless_attempts.longest_pause */
 };

@@ -78,7 +78,10 @@ static void membership_know_placement(
     knowledge->has_root_cause = false;
     membership_tell_agent(step,
         (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {step->membership->ticket, placement.attempt, placement.group_world_size}});
+            .joined = {.ticket = step->membership->ticket,
+                .restarts = placement.attempt,
+                .node_count = placement.group_world_size,
+                .ages = step->membership->ages}});
 }
 
 static void membership_fail_join(struct membership_step *step, const char *reason) {
@@ -746,6 +749,7 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
+    membership->ages = told->world.ages;
     membership->has_foreign_node = rendezvous_state_has_foreign_participant(told->world.state);
     membership->is_closed = false;
     text_append_format(&membership->note,

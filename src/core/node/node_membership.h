@@ -235,6 +235,7 @@ struct node_membership {
     int64_t ticket; /* of the last JOIN_ASKED */
     int attempt;    /* of the last JOIN_ASKED */
     int64_t round;  /* of the last world */
+    struct restart_ages ages; /* of its restarts */
     /* Changing: a node that is lost now is no reason for a new round, because a node of torchrun's
      * is in this one, or … */
     bool has_foreign_node;

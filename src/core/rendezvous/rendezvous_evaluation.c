@@ -703,6 +703,7 @@ static void take_note(struct rendezvous_step *step) {
         machine->connection.has_presence);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
+    restart_history_note(&machine->restarts, seen->restarts, &seen->ages, now);
     rendezvous_failure_look(&machine->failure, seen, now);
 }
 

@@ -267,6 +267,7 @@ struct rendezvous_effect {
         } awaited;
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
+            struct restart_ages ages;             /* of its restarts, now */
             struct node_identity identity;        /* of this node */
             int64_t round;
             int group_rank;

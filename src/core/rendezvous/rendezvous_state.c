@@ -578,6 +578,9 @@ static void describe_rest(const struct rendezvous_state *state, struct text *out
     if (state->restarts != 0) {
         text_append_format(out, " restarts %" PRId64, state->restarts);
     }
+    if (state->ages.count > 0) {
+        text_append_format(out, " recent %zu", state->ages.count);
+    }
     if (state->is_charged) {
         text_append(out, " charged");
     }

@@ -17,6 +17,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
+#include "core/workers/restart_history.h"
 
 /* The name of a node in the shared record. It is the triple by which torchrun names its nodes, and
  * where a register decides who hosts the job's store, the process behind it: containers of one
@@ -159,6 +160,8 @@ struct rendezvous_state {
     int64_t restarts; /* how many restarts the job has used */
     /* As many the next round has at least: somebody knew of more, in a round that had begun. */
     int64_t next_restarts;
+    /* How old the last of them are, as of when the record was written. */
+    struct restart_ages ages;
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
     int64_t size; /* of the largest world so far */
@@ -251,7 +254,7 @@ void rendezvous_state_complete(struct rendezvous_state *state);
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow
  * if they are set: "closed", "closed failed", "draining", "frozen", "doubted", "restarts 2",
- * "charged", "wanted 4", "ranked", "signal 15", "because REASON". */
+ * "recent 2", "charged", "wanted 4", "ranked", "signal 15", "because REASON". */
 void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
 
 #endif

@@ -557,7 +557,7 @@ static void tell_joined(const struct step *step) {
     chronicle_entry_add(world, CHRONICLE_WORKERS, placement->ranks.world_size);
     chronicle_entry_add_text(world, CHRONICLE_REASON, chronicle->reason);
     chronicle_entry_add(world, CHRONICLE_CHARGED, is_charged && !is_first);
-    chronicle_entry_add(world, CHRONICLE_USED, restarts);
+    chronicle_entry_add(world, CHRONICLE_USED, step->machine->restarts.counted);
     chronicle_entry_add(world, CHRONICLE_MAX, step->machine->restarts.maximum);
     struct chronicle_entry *joined = append_of_step(step, CHRONICLE_JOINED, CHRONICLE_INFO);
     chronicle_entry_add(joined, CHRONICLE_RANK, placement->group_rank);
@@ -567,7 +567,7 @@ static void tell_joined(const struct step *step) {
     if (is_charged && !is_first) {
         struct chronicle_entry *restart =
             append_of_step(step, CHRONICLE_RESTART, CHRONICLE_WARNING);
-        chronicle_entry_add(restart, CHRONICLE_USED, restarts);
+        chronicle_entry_add(restart, CHRONICLE_USED, step->machine->restarts.counted);
         chronicle_entry_add(restart, CHRONICLE_MAX, step->machine->restarts.maximum);
         chronicle_entry_add_text(restart, CHRONICLE_CAUSE, chronicle_cause_name(chronicle->cause));
     }

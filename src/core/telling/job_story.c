@@ -103,8 +103,11 @@ static void append_world_end(
     text_append(out, "the world changes, since ");
     text_append(out, event->reason != NULL ? event->reason : "a node came, left or restarts");
     if (event->is_counted && event->restarts > machine->restarts.used) {
-        text_append_format(out, "; this is restart %d of %d (--max-restarts)", event->restarts,
-            machine->restarts.maximum);
+        text_append_format(out,
+            machine->restarts.window.nanoseconds > 0
+                ? "; this is restart %d, and %d may be within --restart-window (--max-restarts)"
+                : "; this is restart %d of %d (--max-restarts)",
+            event->restarts, machine->restarts.maximum);
     } else if (event->is_counted) {
         text_append(out, "; this uses no restart");
     }

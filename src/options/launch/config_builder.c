@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
+#include "core/workers/restart_history.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
@@ -694,6 +695,27 @@ static enum failure_code build_fruitless(struct building *building) {
     return FAILURE_NONE;
 }
 
+static enum failure_code build_restart_window(struct building *building) {
+    struct launch_config *config = building->config;
+    double seconds = option_result_value(building->options, "restart_window")->number;
+    if (!(seconds >= 0)) {
+        option_result_reject(building->options, "restart_window",
+            "invalid value %s: give seconds above 0, or 0 for no window",
+            text_of(building, "restart_window"));
+        return FAILURE_INVALID;
+    }
+    config->restart_window = duration_from_seconds(seconds);
+    config->dynamic.settings.restart_window = config->restart_window;
+    if (seconds > 0 && config->max_restarts > RESTART_HISTORY_MAXIMUM) {
+        option_result_reject(building->options, "restart_window",
+            "counts no more than %d restarts, and --max-restarts is %d; give fewer, or leave the "
+            "window out",
+            RESTART_HISTORY_MAXIMUM, config->max_restarts);
+        return FAILURE_INVALID;
+    }
+    return FAILURE_NONE;
+}
+
 static enum failure_code build_node_check(struct building *building) {
     struct launch_config *config = building->config;
     double seconds = option_result_value(building->options, "node_check_timeout")->number;
@@ -1001,7 +1023,7 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory, build_scratch, build_fruitless, build_node_check,
+        build_events, build_store_memory, build_scratch, build_restart_window, build_fruitless, build_node_check,
         build_standby};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};

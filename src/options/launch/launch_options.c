@@ -356,7 +356,7 @@ static const struct option_group groups[] = {
             "logs_specs", "chronicle")},
     {"nodes", GROUP("slurm", "on_node_loss", "scale_up", "settling_time", "host_timeout",
                   "exit_barrier_timeout", "store_memory", "scratch")},
-    {"failures", GROUP("no_progress_restarts", "restart_backoff", "node_check",
+    {"failures", GROUP("restart_window", "no_progress_restarts", "restart_backoff", "node_check",
                      "node_check_timeout", "exit_code", "exit_on", "on_timer_expiry", "evidence",
                      "evidence_timeout", "evidence_signal")},
     {"standby", GROUP("standby", "standby_parent", "standby_after", "standby_timeout",

@@ -15,6 +15,41 @@
 /* Larger round numbers, ranks and counters of Muster are refused. */
 #define RENDEZVOUS_STATE_LARGEST_NUMBER INT32_MAX
 
+void restart_ages_write(const struct restart_ages *ages, size_t bytes, struct text *out) {
+    struct text one = {0};
+    size_t start = out->length;
+    for (size_t i = 0; i < ages->count; i++) {
+        text_append_format(&one, "%s%" PRId32, i > 0 ? " " : "", ages->seconds[i]);
+        if (out->length - start + one.length > bytes) {
+            break;
+        }
+        text_append(out, text_string(&one));
+        text_clear(&one);
+    }
+    text_clear(&one);
+}
+
+bool restart_ages_read(struct slice text, struct restart_ages *out_ages) {
+    struct restart_ages ages = {0};
+    size_t at = 0;
+    while (at < text.length) {
+        int64_t age = 0;
+        size_t start = at;
+        for (; at < text.length && text_is_digit(text.data[at]) && age <= RESTART_AGE_MAXIMUM; at++) {
+            age = 10 * age + (text.data[at] - '0');
+        }
+        bool is_end = at == text.length;
+        if (at == start || age > RESTART_AGE_MAXIMUM || ages.count == RESTART_HISTORY_MAXIMUM ||
+            (!is_end && (text.data[at] != ' ' || at + 1 == text.length))) {
+            return false;
+        }
+        ages.seconds[ages.count++] = (int32_t)age;
+        at += is_end ? 0 : 1;
+    }
+    *out_ages = ages;
+    return true;
+}
+
 struct reader {
     const struct pickle_document *document;
     const struct pickle_value *root;
@@ -371,6 +406,20 @@ static enum failure_code check_base(struct reader *reader) {
     return FAILURE_NONE;
 }
 
+static enum failure_code read_ages(struct reader *reader) {
+    static const char name[] = "muster_restart_ages";
+    const struct pickle_value *value;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_TEXT, &value);
+    if (code == FAILURE_NONE && !restart_ages_read(value->bytes, &reader->state.ages)) {
+        text_append_format(reader->reason, "%s are no ages", name);
+        return FAILURE_MALFORMED;
+    }
+    return code;
+}
+
 /* Reads Muster's own attributes. An attribute may be absent. */
 static enum failure_code read_extras(struct reader *reader) {
     struct rendezvous_state *state = &reader->state;
@@ -400,6 +449,7 @@ static enum failure_code read_extras(struct reader *reader) {
         }
     }
     code = code == FAILURE_NONE ? check_base(reader) : code;
+    code = code == FAILURE_NONE ? read_ages(reader) : code;
     if (code == FAILURE_NONE && has(reader, "muster_reason")) {
         const struct pickle_value *value;
         code = find_kind(reader, reader->root, "muster_reason", PICKLE_VALUE_TEXT, &value);
@@ -731,6 +781,13 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
     if (state->restarts != 0) {
         begin_attribute(writer, "muster_restarts");
         pickle_write_integer(&writer->pickle, state->restarts);
+    }
+    if (state->ages.count > 0) {
+        struct text ages = {0};
+        restart_ages_write(&state->ages, RESTART_AGES_TEXT_MAXIMUM, &ages);
+        begin_attribute(writer, "muster_restart_ages");
+        pickle_write_text(&writer->pickle, slice_from_string(text_string(&ages)));
+        text_clear(&ages);
     }
     if (state->next_restarts != 0) {
         begin_attribute(writer, "muster_next_restarts");

@@ -251,3 +251,60 @@ TEST(a_signal_and_the_end_of_the_job_end_a_pause) {
     step(&scene, plain(AGENT_EVENT_PEER_FAILED), "disarm_timer; finish peer_failed");
     scene_end(&scene);
 }
+
+/* A window of time. */
+
+TEST(restarts_that_are_older_than_the_window_are_given_back) {
+    struct agent_settings settings = {.restart_window = duration_from_seconds(100)};
+    struct scene scene = scene_of(settings, ALONE);
+    scene.machine.restarts.maximum = 2;
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    fail_once(&scene, 0);
+    scene.seconds = 60;
+    fail_once(&scene, 1);
+    assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 0);
+    scene.seconds = 100;
+    fail_once(&scene, 2);
+    assert_int_equal(agent_machine_attempt(&scene.machine), 3);
+    assert_int_equal(scene.machine.restarts.counted, 2);
+    scene.seconds = 159;
+    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=189.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+TEST(a_node_that_comes_later_counts_what_the_record_tells) {
+    struct agent_settings settings = {.restart_window = duration_from_seconds(100)};
+    struct agent_event late = joined(1, 9);
+    late.joined.ages = (struct restart_ages){.count = 2, .seconds = {1, 95}};
+    for (int64_t after = 4; after <= 5; after++) {
+        struct scene scene = scene_of(settings, AMONG_CHANGING_PEERS);
+        scene.machine.restarts.maximum = 2;
+        step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+        step(&scene, late, "start_workers attempt=9");
+        step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+        scene.seconds = after;
+        step(&scene, exited(0, 1),
+            after == 4 ? "doubt_failure; signal_workers 15; arm_timer at=34.000"
+                       : "announce_restart attempt=10; signal_workers 15; arm_timer at=35.000");
+        agent_machine_clear(&scene.machine);
+    }
+}
+
+TEST(fixed_nodes_follow_the_one_that_has_a_restart_left) {
+    struct agent_settings settings = {.restart_window = duration_from_seconds(100)};
+    struct scene scene = scene_of(settings, AMONG_PEERS);
+    scene.machine.restarts.maximum = 1;
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    step(&scene, peer_restart(1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, joined(2, 1), "start_workers attempt=1");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    scene.seconds = 99;
+    step(&scene, peer_restart(2), "signal_workers 15; arm_timer at=129.000");
+    agent_machine_clear(&scene.machine);
+}
