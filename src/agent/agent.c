@@ -30,6 +30,8 @@
 #define SIGNAL_EXIT_BASE 128
 /* This node is not fit for the job (--node-check). */
 #define EXIT_UNFIT 76
+/* Its workers have failed first too often (--exclude-after). */
+#define EXIT_EXCLUDED 75
 
 /* An empty name is none, as torchrun takes it. */
 static const char *parent_error_file(const struct agent *agent) {
@@ -149,15 +151,15 @@ static int end_unable(struct agent *agent) {
     return EXIT_JOB_FAILED;
 }
 
-/* It was said when the check failed. Workers that have failed before are reported, too. */
-static int end_unfit(struct agent *agent) {
+/* Why it stays out of the job has been said. Workers that have failed before are reported, too. */
+static int end_outside(struct agent *agent, int status) {
     note_trouble(agent, agent->unfit);
     agent_report_launcher_failure(
         parent_error_file(agent), agent->log, "RuntimeError", agent->unfit);
     if (worker_group_has_failure(node_machine_workers(agent->node))) {
         (void)report_failures(agent);
     }
-    return EXIT_UNFIT;
+    return status;
 }
 
 /* There is no memory to go on with: the agent begins to end. As agent_memory_new says. */
@@ -216,7 +218,9 @@ static int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_SIGNALLED:
         return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
     case AGENT_OUTCOME_UNFIT:
-        return end_unfit(agent);
+        return end_outside(agent, EXIT_UNFIT);
+    case AGENT_OUTCOME_EXCLUDED:
+        return end_outside(agent, EXIT_EXCLUDED);
     }
     return EXIT_JOB_FAILED;
 }
@@ -231,7 +235,8 @@ static void agent_end_record(struct agent *agent) {
         trouble = signalled;
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && own_trouble(agent) != NULL) {
         trouble = own_trouble(agent);
-    } else if (agent->outcome.kind == AGENT_OUTCOME_UNFIT) {
+    } else if (agent->outcome.kind == AGENT_OUTCOME_UNFIT ||
+               agent->outcome.kind == AGENT_OUTCOME_EXCLUDED) {
         trouble = agent->unfit;
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
@@ -296,6 +301,7 @@ static enum run_state final_state(const struct agent_outcome *outcome) {
     case AGENT_OUTCOME_JOIN_FAILED:
     case AGENT_OUTCOME_SIGNALLED:
     case AGENT_OUTCOME_UNFIT:
+    case AGENT_OUTCOME_EXCLUDED:
         break;
     }
     return RUN_STATE_STOPPED;

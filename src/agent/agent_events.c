@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "core/agent/agent_machine.h"
 #include "core/standby/standby_transcript.h"
+#include "core/telling/round_reason.h"
 #include "core/workers/signal_name.h"
 
 /* How long the agent lives on what is left of the first reserve. */
@@ -432,12 +433,22 @@ static void answer_when_read(struct agent *agent, enum membership_event_kind kin
 }
 
 /* The report needs what all failed workers wrote. */
+static void end_when_read(void *context) {
+    struct agent *agent = context;
+    if (!agent->has_run) { /* or it has ended without waiting */
+        answer_when_read(
+            agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
+    }
+}
+
+/* The others should know why a node is missing that is to stay out of the job. */
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
     shut_program_down(agent, outcome);
     agent->outcome = *outcome;
-    answer_when_read(
-        agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
+    if (agent->unfit == NULL || !agent_chronicle_hurry(agent->chronicle, end_when_read, agent)) {
+        end_when_read(agent);
+    }
 }
 
 /* Tells the other nodes of a failure here, with the worker to blame for it so far. Fixed nodes do
@@ -608,7 +619,40 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
     tell_group(agent, before);
 }
 
+static void keep_out(struct agent *agent, char *reason_taken, const char *option) {
+    free(agent->unfit);
+    agent->unfit = reason_taken;
+    log_error(agent->log, "%s; it stays out of the job (%s)", agent->unfit, option);
+    agent_chronicle_note_excluded(agent->chronicle, agent->unfit);
+}
+
+static void learn_of_exclusion(struct agent *agent) {
+    int limit = agent->config->dynamic.settings.exclude_after;
+    keep_out(agent,
+        text_format("the workers of this node have failed first %d time%s, before all others",
+            limit, limit == 1 ? "" : "s"),
+        "--exclude-after");
+}
+
+/* The round that begins says so of a node that is needed. */
+static void note_if_kept(struct agent *agent, const struct rendezvous_effect *effect) {
+    if (effect->kind == RENDEZVOUS_EFFECT_WORLD &&
+        agent->config->dynamic.settings.exclude_after > 0) {
+        const char *reason = effect->world.state->reason;
+        char *start =
+            text_format(ROUND_REASON_NODE "%s" ROUND_REASON_STAYS, effect->world.identity.address);
+        if (text_starts_with(reason, start)) {
+            log_warning(agent->log, "%s (--exclude-after)", reason);
+            agent_chronicle_note_kept(agent->chronicle, reason);
+        }
+        free(start);
+    }
+}
+
 static void step(struct agent *agent, const struct node_event *event) {
+    if (event->part == NODE_AGENT && event->agent.kind == AGENT_EVENT_EXCLUDED) {
+        learn_of_exclusion(agent);
+    }
     struct node_effects effects;
     enum agent_phase before = node_machine_agent(agent->node)->phase;
     if (is_debugging(agent)) {
@@ -641,6 +685,9 @@ static void step(struct agent *agent, const struct node_event *event) {
             effect->agent.join.ticket > 1) {
             keep_cause(agent);
             ask_about_restart(agent); /* unless its workers have just ended */
+        }
+        if (effect->part == NODE_RENDEZVOUS) {
+            note_if_kept(agent, &effect->rendezvous);
         }
         agent_rendezvous_note_effect(agent->rendezvous, effect);
         if (!effect->is_internal) {
@@ -761,10 +808,7 @@ void agent_node_checked(void *context, const char *reason) {
         take_kind(agent, AGENT_EVENT_CHECK_PASSED);
         return;
     }
-    free(agent->unfit);
-    agent->unfit = text_format("the check of this node has failed: %s", reason);
-    log_error(agent->log, "%s; it stays out of the job (--node-check)", agent->unfit);
-    agent_chronicle_note_excluded(agent->chronicle, agent->unfit);
+    keep_out(agent, text_format("the check of this node has failed: %s", reason), "--node-check");
     take_kind(agent, AGENT_EVENT_CHECK_FAILED);
 }
 

@@ -342,3 +342,76 @@ def test_the_window_holds_for_nodes_that_delegate(make_job):
     assert world.restarts == {3}
     world.end()
     assert job.succeeds()
+
+
+# Nodes that fail first.
+
+EXCLUDED = 75
+
+
+@pytest.mark.parametrize("conf", [[], ["delegation=true"]])
+def test_a_node_whose_workers_fail_first_too_often_leaves_for_a_spare(make_job, muster, scratch, conf):
+    job = make_job("2:2", "--exclude-after", 2, restarts=9, conf=conf)
+    job.start_host("node1")
+    bad = job.start("node2")
+    job.wait_for_world("node1", "node2").of("node2").end(3)
+    job.wait_for_world("node1", "node2").of("node1").end(4)
+    world = job.wait_for_world("node1", "node2")
+    job.start("node3").wait_for_log("a spare")
+    world.of("node2").end(5)
+    end = bad.finish()
+    assert end.status == EXCLUDED, job.tell()
+    assert "the workers of this node have failed first 2 times, before all others" in end.err
+    world = job.wait_for_world("node1", "node3")
+    assert world.restarts == {3}
+    words = ["--rdzv-endpoint", job.endpoint, "--rdzv-id", "job"]
+    elsewhere = {"MUSTER_RUNTIME_DIR": scratch / "nobody"}
+    told = wait_until(lambda: "stays out" in (told := muster.run(["status", *words], env=elsewhere).out) and told, "the status")
+    assert "a node stays out: node2, since" in told and "have failed first 2 times" in told
+    world.end()
+    assert {name: node.status for name, node in job.finish().items()} == {"node1": 0, "node2": EXCLUDED, "node3": 0}
+
+
+def test_a_node_that_is_needed_stays_and_the_status_says_why(make_job, muster, scratch):
+    job = make_job("2:2", "--exclude-after", 1, restarts=9)
+    job.start_host("node1")
+    job.start("node2")
+    job.wait_for_world("node1", "node2").of("node2").end(3)
+    world = job.wait_for_world("node1", "node2")
+    words = ["--rdzv-endpoint", job.endpoint, "--rdzv-id", "job"]
+    elsewhere = {"MUSTER_RUNTIME_DIR": scratch / "nobody"}
+    why = "node node2 stays, though its workers failed first 1 time: there is no spare, and the others are too few"
+    def find():
+        status = check(json.loads(muster.run(["status", "--json", *words], env=elsewhere).out), "status")
+        return status if "kept" in status["job"] else None
+
+    status = wait_until(find, "the status")
+    assert status["job"]["kept"]["node"] == "node2" and "excluded" not in status["job"]
+    assert why in muster.run(["status", *words], env=elsewhere).out
+    world.of("node1").end(4)
+    world = job.wait_for_world("node1", "node2")  # the host of the store stays, too
+    job.started[0].wait_for_log("stays, though its workers failed first 1 time: it hosts the job's store")
+    world.end()
+    assert job.succeeds()
+
+
+def test_where_enough_nodes_are_left_the_others_go_on_with_fewer(make_job, scratch):
+    register = scratch / "register"
+    register.mkdir(mode=0o700)
+    job = make_job("2:3", "--exclude-after", 1, "--rdzv-backend", "dir", path=register, restarts=9)
+    job.start("node1").wait_for_log("this node hosts the store")
+    job.start("node2")
+    job.start("node3")
+    world = job.wait_for_world("node1", "node2", "node3")
+    world.of("node1").end(3)  # the host of the store hands it over
+    world = job.wait_for_world("node2", "node3")
+    assert job.started[0].finish().status == EXCLUDED
+    world.of("node3").end(4)
+    world = job.wait_for_world("node2", "node3")
+    world.end()
+    assert {name: node.status for name, node in job.finish().items()} == {"node1": EXCLUDED, "node2": 0, "node3": 0}
+
+
+def test_fixed_nodes_are_told_that_none_can_leave(muster):
+    ran = muster.run(["run", "--standalone", "--exclude-after", "2", "--no-python", "true"])
+    assert ran.status == 0 and "--exclude-after has no effect" in ran.err, ran

@@ -79,6 +79,7 @@ OPTIONS = {
     "restart_window": ([], {"type": float, "default": 0.0}),  # Muster's own
     "no_progress_restarts": ([], NUMBER | {"default": 0}),  # Muster's own
     "restart_backoff": ([], {"type": float, "default": 0.0}),  # Muster's own
+    "exclude_after": ([], NUMBER | {"default": 0}),  # Muster's own
     "exit_on": ([], WORDS | {"default": ""}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),
@@ -88,7 +89,7 @@ ADDITIONS = {
     "slurm", "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up",
     "settling_time", "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout",
     "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress",
-    "chronicle", "node_check", "node_check_timeout", "restart_window", "no_progress_restarts", "restart_backoff", "exit_on",
+    "chronicle", "node_check", "node_check_timeout", "restart_window", "no_progress_restarts", "restart_backoff", "exclude_after", "exit_on",
     "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}

@@ -363,6 +363,21 @@ void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char
     }
 }
 
+void agent_chronicle_note_kept(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_kept(chronicle->chronicle, event_loop_now(chronicle->loop), reason);
+    }
+}
+
+bool agent_chronicle_hurry(
+    struct agent_chronicle *chronicle, void (*done)(void *context), void *context) {
+    if (chronicle == NULL) {
+        return false;
+    }
+    (void)chronicle_tell(chronicle->chronicle, true);
+    return agent_job_chronicle_hurry(chronicle->settings.job, done, context);
+}
+
 void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason) {
     if (chronicle != NULL) {
         chronicle_note_end(chronicle->chronicle, reason);

@@ -52,7 +52,11 @@ void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, i
 void agent_chronicle_note_host(struct agent_chronicle *chronicle);
 /* It is to stay out of the job, for this reason; or ends for it. */
 void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char *reason);
+void agent_chronicle_note_kept(struct agent_chronicle *chronicle, const char *reason);
 void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason);
+/* This node leaves: as agent_job_chronicle_hurry. */
+bool agent_chronicle_hurry(
+    struct agent_chronicle *chronicle, void (*done)(void *context), void *context);
 /* It waits with others: so many nodes are here. */
 void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);

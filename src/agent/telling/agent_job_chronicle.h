@@ -56,6 +56,10 @@ void agent_job_chronicle_host(struct agent_job_chronicle *job, int port);
 void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
+/* Tells the host at once what it has not been told yet, and calls back when that is on its way, or
+ * cannot be. False: there is nothing to wait for. */
+bool agent_job_chronicle_hurry(
+    struct agent_job_chronicle *job, void (*done)(void *context), void *context);
 
 /* Asks the host, or answers as the host. `done` as in host/telling/job_asking, perhaps from inside.
  * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */

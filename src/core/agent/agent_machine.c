@@ -233,6 +233,8 @@ static void finish_unfit(struct agent_step *step);
 static void note_check_passed(struct agent_step *step);
 static void note_check_failed(struct agent_step *step);
 static void follow_peer_or_fail(struct agent_step *step);
+static void finish_excluded(struct agent_step *step);
+static void exclude_while_stopping(struct agent_step *step);
 static void note_step(struct agent_step *step);
 static void start_workers(struct agent_step *step);
 static void fail_join(struct agent_step *step);
@@ -277,6 +279,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_TIMER_FIRED] = end_pause,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_RESTART] = follow_peer_or_fail,
+            [AGENT_EVENT_EXCLUDED] = finish_excluded,
             [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
@@ -287,6 +290,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
             [AGENT_EVENT_JOB_OVER] = finish_unneeded,
+            [AGENT_EVENT_EXCLUDED] = finish_excluded,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
     [AGENT_STARTING] =
@@ -330,6 +334,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
             [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
             [AGENT_EVENT_FAILURE_STANDS] = believe_failure,
+            [AGENT_EVENT_EXCLUDED] = exclude_while_stopping,
             [AGENT_EVENT_CHECK_PASSED] = note_check_passed,
             [AGENT_EVENT_CHECK_FAILED] = note_check_failed,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_fail_unable_instead,
@@ -463,6 +468,19 @@ static void note_check_failed(struct agent_step *step) {
     }
 }
 
+static void finish_excluded(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, AGENT_OUTCOME_EXCLUDED);
+}
+
+/* What ends it anyhow stays the outcome. */
+static void exclude_while_stopping(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_RESTART) {
+        step->machine->stop_reason = AGENT_STOP_EXCLUDED;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    }
+}
+
 static void note_step(struct agent_step *step) {
     struct fruitless_attempts *attempts = &step->machine->fruitless;
     attempts->knows_steps = true;
@@ -479,6 +497,8 @@ static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
         return AGENT_OUTCOME_SUCCEEDED;
     case AGENT_STOP_UNFIT:
         return AGENT_OUTCOME_UNFIT;
+    case AGENT_STOP_EXCLUDED:
+        return AGENT_OUTCOME_EXCLUDED;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:
     case AGENT_STOP_DOUBTED_FAILURE:
@@ -501,8 +521,8 @@ static void start_workers(struct agent_step *step) {
     }
     /* The number may be smaller or larger than here. When it is larger than this node allows, no
      * restart remains. */
-    restart_policy_note(&machine->restarts, step->event->joined.restarts,
-        &step->event->joined.ages, step->event->now);
+    restart_policy_note(&machine->restarts, step->event->joined.restarts, &step->event->joined.ages,
+        step->event->now);
     fruitless_attempts_begin(&machine->fruitless, step->event->now);
     machine->phase = AGENT_STARTING;
     machine->stop_reason = AGENT_STOP_NONE;
@@ -876,6 +896,7 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_JOB_OVER] = "job_over",
     [AGENT_EVENT_CHECK_PASSED] = "check_passed",
     [AGENT_EVENT_CHECK_FAILED] = "check_failed",
+    [AGENT_EVENT_EXCLUDED] = "excluded",
     [AGENT_EVENT_STEPPED] = "stepped",
     [AGENT_EVENT_CANNOT_GO_ON] = "cannot_go_on",
 };
@@ -933,6 +954,7 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_JOB_OVER:
     case AGENT_EVENT_CHECK_PASSED:
     case AGENT_EVENT_CHECK_FAILED:
+    case AGENT_EVENT_EXCLUDED:
     case AGENT_EVENT_CANNOT_GO_ON:
     case AGENT_EVENT_COUNT:
         break;
@@ -965,6 +987,7 @@ static void describe_outcome(const struct agent_outcome *outcome, struct text *o
         [AGENT_OUTCOME_JOIN_FAILED] = "join_failed",
         [AGENT_OUTCOME_SIGNALLED] = "signalled",
         [AGENT_OUTCOME_UNFIT] = "unfit",
+        [AGENT_OUTCOME_EXCLUDED] = "excluded",
     };
     text_append_format(out, " %s", names[outcome->kind]);
     if (outcome->kind == AGENT_OUTCOME_SIGNALLED) {

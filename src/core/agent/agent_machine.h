@@ -119,7 +119,8 @@ enum agent_stop_reason {
     AGENT_STOP_FAILURE,
     AGENT_STOP_PEER_FAILURE,
     AGENT_STOP_SIGNAL,
-    AGENT_STOP_UNFIT, /* the check of the node has failed */
+    AGENT_STOP_UNFIT,    /* the check of the node has failed */
+    AGENT_STOP_EXCLUDED, /* the others go on without this node */
 };
 
 enum agent_event_kind {
@@ -148,7 +149,8 @@ enum agent_event_kind {
     AGENT_EVENT_JOB_OVER,     /* the job succeeded while this node waited for a place in it */
     AGENT_EVENT_CHECK_PASSED, /* answers CHECK_NODE */
     AGENT_EVENT_CHECK_FAILED, /* the same; the performer knows the reason */
-    AGENT_EVENT_STEPPED,      /* a worker has taken a step, for the first time in this attempt */
+    AGENT_EVENT_EXCLUDED, /* the workers here failed first too often: the others go on without */
+    AGENT_EVENT_STEPPED,  /* a worker has taken a step, for the first time in this attempt */
     AGENT_EVENT_CANNOT_GO_ON, /* this agent, as without memory; the performer knows the reason. It
                                  may come again */
     AGENT_EVENT_COUNT,
@@ -160,8 +162,8 @@ struct agent_event {
     union {
         struct {
             int64_t ticket;
-            int restarts;   /* how many restarts the job has used */
-            int node_count; /* only for transcripts */
+            int restarts;             /* how many restarts the job has used */
+            int node_count;           /* only for transcripts */
             struct restart_ages ages; /* of them, as the job's record tells them */
         } joined;
         struct {
@@ -203,7 +205,8 @@ enum agent_outcome_kind {
     AGENT_OUTCOME_PEER_FAILED, /* this node's workers were stopped because another node failed */
     AGENT_OUTCOME_JOIN_FAILED, /* the performer knows the reason */
     AGENT_OUTCOME_SIGNALLED,
-    AGENT_OUTCOME_UNFIT, /* the check of the node has failed; the performer knows the reason */
+    AGENT_OUTCOME_UNFIT,    /* the check of the node has failed; the performer knows the reason */
+    AGENT_OUTCOME_EXCLUDED, /* the others go on without this node */
 };
 
 struct agent_outcome {

@@ -61,6 +61,8 @@ struct rendezvous_settings {
     enum rendezvous_on_node_loss on_node_loss;
     /* The record tells how old the restarts are that are no older than this; zero: of none. */
     struct duration restart_window;
+    /* A node whose workers have failed first so often leaves, where it can; 0: none does. */
+    int exclude_after;
     enum rendezvous_scale_up scale_up;
     struct duration scale_up_interval;
     /* delegation: the node that hosts the store writes the record for the others, which do not read
@@ -295,7 +297,7 @@ struct launch_config {
     int max_restarts;
     /* After so many attempts in a row that bring the job no further it fails; 0: never. */
     int no_progress_restarts;
-    struct duration restart_window; /* restarts that are older are given back; zero: none are */
+    struct duration restart_window;  /* restarts that are older are given back; zero: none are */
     struct duration restart_backoff; /* the longest pause after such an attempt; zero: none */
     char *node_check;                /* the command that says whether a node is fit; or NULL */
     struct duration node_check_timeout;

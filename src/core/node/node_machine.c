@@ -34,6 +34,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_WORLD_RELEASED] = "world_released",
     [MEMBERSHIP_EVENT_WORLD_OVER] = "world_over",
     [MEMBERSHIP_EVENT_STORE_AWAITED] = "store_awaited",
+    [MEMBERSHIP_EVENT_EXCLUDED] = "excluded",
     [MEMBERSHIP_EVENT_CLOSED] = "closed",
     [MEMBERSHIP_EVENT_JOB_FAILED] = "job_failed",
     [MEMBERSHIP_EVENT_FAILED] = "failed",
@@ -721,6 +722,7 @@ static bool is_ending(const struct agent_machine *agent) {
     case AGENT_STOP_PEER_FAILURE:
     case AGENT_STOP_SIGNAL:
     case AGENT_STOP_UNFIT:
+    case AGENT_STOP_EXCLUDED:
         return true;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:

@@ -192,7 +192,10 @@ static bool rendezvous_restart(struct rendezvous_step *step) {
         return false; /* this node will leave the round, as torchrun's nodes do */
     }
     return rendezvous_renew(
-        step, (struct rendezvous_regroup){.is_charged = true, .reason = machine->failure.reason});
+        step, (struct rendezvous_regroup){.is_charged = true,
+                  .culprit = &machine->view.me,
+                  .is_culprit_needed = machine->connection.is_host && !machine->has_succession,
+                  .reason = machine->failure.reason});
 }
 
 /* The first node of the round admits the nodes that wait, when it is time. The best time is before
@@ -720,9 +723,24 @@ static bool write_again(struct rendezvous_step *step) {
            rendezvous_draft_write(step, false);
 }
 
+/* The round that was begun because of the failure here goes on without this node. */
+static bool is_excluded(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return machine->settings.exclude_after > 0 &&
+           machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART &&
+           rendezvous_failure_wants_restart(&machine->failure) && !seen->is_closed &&
+           seen->round > machine->place.ended_round &&
+           rendezvous_view_self(&machine->view) == NULL &&
+           rendezvous_regroup_is_because(seen, machine->failure.reason);
+}
+
 void rendezvous_evaluate(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     turn_to_leaving(machine);
+    if (is_excluded(machine)) {
+        rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_EXCLUDED);
+        rendezvous_end_part(step, RENDEZVOUS_GOAL_LEAVE);
+    }
     enum rendezvous_goal goal = machine->purpose.goal;
     enum rendezvous_situation situation = rendezvous_situation(&machine->view);
     if (write_again(step)) {

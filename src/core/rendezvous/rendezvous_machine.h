@@ -220,6 +220,9 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_RELEASED,
     RENDEZVOUS_EFFECT_ROUND_OVER,
     RENDEZVOUS_EFFECT_STORE_AWAITED, /* the connection to the store is still lost */
+    /* The workers of this node have failed first too often, and the others go on without it. It
+     * leaves, as after LEAVE_ASKED. */
+    RENDEZVOUS_EFFECT_EXCLUDED,
     RENDEZVOUS_EFFECT_CLOSED,
     RENDEZVOUS_EFFECT_FAILED,
     RENDEZVOUS_EFFECT_FAILURE_STANDS, /* after FAILURE_ASKED; the node then goes on as after

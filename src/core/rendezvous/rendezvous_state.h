@@ -139,6 +139,15 @@ struct rendezvous_crowd {
     bool has_gaps; /* the ranks of all participants, the listed ones too, are not whole */
 };
 
+/* Of so many nodes it is kept how often their workers have failed first. */
+#define RENDEZVOUS_BLAMES_MAXIMUM 64
+
+/* A node, by its address, whose workers have failed first so often. */
+struct rendezvous_blame {
+    char address[NODE_ADDRESS_SIZE];
+    int64_t count;
+};
+
 struct rendezvous_state {
     int64_t round;
     bool is_complete; /* the round has its participants and ranks */
@@ -162,6 +171,8 @@ struct rendezvous_state {
     int64_t next_restarts;
     /* How old the last of them are, as of when the record was written. */
     struct restart_ages ages;
+    struct rendezvous_blame *blames; /* the last one first; NULL: there are none */
+    size_t blame_count;
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
     int64_t size; /* of the largest world so far */
@@ -199,6 +210,15 @@ void rendezvous_state_renumber(struct rendezvous_state *state, int64_t base);
  * same number, so a complete round keeps what it has. Beside torchrun's nodes, which restart their
  * workers within the round, it does not. */
 void rendezvous_state_raise_restarts(struct rendezvous_state *state, int64_t restarts);
+
+/* The workers of the node have failed first once more. Returns how often they have by now. */
+int64_t rendezvous_state_blame(struct rendezvous_state *state, const char *address);
+/* How often they have. */
+int64_t rendezvous_state_blamed(const struct rendezvous_state *state, const char *address);
+/* The last blame is taken back: the loss of another node was the cause. */
+void rendezvous_state_take_blame_back(struct rendezvous_state *state);
+/* The node is not blamed any more. */
+void rendezvous_state_forgive(struct rendezvous_state *state, const char *address);
 
 /* Whether `left` was the job's record before `right` was. Then somebody has lost what was written
  * since: rounds only count up, a complete round does not open again, and a closed record stays

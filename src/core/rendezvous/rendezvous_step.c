@@ -70,8 +70,8 @@ struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
 }
 
 /* A restart that the draft charges has just been. */
-static void tell_ages(const struct rendezvous_machine *machine, struct rendezvous_state *draft,
-    struct instant now) {
+static void tell_ages(
+    const struct rendezvous_machine *machine, struct rendezvous_state *draft, struct instant now) {
     struct duration window = machine->settings.restart_window;
     if (window.nanoseconds > 0) {
         struct restart_history history = machine->restarts;

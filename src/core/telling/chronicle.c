@@ -51,7 +51,7 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_SLOW] = {"slow", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_RATIO)},
     [CHRONICLE_SPARES] = {"spares", BIT(CHRONICLE_READY) | BIT(CHRONICLE_OF)},
     [CHRONICLE_HOST] = {"host", BIT(CHRONICLE_TERM) | BIT(CHRONICLE_FROM)},
-    [CHRONICLE_EXCLUDED] = {"excluded", BIT(CHRONICLE_REASON)},
+    [CHRONICLE_EXCLUDED] = {"excluded", BIT(CHRONICLE_REASON) | BIT(CHRONICLE_RESULT)},
     [CHRONICLE_ENDED] = {"ended", BIT(CHRONICLE_RESULT) | BIT(CHRONICLE_REASON)},
 };
 
@@ -488,6 +488,8 @@ static const char *why_stopping(const struct step *step) {
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_EXCLUDED:
+        return "the others go on without this node";
     case AGENT_STOP_UNFIT:
         return "the check of this node has failed";
     case AGENT_STOP_NONE:
@@ -607,8 +609,8 @@ static void tell_end(const struct step *step) {
     struct chronicle_entry *entry =
         append_of_step(step, CHRONICLE_ENDED, is_success ? CHRONICLE_INFO : CHRONICLE_ERROR);
     /* The others go on without a node that is unfit. */
-    bool is_stopped =
-        is_signalled || (outcome->kind == AGENT_OUTCOME_UNFIT && step->machine->has_peers);
+    bool is_stopped = is_signalled || outcome->kind == AGENT_OUTCOME_EXCLUDED ||
+                      (outcome->kind == AGENT_OUTCOME_UNFIT && step->machine->has_peers);
     chronicle_entry_add_text(entry, CHRONICLE_RESULT,
         is_stopped   ? "stopped"
         : is_success ? "succeeded"
@@ -714,6 +716,13 @@ void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, co
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_EXCLUDED, CHRONICLE_ERROR);
     chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
     chronicle_note_end(chronicle, reason);
+    (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_kept(struct chronicle *chronicle, struct instant now, const char *reason) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_EXCLUDED, CHRONICLE_WARNING);
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
+    chronicle_entry_add_text(entry, CHRONICLE_RESULT, CHRONICLE_RESULT_STAYS);
     (void)chronicle_tell(chronicle, false);
 }
 

@@ -234,6 +234,9 @@ void chronicle_note_hang(
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
 /* This node is to stay out of the job, for this reason. */
 void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, const char *reason);
+/* It was to, and stays: `excluded` with this result. */
+#define CHRONICLE_RESULT_STAYS "stays"
+void chronicle_note_kept(struct chronicle *chronicle, struct instant now, const char *reason);
 /* Why it will end. */
 void chronicle_note_end(struct chronicle *chronicle, const char *reason);
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here);

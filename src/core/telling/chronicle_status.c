@@ -25,6 +25,8 @@ void chronicle_status_clear(struct chronicle_status *status) {
     free(status->recoveries);
     free(status->excluded.node);
     free(status->excluded.reason);
+    free(status->kept.node);
+    free(status->kept.reason);
     if (status->places != NULL) {
         table_free(status->places);
     }
@@ -42,6 +44,8 @@ void chronicle_status_copy(
         status->recovery_count + 1, sizeof *out_copy->recoveries);
     out_copy->excluded.node = memory_duplicate_string(status->excluded.node);
     out_copy->excluded.reason = memory_duplicate_string(status->excluded.reason);
+    out_copy->kept.node = memory_duplicate_string(status->kept.node);
+    out_copy->kept.reason = memory_duplicate_string(status->kept.reason);
     for (size_t i = 0; i < status->known_nodes; i++) {
         out_copy->nodes[i] = status->nodes[i];
         out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
@@ -418,9 +422,11 @@ static void take_failed(struct chronicle_status *status, struct chronicle_node *
 
 static void take_excluded(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
-    struct chronicle_exclusion *last = &status->excluded;
-    node->is_excluded = true;
-    status->excluded_count++;
+    const char *result = chronicle_entry_text(entry, CHRONICLE_RESULT);
+    bool stays = result != NULL && text_equals(result, CHRONICLE_RESULT_STAYS);
+    struct chronicle_exclusion *last = stays ? &status->kept : &status->excluded;
+    node->is_excluded = !stays;
+    status->excluded_count += stays ? 0 : 1;
     free(last->node);
     free(last->reason);
     *last = (struct chronicle_exclusion){.node = memory_duplicate_string(entry->node),

@@ -152,6 +152,7 @@ struct chronicle_status {
     struct chronicle_account account;
     int excluded_count;
     struct chronicle_exclusion excluded; /* the last one */
+    struct chronicle_exclusion kept;     /* that was to stay out, and stays all the same */
 };
 
 void chronicle_status_clear(struct chronicle_status *status);

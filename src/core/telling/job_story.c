@@ -128,6 +128,8 @@ static const char *why_stopping(const struct agent_machine *machine, enum agent_
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_EXCLUDED:
+        return "the others go on without this node";
     case AGENT_STOP_UNFIT:
         return "the check of this node has failed";
     case AGENT_STOP_NONE:

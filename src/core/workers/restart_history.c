@@ -46,8 +46,9 @@ void restart_history_note(struct restart_history *history, int64_t restarts,
 int restart_history_count(
     const struct restart_history *history, struct duration window, struct instant now) {
     size_t count = 0;
+    /* A restart may have been before this machine's clock began. */
     while (count < history->count &&
-           instant_is_before(now, instant_after(history->at[count], window))) {
+           now.nanoseconds - history->at[count].nanoseconds < window.nanoseconds) {
         count++;
     }
     return (int)count;
@@ -57,7 +58,7 @@ void restart_history_tell(const struct restart_history *history, struct duration
     struct instant now, struct restart_ages *out_ages) {
     out_ages->count = (size_t)restart_history_count(history, window, now);
     for (size_t i = 0; i < out_ages->count; i++) {
-        int64_t age = instant_until(history->at[i], now).nanoseconds / NANOSECONDS_PER_SECOND;
+        int64_t age = (now.nanoseconds - history->at[i].nanoseconds) / NANOSECONDS_PER_SECOND;
         out_ages->seconds[i] = (int32_t)(age < RESTART_AGE_MAXIMUM ? age : RESTART_AGE_MAXIMUM);
     }
 }

@@ -369,6 +369,9 @@ static void append_recoveries_of(
 
 static void append_exclusion(const struct chronicle_status *status, struct text *out) {
     const struct chronicle_exclusion *last = &status->excluded;
+    if (status->kept.node != NULL) {
+        text_append_format(out, "  %s\n", known(status->kept.reason));
+    }
     if (status->excluded_count == 0) {
         return;
     }

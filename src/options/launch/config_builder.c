@@ -716,6 +716,22 @@ static enum failure_code build_restart_window(struct building *building) {
     return FAILURE_NONE;
 }
 
+static enum failure_code build_exclusion(struct building *building) {
+    int64_t failures = option_result_value(building->options, "exclude_after")->integer;
+    if (failures < 0 || failures > LAUNCH_MAXIMUM_RESTARTS) {
+        option_result_reject(building->options, "exclude_after",
+            "invalid value %lld: give a number of failures from 1 to %d, or 0 for no limit",
+            (long long)failures, LAUNCH_MAXIMUM_RESTARTS);
+        return FAILURE_INVALID;
+    }
+    if (failures > 0 && building->config->rendezvous != LAUNCH_RENDEZVOUS_DYNAMIC) {
+        warn(building, "--exclude-after has no effect: the nodes of this job cannot come and go "
+                       "(--rdzv-backend)");
+    }
+    building->config->dynamic.settings.exclude_after = (int)failures;
+    return FAILURE_NONE;
+}
+
 static enum failure_code build_node_check(struct building *building) {
     struct launch_config *config = building->config;
     double seconds = option_result_value(building->options, "node_check_timeout")->number;
@@ -1023,8 +1039,8 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory, build_scratch, build_restart_window, build_fruitless, build_node_check,
-        build_standby};
+        build_events, build_store_memory, build_scratch, build_restart_window, build_fruitless,
+        build_exclusion, build_node_check, build_standby};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

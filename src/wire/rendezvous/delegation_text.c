@@ -212,11 +212,12 @@ static void write_ages(const struct restart_ages *ages, struct text *out) {
 
 /* A reason may begin with a brace, too. */
 static void take_ages(struct words *words, struct restart_ages *ages) {
-    const char *start = words->is_sound && text_starts_with(words->rest, " {") ? words->rest + 2 : "";
+    const char *start =
+        words->is_sound && text_starts_with(words->rest, " {") ? words->rest + 2 : "";
     size_t length = strcspn(start, "}");
     struct slice text = {(const uint8_t *)start, length};
-    if (start[length] == '}' && length > 0 && (start[length + 1] == '\0' || start[length + 1] == ' ') &&
-        restart_ages_read(text, ages)) {
+    if (start[length] == '}' && length > 0 &&
+        (start[length + 1] == '\0' || start[length + 1] == ' ') && restart_ages_read(text, ages)) {
         words->rest = start + length + 1;
     }
 }

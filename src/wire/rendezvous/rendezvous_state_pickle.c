@@ -35,7 +35,8 @@ bool restart_ages_read(struct slice text, struct restart_ages *out_ages) {
     while (at < text.length) {
         int64_t age = 0;
         size_t start = at;
-        for (; at < text.length && text_is_digit(text.data[at]) && age <= RESTART_AGE_MAXIMUM; at++) {
+        for (; at < text.length && text_is_digit(text.data[at]) && age <= RESTART_AGE_MAXIMUM;
+             at++) {
             age = 10 * age + (text.data[at] - '0');
         }
         bool is_end = at == text.length;
@@ -420,6 +421,55 @@ static enum failure_code read_ages(struct reader *reader) {
     return code;
 }
 
+/* One line for each node: how often, a blank, and its address. */
+static bool take_blame(struct rendezvous_state *state, struct slice *rest) {
+    struct rendezvous_blame *blame = &state->blames[state->blame_count];
+    size_t at = 0;
+    size_t length = 0;
+    int64_t count = 0;
+    for (; at < rest->length && text_is_digit(rest->data[at]) && count < INT32_MAX; at++) {
+        count = 10 * count + (rest->data[at] - '0');
+    }
+    if (at == 0 || at == rest->length || rest->data[at] != ' ' || count > INT32_MAX) {
+        return false;
+    }
+    const uint8_t *address = rest->data + at + 1;
+    size_t left = rest->length - at - 1;
+    while (length < left && address[length] != '\n') {
+        length++;
+    }
+    if (length == left || length >= sizeof blame->address || memchr(address, 0, length) != NULL) {
+        return false;
+    }
+    *blame = (struct rendezvous_blame){.count = count};
+    memcpy(blame->address, address, length);
+    state->blame_count++;
+    *rest = (struct slice){address + length + 1, left - length - 1};
+    return true;
+}
+
+static enum failure_code read_blames(struct reader *reader) {
+    static const char name[] = "muster_blames";
+    const struct pickle_value *value;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_TEXT, &value);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    struct slice rest = value->bytes;
+    struct rendezvous_state *state = &reader->state;
+    state->blames = memory_allocate(RENDEZVOUS_BLAMES_MAXIMUM * sizeof *state->blames);
+    while (rest.length > 0) {
+        if (state->blame_count == RENDEZVOUS_BLAMES_MAXIMUM || !take_blame(state, &rest)) {
+            text_append_format(reader->reason, "%s are no lines of a number and a node", name);
+            return FAILURE_MALFORMED;
+        }
+    }
+    return FAILURE_NONE;
+}
+
 /* Reads Muster's own attributes. An attribute may be absent. */
 static enum failure_code read_extras(struct reader *reader) {
     struct rendezvous_state *state = &reader->state;
@@ -450,6 +500,7 @@ static enum failure_code read_extras(struct reader *reader) {
     }
     code = code == FAILURE_NONE ? check_base(reader) : code;
     code = code == FAILURE_NONE ? read_ages(reader) : code;
+    code = code == FAILURE_NONE ? read_blames(reader) : code;
     if (code == FAILURE_NONE && has(reader, "muster_reason")) {
         const struct pickle_value *value;
         code = find_kind(reader, reader->root, "muster_reason", PICKLE_VALUE_TEXT, &value);
@@ -765,6 +816,21 @@ static void write_repaired_text(struct pickle_writer *pickle, const char *text) 
     text_clear(&repaired);
 }
 
+static void write_blames(struct writer *writer, const struct rendezvous_state *state) {
+    struct text lines = {0};
+    for (size_t i = 0; i < state->blame_count; i++) {
+        const struct rendezvous_blame *blame = &state->blames[i];
+        if (strchr(blame->address, '\n') == NULL) {
+            text_append_format(&lines, "%" PRId64 " %s\n", blame->count, blame->address);
+        }
+    }
+    if (lines.length > 0) {
+        begin_attribute(writer, "muster_blames");
+        write_repaired_text(&writer->pickle, text_string(&lines));
+    }
+    text_clear(&lines);
+}
+
 static void write_extras(struct writer *writer, const struct rendezvous_state *state) {
     if (state->origin != 0) {
         begin_attribute(writer, "muster_origin");
@@ -789,6 +855,7 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         pickle_write_text(&writer->pickle, slice_from_string(text_string(&ages)));
         text_clear(&ages);
     }
+    write_blames(writer, state);
     if (state->next_restarts != 0) {
         begin_attribute(writer, "muster_next_restarts");
         pickle_write_integer(&writer->pickle, state->next_restarts);

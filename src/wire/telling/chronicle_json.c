@@ -296,6 +296,14 @@ static void write_job(
     text_append(out, "}");
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
+    if (status->kept.node != NULL) {
+        write_name("kept", out);
+        text_append(out, "{");
+        write_text("node", status->kept.node, out);
+        write_text("reason", status->kept.reason, out);
+        write_seconds("at", status->kept.at.nanoseconds, true, out);
+        text_append(out, "}");
+    }
     if (status->excluded_count > 0) {
         write_name("excluded", out);
         text_append(out, "{");

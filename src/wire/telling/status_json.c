@@ -97,12 +97,10 @@ static const char *name_of_cause(int cause) {
 
 /* Parts. */
 
-static void read_exclusion(const struct json_value *excluded, struct chronicle_status *status) {
-    status->excluded_count = count(excluded, "count", 0);
-    status->excluded =
-        (struct chronicle_exclusion){.node = clean_text(json_value_member(excluded, "node")),
-            .reason = clean_text(json_value_member(excluded, "reason")),
-            .at = {nanoseconds(excluded, "at")}};
+static struct chronicle_exclusion read_exclusion(const struct json_value *excluded) {
+    return (struct chronicle_exclusion){.node = clean_text(json_value_member(excluded, "node")),
+        .reason = clean_text(json_value_member(excluded, "reason")),
+        .at = {nanoseconds(excluded, "at")}};
 }
 
 static bool read_job(const struct json_value *job, struct chronicle_status *status) {
@@ -127,7 +125,9 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
     status->maximum_nodes = count(nodes, "max", 0);
     status->restarts = count(restarts, "used", 0);
     status->max_restarts = count(restarts, "max", -1);
-    read_exclusion(json_value_member(job, "excluded"), status);
+    status->excluded_count = count(json_value_member(job, "excluded"), "count", 0);
+    status->excluded = read_exclusion(json_value_member(job, "excluded"));
+    status->kept = read_exclusion(json_value_member(job, "kept"));
     return state < JOB_STATE_COUNT;
 }
 

@@ -108,6 +108,22 @@ TEST(a_signal_outlives_a_check_that_fails_after_it) {
     scene_end(&scene);
 }
 
+TEST(a_node_that_the_others_go_on_without_leaves) {
+    struct scene scene = running_scene(9, AMONG_CHANGING_PEERS);
+    step(
+        &scene, exited(1, 3), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_EXCLUDED), "announce_leave");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish excluded");
+    scene_end(&scene);
+
+    scene = running_scene(9, AMONG_CHANGING_PEERS);
+    step(
+        &scene, exited(1, 3), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, plain(AGENT_EVENT_EXCLUDED), "announce_leave; finish excluded");
+    scene_end(&scene);
+}
+
 /* Attempts that get no further. */
 
 static struct scene limited_scene(int limit, double backoff, enum company company) {
