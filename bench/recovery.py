@@ -174,10 +174,10 @@ class Bench:
     def attempt0(self):
         """What a job pays before anything has failed: the choices take turns. So few workers that --standby auto makes
         standby workers."""
-        choices = [self.muster, self.muster_with("auto"), self.standby]
+        choices = [self.muster_with("off"), self.muster_with("auto"), self.standby]
         sides = {launcher.name: [] for launcher in choices}
         workers = min(2, max(1, len(os.sched_getaffinity(0)) // 2))
-        for _ in range(self.repetitions(10)):
+        for _ in range(self.repetitions(24)):
             for launcher in choices:
                 with self.job(launcher, 1, workers) as job:
                     firsts = job.await_training(workers) or job.fail("no first step")

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 #define KEPT_LATENCIES 4000000
 #define EVENTS 512

@@ -64,6 +64,23 @@ static void read_as_group(const uint8_t *data, size_t size) {
     }
 }
 
+static void read_as_ask(const uint8_t *data, size_t size) {
+    bool is_barrier;
+    int attempt;
+    if (agent_line_read_ask((struct slice){data, size}, &is_barrier, &attempt) == FAILURE_NONE) {
+        bool is_barrier_again;
+        int attempt_again;
+        struct text line = {0};
+        agent_line_write_ask(is_barrier, attempt, &line);
+        if (agent_line_read_ask(slice_from_string(text_string(&line) + 1), &is_barrier_again,
+                &attempt_again) != FAILURE_NONE ||
+            is_barrier_again != is_barrier || attempt_again != attempt) {
+            abort();
+        }
+        text_clear(&line);
+    }
+}
+
 static bool have_equal_values(const struct run_result *left, const struct run_result *right) {
     for (size_t i = 0; i < left->worker_count; i++) {
         if (!slice_equals(bytes_slice(&left->workers[i].return_value),
@@ -80,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct text lines = {0};
     read_as_metric(data, size);
     read_as_group(data, size);
+    read_as_ask(data, size);
     (void)read_lines(data, size, &result);
     agent_line_write_result(&result, &lines);
     if (!read_lines((const uint8_t *)text_string(&lines), lines.length, &again) ||

@@ -5,7 +5,7 @@
 
 #include "core/store/file_store_contents.h"
 #include "fuzz_input.h"
-#include "wire/store/file_store_codec.h"
+#include "wire/store/store_codec.h"
 
 static const struct file_store_limits limits = {
     .key_bytes = 300, .value_bytes = 5000, .entries = 50, .memory_bytes = 20000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads arbitrary bytes as AMD's description of a device. */
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "fuzz_input.h"
-#include "wire/register/kubernetes_object.h"
+#include "wire/register/register_entry_text.h"
 
 #define NAME "entry.job"
 

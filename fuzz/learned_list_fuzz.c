@@ -3,7 +3,7 @@
  * is both, with a NUL byte between them. */
 #include <string.h>
 
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 #include "fuzz_input.h"
 
 static bool has_byte(struct slice bytes, int byte) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

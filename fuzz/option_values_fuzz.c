@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "options/argparse/option_result.h"
-#include "options/launch/endpoint.h"
-#include "options/launch/option_values.h"
 #include "options/launch/launch_options.h"
+#include "options/launch/option_values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,10 +17,18 @@ static void check(const struct progress_news *news, struct instant began, struct
     FUZZ_REQUIRE(!(news->rate > 1e18)); /* a step a nanosecond is the most */
 }
 
+static void check_standing(struct progress_watch *watch, struct instant now) {
+    struct duration silence = {0};
+    enum progress_standing standing = progress_watch_judge(watch, now, &silence);
+    FUZZ_REQUIRE((standing == PROGRESS_STANDS_STILL) ==
+                 (duration_seconds(silence) >= PROGRESS_PATIENCE_SECONDS));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct instant began = {1000};
     struct instant now = began;
-    struct progress_watch *watch = progress_watch_new(WORKERS);
+    const struct progress_patience patience = {.is_learned = true};
+    struct progress_watch *watch = progress_watch_new(WORKERS, patience);
     uint64_t words[PROGRESS_PAGE_WORDS];
     progress_watch_begin(watch, began, size % 2 == 0);
     for (int look = 0; size >= sizeof words; look++) {
@@ -38,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < count; i++) {
             check(&news[i], began, now);
         }
+        check_standing(watch, now);
     }
     progress_watch_free(watch);
     return 0;

@@ -7,7 +7,7 @@
 
 #include "fuzz_input.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 struct node {
     struct rendezvous_record_store *store;

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 #define FOUND_REQUESTS 64
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/store/store_reply_codec.h"
+#include "wire/store/store_codec.h"
 
 static const struct store_reply_limits limits = {.blob_bytes = 256, .reply_bytes = 1024};
 

@@ -3,7 +3,7 @@
  * once. */
 #include <stdlib.h>
 
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "host/process/process_spawn.h"
 
 extern char **environ;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the C source that holds the files of the hook of standby workers, as src/host/standby/hook_files.h declares.
+"""Writes the C source that holds the files of the hook of standby workers, as src/host/standby/hook_directory.h declares.
 
     tools/embed_hook.py DIRECTORY OUTPUT NAME...        names of files, as they are below the directory
 """
@@ -22,7 +22,7 @@ def main():
         arrays.append(f"static const uint8_t text_{at}[] = {{\n" + "".join(f"    {line},\n" for line in lines) + "};\n")
         entries.append(f'    {{"{name}", text_{at}, sizeof text_{at}}},')
     pathlib.Path(output).write_text(
-        '#include "host/standby/hook_files.h"\n\n' + "\n".join(arrays)
+        '#include "host/standby/hook_directory.h"\n\n' + "\n".join(arrays)
         + "\nconst struct hook_file hook_files[] = {\n" + "\n".join(entries)
         + "\n};\nconst size_t hook_file_count = sizeof hook_files / sizeof *hook_files;\n",
         encoding="ascii",

@@ -118,6 +118,22 @@ struct muster_process_failure {
     const char *evidence; /* what the kernel knows besides */
 };
 
+/* Since 0.3: RendezvousInfo, with what SimpleElasticAgent._assign_worker_ranks makes of it: where
+ * this node's workers are in a round. Begin with MUSTER_AGENT_ROUND. */
+struct muster_agent_round {
+    size_t size;          /* of this struct */
+    int group_rank;       /* of this node; 0 to … */
+    int group_world_size; /* … this many nodes, which are 1 to 65536 */
+    int global_rank;      /* of the worker of local rank 0; the others follow, and all are in … */
+    int world_size;       /* … this many, at most 2^28 */
+    int role_rank;        /* the same among the workers of this node's role */
+    int role_world_size;
+    const char *master_addr; /* where the workers' store is, at most 255 bytes */
+    int master_port;         /* 1 to 65535 */
+};
+#define MUSTER_AGENT_ROUND                                                                         \
+    { sizeof(struct muster_agent_round), 0, 1, 0, 1, 0, 1, 0, 0 }
+
 #define MUSTER_RETURN_VALUE_MAXIMUM 524288
 
 /* What the function of a worker gives back: up to MUSTER_RETURN_VALUE_MAXIMUM bytes, which mean
@@ -192,7 +208,9 @@ struct muster_worker_logs {
 struct muster_agent_settings {
     size_t size; /* of this struct */
 
-    /* What to run: a program, found on PATH where it has no slash, … */
+    /* What to run: a program, found on PATH where it has no slash, … (Since 0.3: where there is
+     * none, and no function, `options` are a whole command line of `muster run`, which ends with
+     * the program. Then the numbers below do not count, and PET_… in `env` does.) */
     const char *entrypoint;
     const char *const *args; /* its arguments, up to a NULL; ${local_rank} is put in */
     /* … or a function: each worker is a process that is forked from the agent, and ends with the
@@ -287,11 +305,22 @@ struct muster_agent_settings {
      * start_workers, after which it is called. */
     enum muster_error (*reify_logs)(void *context, const struct muster_worker_group *group,
         struct muster_worker_logs *out_logs, struct muster_failure *failure);
+
+    /* Since 0.3: WorkerSpec.rdzv_handler of any kind: the program has a rendezvous of its own, and
+     * says where this node is. Of the members from min_nodes on to rdzv_configs run_id alone may be
+     * given, and rdzv_backend, which is any name, for records. Both are called from
+     * muster_agent_process, and not for muster_agent_run.
+     * The node wants its next round, in which it has used so many restarts. The program calls
+     * muster_agent_set_round when there is one, or muster_agent_end_round if there will be none. */
+    void (*next_rendezvous)(void *context, int restarts);
+    /* All workers of this node have succeeded, and it waits for muster_agent_end_round, when those
+     * of the other nodes have. NULL: it does not wait. */
+    void (*exit_barrier)(void *context);
 };
 #define MUSTER_AGENT_SETTINGS                                                                      \
     {                                                                                              \
         sizeof(struct muster_agent_settings), 0, 0, 0, 0, 0, 0, 1, 3, 0.1, 1, 1, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                        \
+            0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                  \
     }
 
 /* Starts the agent as a process of its own. MUSTER_ERROR_INVALID with the words of the command for
@@ -330,6 +359,19 @@ enum muster_error muster_agent_kill(struct muster_agent *agent, struct muster_fa
  * until the next call, and as long as the agent. MUSTER_ERROR_STATE before its first rendezvous. */
 enum muster_error muster_agent_worker_group(struct muster_agent *agent,
     const struct muster_worker_group **out_group, struct muster_failure *failure);
+
+/* Since 0.3: answers next_rendezvous. The round is copied. MUSTER_ERROR_STATE where the node waits
+ * for none, or the agent has ended. */
+enum muster_error muster_agent_set_round(struct muster_agent *agent,
+    const struct muster_agent_round *round, struct muster_failure *failure);
+
+/* Since 0.3: the round is over, of a node for which next_rendezvous was called. Its workers are
+ * stopped, and it asks for another one, which costs no restart: as when num_nodes_waiting is not 0.
+ * In the exit barrier: it goes on, and ends. While it waits for a round: there will be none, and it
+ * ends as one that could not join. `reason` is for the log, UTF-8 of at most 1023 bytes.
+ * MUSTER_ERROR_STATE where the agent has ended, or has not asked for a round. */
+enum muster_error muster_agent_end_round(
+    struct muster_agent *agent, const char *reason, struct muster_failure *failure);
 
 /* How it has ended. MUSTER_ERROR_STATE until muster_agent_process has seen the end. */
 enum muster_error muster_agent_result(const struct muster_agent *agent,

@@ -55,8 +55,8 @@ _STATES = [WorkerState[name] for name in ("UNKNOWN", "STOPPED", "SUCCEEDED", "FA
 
 @dataclasses.dataclass
 class WorkerSpec:
-    """The members of PyTorch's class. `rdzv_handler` is a handler that muster.rendezvous has made, or
-    None: the job has this node alone. `args` may be {local rank: arguments}, and `envs` is {local rank: variables}."""
+    """The members of PyTorch's class. `rdzv_handler` is one that muster.rendezvous has made, or any object with the methods of
+    RendezvousHandler, PyTorch's included; None: the job has this node alone. `args` may be {local rank: arguments}, and `envs` is {local rank: variables}."""
 
     role: str
     local_world_size: int
@@ -174,7 +174,7 @@ class LocalElasticAgent(SimpleElasticAgent):
         with launcher.Job(self._config(), self._spec.entrypoint, self._spec.args, self._spec.envs, self._spec.rdzv_handler,
                           **self._fields()) as self._job:
             try:
-                result = self._job.agent.wait()
+                result = self._job.wait()
                 values = self._job.values_of(result) if _STATES[result.state] == WorkerState.SUCCEEDED else {}
                 if result.message is not None:
                     logger.error("%s", result.message.decode("utf-8", "replace"))
@@ -191,7 +191,7 @@ class LocalElasticAgent(SimpleElasticAgent):
     def _group_of(self, found):
         workers = [Worker(each.local_rank, each.global_rank, each.role_rank, each.world_size, each.role_world_size, each.pid or None)
                    for each in found.workers[:found.worker_count]]
-        self._worker_group = WorkerGroup(self._spec, workers, None, found.group_rank, found.group_world_size, _STATES[found.state],
+        self._worker_group = WorkerGroup(self._spec, workers, self._job and self._job.store, found.group_rank, found.group_world_size, _STATES[found.state],
                            found.master_addr.decode(), found.master_port, found.restarts)
         return self._worker_group
 

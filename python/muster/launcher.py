@@ -33,9 +33,12 @@ from multiprocessing import spawn
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from muster import library as muster_library
+from muster.event_handlers import event_handler
+from muster.handler_rounds import HandlerRounds, check_handler, use_agent_store
 from muster.library import Failure, error_of, raising
 
 STATES = ("UNKNOWN", "STOPPED", "SUCCEEDED", "FAILED")  # enum muster_worker_state
+HEALTHY = 5
 # Where a worker finds this package, and the directory of its job. They are no arguments: these are the same on all nodes.
 PLACES = ("MUSTER_LAUNCH_PACKAGE", "MUSTER_LAUNCH_DIRECTORY")
 BOOT = (f"import os, sys; package, directory = map(os.environ.pop, {PLACES!r}); sys.path.insert(0, package); "
@@ -170,7 +173,10 @@ class elastic_launch:  # noqa: N801
 def launch_agent(config: LaunchConfig, entrypoint: Union[Callable, str, None], args: List[Any]) -> Dict[int, Any]:
     """The same, with the arguments as a list."""
     with Job(config, entrypoint, args, handler=_handler_of(config)) as job:
-        return job.run()
+        try:
+            return job.run()
+        finally:
+            job.shut_down()
 
 
 def _handler_of(config):
@@ -190,13 +196,44 @@ class Job:
     `fields` are further members of the agent's settings."""
 
     def __init__(self, config, entrypoint, args=(), envs=None, handler=None, variables=None, **fields):
+        self._rounds, self._handler = None, handler  # the agent calls its backend as long as it lives
+        if handler is not None and not _is_agents_own(handler):
+            config, envs = self._follow(handler, config, envs)
+            handler = None
         config, own = (config, {}) if handler is None else _taken_over(config, handler)
         self._config, self._entrypoint, self._args, self._directory, self.agent = config, entrypoint, args, None, None
-        self._fields, self._variables = {**own, **fields}, variables or {}
+        self._fields, self._variables = {**own, **self._asked(), **fields}, variables or {}
         if envs:
             texts = ([f"{name}={value}" for name, value in envs.get(rank, {}).items()] for rank in range(config.nproc_per_node))
             self._fields["rank_env"] = _lists(texts)
         self.name = entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__qualname__", repr(entrypoint))
+
+    def _follow(self, handler, config, envs):
+        """The handler says where this node is."""
+        check_handler(handler)
+        config = dataclasses.replace(config, min_nodes=1, max_nodes=1, rdzv_backend="", rdzv_endpoint="", rdzv_configs={}, rdzv_timeout=-1,
+                                     run_id=handler.get_run_id())
+        self._rounds = HandlerRounds(handler, config)
+        told = {"TORCHELASTIC_USE_AGENT_STORE": str(use_agent_store(handler))}
+        return config, {rank: {**told, **(envs or {}).get(rank, {})} for rank in range(config.nproc_per_node)}
+
+    def _asked(self):
+        if self._rounds is None:
+            return {}
+        return {"rdzv_backend": _encoded(self._handler.get_backend()), "rdzv_endpoint": None, "rdzv_configs": None,
+                "next_rendezvous": _NEXT(lambda _context, restarts: self._rounds.ask_for_round(restarts)),
+                "exit_barrier": _BARRIER(lambda _context: self._rounds.ask_for_barrier())}
+
+    @property
+    def store(self):
+        """That of the last round of a handler, or None."""
+        return self._rounds and self._rounds.store
+
+    def shut_down(self):
+        """A handler of the program's. What signals raise leaves it open, so that other nodes go on."""
+        wrong = sys.exc_info()[1]
+        if self._rounds is not None and (wrong is None or isinstance(wrong, Exception)):
+            self._handler.shutdown()
 
     def __enter__(self):
         try:
@@ -242,7 +279,10 @@ class Job:
 
     def run(self):
         """What all have returned. When an exception, such as Control-C's, ends the wait, the job is ended."""
-        return self.values_of(self.agent.wait())
+        return self.values_of(self.wait())
+
+    def wait(self):
+        return self.agent.wait() if self._rounds is None else self._rounds.run(self.agent)
 
     def values_of(self, result):
         if result.state == STATES.index("SUCCEEDED"):
@@ -279,15 +319,28 @@ def place_of(store):
         store = store.underlying_store
     if hasattr(store, "path"):
         return os.path.abspath(store.path)
-    if not hasattr(store, "port"):
-        raise TypeError(f"an agent needs a store that other processes reach, a TCPStore or a FileStore, and not {store!r}")
     return _joined(store.host, store.port)
+
+
+def _is_agents_own(handler):
+    """Whether the agent does what the handler would: then it learns of changes at once."""
+    from muster.dynamic_rendezvous import DynamicRendezvousHandler
+    from muster.rendezvous_registry import AgentRendezvous, StaticTCPRendezvous
+
+    kinds = (AgentRendezvous, DynamicRendezvousHandler, StaticTCPRendezvous)
+    return type(handler) in kinds and (type(handler) is not DynamicRendezvousHandler or _is_reached(handler._store))
+
+
+def _is_reached(store):
+    """By other processes, if there is one."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return store is None or hasattr(store, "path") or hasattr(store, "port")
 
 
 def _taken_over(config, handler):
     """The configuration with what a rendezvous of the program's says, and members of the agent's settings."""
     from muster.c10d_rendezvous_backend import C10dRendezvousBackend
-    from muster.dynamic_rendezvous import DynamicRendezvousHandler
     from muster.rendezvous_registry import AgentRendezvous, StaticTCPRendezvous
 
     if isinstance(handler, AgentRendezvous):
@@ -301,9 +354,6 @@ def _taken_over(config, handler):
             config, min_nodes=handler.world_size, max_nodes=handler.world_size, rdzv_backend="static", run_id=handler.run_id,
             rdzv_endpoint=_joined(handler.master_addr, handler.master_port), rdzv_timeout=-1,
             rdzv_configs={"rank": handler.rank, "timeout": int(handler.timeout.total_seconds())}), {}  # fmt: skip
-    if not isinstance(handler, DynamicRendezvousHandler):
-        raise TypeError("an agent takes a DynamicRendezvousHandler or a StaticTCPRendezvous of muster.rendezvous, and not "
-                        f"{handler!r}; what it does otherwise is a RendezvousBackend's")
     settings, place = handler.settings, None if handler._store is None else place_of(handler._store)
     config = dataclasses.replace(config, local_addr=config.local_addr or handler._local_addr)
     if not isinstance(handler._backend, C10dRendezvousBackend):
@@ -480,7 +530,36 @@ class _Settings(ctypes.Structure):
         ("rank_args", ctypes.c_void_p), ("rendezvous", ctypes.c_void_p), ("rdzv_store", _TEXT), ("start_workers", ctypes.c_void_p),
         ("restart_workers", ctypes.c_void_p), ("stop_workers", ctypes.c_void_p), ("monitor_workers", ctypes.c_void_p),
         ("shutdown", ctypes.c_void_p), ("alive_callback", ctypes.c_void_p), ("reify_logs", ctypes.c_void_p),
+        ("next_rendezvous", ctypes.c_void_p), ("exit_barrier", ctypes.c_void_p),
     ]  # fmt: skip
+
+
+class _Event(ctypes.Structure):
+    """struct muster_agent_event."""
+
+    _fields_ = [
+        ("kind", ctypes.c_int), ("name", _TEXT), ("state", _TEXT), ("timestamp", ctypes.c_double), ("run_id", _TEXT), ("role", _TEXT),
+        ("hostname", _TEXT), ("raw_error", _TEXT), ("message", _TEXT), ("group_rank", ctypes.c_int),
+        ("group_world_size", ctypes.c_int), ("global_rank", ctypes.c_int), ("local_rank", ctypes.c_int), ("pid", ctypes.c_long),
+        ("has_exit_code", ctypes.c_int), ("exit_code", ctypes.c_int), ("restarts", ctypes.c_int), ("duration_ms", ctypes.c_double),
+        ("json", _TEXT),
+    ]  # fmt: skip
+
+
+_EVENT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Event))
+
+
+class _Round(ctypes.Structure):
+    """struct muster_agent_round."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("group_rank", ctypes.c_int), ("group_world_size", ctypes.c_int), ("global_rank", ctypes.c_int),
+        ("world_size", ctypes.c_int), ("role_rank", ctypes.c_int), ("role_world_size", ctypes.c_int), ("master_addr", _TEXT),
+        ("master_port", ctypes.c_int),
+    ]  # fmt: skip
+
+
+_NEXT, _BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Worker(ctypes.Structure):
@@ -552,6 +631,8 @@ def _library():
         "muster_agent_stop": (ctypes.c_int, [handle, ctypes.c_int, failure]),
         "muster_agent_kill": (ctypes.c_int, [handle, failure]),
         "muster_agent_worker_group": (ctypes.c_int, [handle, ctypes.POINTER(ctypes.POINTER(WorkerGroup)), failure]),
+        "muster_agent_set_round": (ctypes.c_int, [handle, ctypes.POINTER(_Round), failure]),
+        "muster_agent_end_round": (ctypes.c_int, [handle, _TEXT, failure]),
         "muster_agent_free": (None, [handle]),
     })  # fmt: skip
 
@@ -559,11 +640,15 @@ def _library():
 class _Agent:
     """One job's, from its start to its end."""
 
-    def __init__(self, config, words, function=None, fields=None):
+    def __init__(self, config, words, function=None, fields=None, settings=None):
         self._library, self._handle, self._failure = _library(), ctypes.c_void_p(), Failure()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may stop the agent
+        handler = event_handler(config.event_log_handler)
+        if handler is not None:
+            config = dataclasses.replace(config, event_log_handler="null")
+            fields = {"event": _EVENT(lambda _context, event: handler(_decoded(event.contents.json))), **(fields or {})}
         self._function, self._fields = function, fields or {}  # workers and the agent call them as long as they live
-        settings = _settings_of(config, words or [])
+        settings = settings or _settings_of(config, words or [])
         for name, value in self._fields.items():
             setattr(settings, name, ctypes.cast(value, ctypes.c_void_p) if isinstance(value, (ctypes.Array, ctypes._CFuncPtr)) else value)
         if function is not None:
@@ -590,7 +675,7 @@ class _Agent:
                 return result.contents
             if code != muster_library.STATE:
                 self._check(code)
-            if is_enough() or (not ready and end is not None):
+            if is_enough() or (end is not None and (not ready or time.monotonic() >= end)):
                 return None
 
     def worker_group(self, make):
@@ -599,6 +684,18 @@ class _Agent:
         with self._lock:
             code = self._library.muster_agent_worker_group(self._handle, group, None)
             return make(group.contents) if code == muster_library.OK else None
+
+    def is_healthy(self):
+        return self.worker_group(lambda group: group.state) == HEALTHY
+
+    def set_round(self, **members):
+        with self._lock:
+            self._check(self._library.muster_agent_set_round(self._handle, _Round(size=ctypes.sizeof(_Round), **members), self._failure))
+
+    def end_round(self, reason):
+        """It may have ended."""
+        with self._lock:
+            self._library.muster_agent_end_round(self._handle, reason.encode(), None)
 
     def stop(self, number=0):
         """It may have ended."""
@@ -619,6 +716,15 @@ class _Agent:
             raise error_of(code, self._failure.text(), {})
 
 
+def agent_of_command(words, logs, variables, handler):
+    """An agent for the command line `muster run WORDS`, whose files are those of the LogsSpecs."""
+    settings = _Settings(
+        size=ctypes.sizeof(_Settings), options=_texts_of(words), env=_texts_of(f"{name}={value}" for name, value in variables.items()),
+        local_world_size=1, monitor_interval=0.1, min_nodes=1, max_nodes=1, stdout_fd=-1, stderr_fd=-1, **_logs_of(logs))
+    fields = {"reify_logs": _Logs(logs).function} if _names_files(logs) else {}
+    return _Agent(LaunchConfig(1, 1, 1, event_log_handler=handler), None, None, fields, settings)
+
+
 def _settings_of(config, words):
     logs = config.logs_specs if config.logs_specs is not None else DefaultLogsSpecs()
     is_alone = config.max_nodes == 1 and not config.rdzv_endpoint
@@ -637,14 +743,20 @@ def _settings_of(config, words):
         min_nodes=config.min_nodes, max_nodes=config.max_nodes, rdzv_backend=_encoded(backend),
         rdzv_endpoint=_encoded(endpoint), run_id=_encoded(config.run_id or str(uuid.uuid4().int)),
         rdzv_configs=_encoded(",".join(f"{name}={value}" for name, value in configs.items())) if not is_alone else None,
-        log_dir=_encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
-        redirects=_encoded(_streams(_member(logs, "redirects", "_redirects") or (3 if _names_files(logs) else None))),
-        tee=_encoded(_streams(_member(logs, "tee", "_tee"))),
+        **_logs_of(logs),
         options=(ctypes.c_char_p * (len(options) + 1))(*[option.encode() for option in options], None), stdout_fd=-1, stderr_fd=-1)
 
 
+def _logs_of(logs):
+    """The members of the settings."""
+    return {"log_dir": _encoded(_member(logs, "log_dir", "root_log_dir", "_root_log_dir")),
+            "redirects": _encoded(_streams(_member(logs, "redirects", "_redirects") or (3 if _names_files(logs) else None))),
+            "tee": _encoded(_streams(_member(logs, "tee", "_tee")))}
+
+
 def _names_files(logs):
-    return isinstance(logs, LogsSpecs) and not isinstance(logs, DefaultLogsSpecs)
+    """A class of the program's, made of Muster's or of PyTorch's."""
+    return callable(getattr(logs, "reify", None)) and type(logs).__name__ != "DefaultLogsSpecs"
 
 
 def _options_of(config, logs, node_rank):

@@ -5,7 +5,6 @@ The arguments are those of `muster run`; `--event-log-handler` may also be a nam
 register_event_handler."""
 
 import ctypes
-import logging
 import os
 import signal
 import subprocess
@@ -13,7 +12,10 @@ import sys
 import threading
 
 from muster import PROGRAM, environment
-from muster.namespace import arguments_of, environment_of
+from muster.event_handlers import event_handler, register_event_handler
+from muster.namespace import arguments_of, environment_of, options_of, words_of
+
+__all__ = ["LaunchFailed", "UsageMistake", "exit_status", "main", "register_event_handler", "run"]
 
 PR_SET_PDEATHSIG = 1
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
@@ -35,18 +37,8 @@ class UsageMistake(LaunchFailed, ValueError):
 
 
 USAGE_STATUS = 2
-
-
-_event_handlers = {}
-
-
-def register_event_handler(name, handler):
-    """Makes `--event-log-handler NAME` of jobs that this process runs a handler of its own, as TorchElastic's are: a
-    logging.Handler, whose records have an event as text in JSON, or a function that is called with this text. It is called on
-    a thread, one event after the other, until 5 seconds after the end of the job. One that raises costs that event."""
-    if name in ("null", "console", "dynamic_rendezvous") or not name or ":" in name:
-        raise ValueError(f"{name!r} cannot be the name of a handler of one's own")
-    _event_handlers[name] = handler
+LOGS = ("--logs-specs", "--log-dir", "--redirects", "--tee")
+EVENTS, EVENTS_VARIABLE = "--event-log-handler", "PET_EVENT_LOG_HANDLER"
 
 
 def exit_status(failed):
@@ -68,6 +60,11 @@ def run(namespace):
 
 
 def _launch(arguments, environment):
+    options, program = options_of(arguments)
+    name = dict(options).get(LOGS[0]) or "default"
+    if name != "default":
+        _launch_here(name, options, program, environment)
+        return
     libc = ctypes.CDLL(None)  # before the fork: nothing is to be loaded after it
     parent = os.getpid()
 
@@ -86,21 +83,59 @@ def _launch(arguments, environment):
     finally:
         forwarding.end()
         events.end()
+    _judge(status)
+
+
+def _judge(status):
     if status != 0:
         raise UsageMistake(status) if status == USAGE_STATUS else LaunchFailed(status)
+
+
+def _launch_here(name, options, program, environment):
+    """By an agent of this process, which can call the class that `--logs-specs` names."""
+    from muster import launcher
+    from muster.logs_specs import logs_specs_of
+
+    given = dict(options)
+    handler = given.get(EVENTS, environment.get(EVENTS_VARIABLE, "null"))
+    left = [(option, value) for option, value in options if option not in LOGS and (option != EVENTS or event_handler(handler) is None)]
+    try:
+        logs = logs_specs_of(name, *(given.get(option) for option in LOGS[1:]), given.get("--local-ranks-filter"))
+        agent = launcher.agent_of_command([*words_of(left), *program], logs, environment, handler)
+    except ValueError as mistake:
+        print(f"muster run: error: {mistake}", file=sys.stderr, flush=True)
+        raise UsageMistake(USAGE_STATUS) from mistake
+    forwarding = _Forwarding(is_of_one_terminal=False)
+    try:
+        forwarding.process = _Here(agent)
+        status = forwarding.wait()
+    finally:
+        forwarding.end()
+        agent.free()
+    _judge(status)
+
+
+class _Here:
+    """An agent, as the process of the launcher is seen. It leads a session of its own, which no terminal signals."""
+
+    def __init__(self, agent):
+        self._agent, self.send_signal = agent, agent.stop
+
+    def wait(self):
+        return self._agent.wait().exit_status
 
 
 class _Forwarding:
     """Passes signals on to a process while it is there."""
 
-    def __init__(self):
-        self.process = None
+    def __init__(self, is_of_one_terminal=True):
+        self.process, self.is_of_one_terminal = None, is_of_one_terminal
         self.missed = []
         is_main = threading.current_thread() is threading.main_thread()
         self.replaced = {number: signal.signal(number, self._pass_on) for number in FORWARDED if is_main}
 
     def _pass_on(self, number, frame):
-        if number == signal.SIGINT and _is_in_foreground():
+        if number == signal.SIGINT and self.is_of_one_terminal and _is_in_foreground():
             return  # the terminal has sent it to the launcher, too
         if self.process is None:
             self.missed.append(number)
@@ -120,33 +155,15 @@ class _Forwarding:
 class _Events:
     """Hands what the launcher records to a handler of this process, by a pipe that the launcher opens as a file."""
 
-    OPTION = "--event-log-handler"
-
     def __init__(self, arguments, environment):
-        self.arguments, self.handler, self.thread = list(arguments), None, None
-        self.reading = self.writing = None
-        place, name = self._place(), environment.get("PET_EVENT_LOG_HANDLER")
-        if place is not None:
-            name = self.arguments[place].split("=", 1)[1] if "=" in self.arguments[place] else self.arguments[place + 1]
-        self.handler = _event_handlers.get(name)
+        options, program = options_of(arguments)
+        self.arguments, self.thread, self.reading, self.writing = list(arguments), None, None, None
+        self.handler = event_handler(dict(options).get(EVENTS, environment.get(EVENTS_VARIABLE)))
         if self.handler is not None:
             self.reading, self.writing = os.pipe()
             os.set_inheritable(self.writing, True)
-            words = [f"{self.OPTION}=file:/proc/self/fd/{self.writing}"]
-            if place is None:
-                self.arguments[:0] = words
-            else:
-                self.arguments[place:place + (1 if "=" in self.arguments[place] else 2)] = words
-
-    def _place(self):
-        """Where the option stands first."""
-        spellings = (self.OPTION, self.OPTION.replace("-", "_").replace("__", "--", 1))
-        for place, word in enumerate(self.arguments):
-            if word == "--":
-                return None
-            if word.split("=", 1)[0] in spellings and ("=" in word or place + 1 < len(self.arguments)):
-                return place
-        return None
+            others = [(option, value) for option, value in options if option != EVENTS]
+            self.arguments = [f"{EVENTS}=file:/proc/self/fd/{self.writing}", *words_of(others), *program]
 
     def begin(self):
         if self.handler is not None:
@@ -158,16 +175,7 @@ class _Events:
     def _read(self):
         with open(self.reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                try:
-                    self._handle(line.rstrip("\n"))
-                except Exception:
-                    logging.getLogger(__name__).exception("the handler of events has failed, and the job goes on")
-
-    def _handle(self, line):
-        if isinstance(self.handler, logging.Handler):
-            self.handler.handle(logging.LogRecord("torchelastic", logging.INFO, __file__, 0, line, None, None))
-        else:
-            self.handler(line)
+                self.handler(line.rstrip("\n"))
 
     def end(self):
         if self.thread is not None:

@@ -9,24 +9,25 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/standby/agent_standby.h"
-#include "agent/standby/standby_telling.h"
+#include "agent/standby/standby_spare.h"
 #include "base/failure.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/round/round_key.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "core/telling/event_record.h"
 #include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
 #include "host/network/health_endpoint.h"
-#include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 
 #define EXIT_JOB_FAILED 1
+#define EXIT_USAGE 2
 #define SIGNAL_EXIT_BASE 128
 /* This node is not fit for the job (--node-check). */
 #define EXIT_UNFIT 76
@@ -116,6 +117,22 @@ static int report_failures(struct agent *agent) {
     return status;
 }
 
+/* Not of those that this agent has ended. */
+static bool has_own_failure(const struct agent *agent) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    return worker_group_has_failure(group) &&
+           !group->failures[worker_group_root_cause(group)].is_from_our_signal;
+}
+
+/* Where no other node has the report, as far as this one knows, its own workers may tell why. */
+static int end_without_others(struct agent *agent, const char *what, bool may_be_told_elsewhere) {
+    int status = report_rendezvous_failure(agent, what);
+    if (!may_be_told_elsewhere && has_own_failure(agent)) {
+        (void)report_failures(agent);
+    }
+    return status;
+}
+
 /* What replaces the node reads the status. */
 static int end_as_worker(struct agent *agent) {
     if (worker_group_has_failure(node_machine_workers(agent->node))) {
@@ -130,6 +147,10 @@ static int agent_end_unbegun(struct agent *agent, const struct failure *failure)
     bool is_refusal = failure->code == FAILURE_SYSTEM;
     const char *why = agent->has_no_memory ? AGENT_MEMORY_SENTENCE : failure->message;
     agent->has_no_memory = agent->has_no_memory || failure->system_error == ENOMEM;
+    if (agent->preparation.is_word_unknown) { /* a mistake of usage; no attempt helps */
+        (void)agent_end_of_itself(agent, "ValueError", why);
+        return EXIT_USAGE;
+    }
     return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
 }
 
@@ -140,12 +161,10 @@ static const char *own_trouble(const struct agent *agent) {
 
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
 static int end_unable(struct agent *agent) {
-    const struct worker_group *group = node_machine_workers(agent->node);
     note_trouble(agent, own_trouble(agent));
     agent_report_launcher_failure(parent_error_file(agent), agent->log,
         agent->has_no_memory ? "MemoryError" : "RuntimeError", own_trouble(agent));
-    if (worker_group_has_failure(group) &&
-        !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+    if (has_own_failure(agent)) {
         (void)report_failures(agent);
     }
     return EXIT_JOB_FAILED;
@@ -209,12 +228,13 @@ static int agent_end_report(struct agent *agent) {
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
         if (!knowledge->has_root_cause) {
-            return report_rendezvous_failure(agent, "stopped because another node failed");
+            return end_without_others(
+                agent, "stopped because another node failed", !knowledge->is_cut_off);
         }
         name_root_cause(agent, "stopped because another node failed");
         return report_failures(agent);
     case AGENT_OUTCOME_JOIN_FAILED:
-        return report_rendezvous_failure(agent, "cannot join the job");
+        return end_without_others(agent, "cannot join the job", knowledge->has_root_cause);
     case AGENT_OUTCOME_SIGNALLED:
         return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
     case AGENT_OUTCOME_UNFIT:
@@ -454,6 +474,11 @@ static void store_leaving(void *context) {
     agent_job_chronicle_leave(agent->job_chronicle);
 }
 
+static void standstill_told(void *context, struct slice told) {
+    const struct agent *agent = context;
+    agent_hang_take_told(agent->hang, told);
+}
+
 static void open_job_chronicle(struct agent *agent) {
     enum membership_kind kind = agent->node_settings.node.membership.kind;
     if (kind == MEMBERSHIP_FIXED) {
@@ -468,10 +493,12 @@ static void open_job_chronicle(struct agent *agent) {
         .log_dir = agent->preparation.logs.run_path,
         .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
+        .may_move = agent->config->dynamic.register_engine != NULL,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
         .send = ask_store,
         .find_host = find_store,
+        .standstill_told = standstill_told,
         .context = agent,
     };
     agent->job_chronicle = agent_job_chronicle_new(agent->loop, &settings);
@@ -508,12 +535,23 @@ static void tell_progress(void *context, const struct progress_news *news) {
     agent_chronicle_note_progress(agent->chronicle, news);
 }
 
+static void stand_still(void *context, struct duration silence) {
+    const struct agent *agent = context;
+    agent_hang_stand(agent->hang, silence);
+}
+
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
+        .has_hook = agent->standby == NULL && standby_is_for_python(agent->config) &&
+                    (agent->program == NULL || agent->program->function == NULL),
+        .guardian = agent_guardian_process(agent->guardian),
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
+        .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,
         .stepped = agent_worker_stepped,
+        .stand = stand_still,
         .context = agent,
     };
     if (agent->config->has_progress) {
@@ -533,10 +571,40 @@ static struct wall_time last_progress(void *context) {
     return seen;
 }
 
+static void find_facts(void *context, struct agent_metrics_facts *out_facts) {
+    const struct agent *agent = context;
+    bool has_record = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING;
+    const struct rendezvous_state *record =
+        has_record ? rendezvous_machine_state(node_machine_rendezvous(agent->node)) : NULL;
+    *out_facts = (struct agent_metrics_facts){
+        .machine = node_machine_agent(agent->node),
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .watchdog = agent->watchdog,
+        .standby = node_machine_standby(agent->node),
+        .job = agent->job_chronicle,
+        .failed_first = agent_chronicle_failed_first(agent->chronicle),
+        .step = worker_progress_last(agent->progress),
+        .spares = record == NULL ? 0
+                                 : (int64_t)(rendezvous_state_waiting(record) +
+                                             rendezvous_state_redundant(record)),
+    };
+}
+
 static void write_metrics(void *context, struct text *out) {
     const struct agent *agent = context;
-    agent_metrics_write(agent->metrics, node_machine_agent(agent->node), agent->watchdog,
-        node_machine_standby(agent->node), out);
+    agent_metrics_write(agent->metrics, out);
+}
+
+static void keep_metrics(struct agent *agent) {
+    const struct agent_metrics_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .worker_store = &agent->worker_store_operations,
+        .log = agent->log,
+        .find = find_facts,
+        .context = agent,
+    };
+    agent->metrics = agent_metrics_new(agent->loop, &settings);
 }
 
 static void serve_health(struct agent *agent) {
@@ -746,6 +814,7 @@ static void prepare_story(struct agent *agent) {
     agent->last_words = last_words_new(agent->loop, agent->workers, agent->log);
     agent->story = (struct agent_story){
         .last_words = agent->last_words,
+        .has_standby = agent->standby != NULL,
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
@@ -801,6 +870,19 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     };
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
     agent->node_check = agent_node_check_new(agent->loop, &check_settings);
+    const struct agent_hang_settings hang_settings = {
+        .config = agent->config,
+        .log = agent->log,
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .workers = agent->workers,
+        .worker_count = agent->preparation.worker_count,
+        .evidence = agent->evidence,
+        .job = agent->job_chronicle,
+        .found = agent_hang_found,
+        .stuck = agent_worker_stuck,
+        .context = agent,
+    };
+    agent->hang = agent_hang_new(agent->loop, &hang_settings);
     struct agent_watchdog_settings settings = {
         .config = agent->config,
         .environment = agent->environment,
@@ -876,6 +958,7 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     }
     struct agent_audience_settings settings = agent->program->audience;
     settings.asked = agent_signal_received;
+    settings.told = agent_placement_told;
     settings.context = agent;
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }
@@ -957,8 +1040,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent_voice_count(
             &agent->voice, agent->preparation.worker_count, &agent->preparation.warnings);
         tell_while_joining(agent);
-        agent->metrics =
-            agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
+        keep_metrics(agent);
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -1028,11 +1110,13 @@ static bool end_log_thread(struct agent *agent) {
 static void tear_down(struct agent *agent) {
     event_timer_free(agent->calm); /* the loop runs once more, when its workers are freed */
     agent->calm = NULL;
+    agent_metrics_end(agent->metrics);
     agent_stacks_free(agent->stacks);
     agent->stacks = NULL; /* it may still be asked */
     agent_announcement_free(agent->announcement);
     agent->announcement = NULL;
     agent_health_free(agent->health);
+    agent_hang_end(agent->hang);
     agent_evidence_free(agent->evidence);
     agent_node_check_free(agent->node_check);
     agent_watchdog_free(agent->watchdog);
@@ -1047,7 +1131,9 @@ static void tear_down(struct agent *agent) {
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     agent->rendezvous = NULL;
+    agent_hang_free(agent->hang); /* the host's answer may have been waited for */
     agent_job_chronicle_free(agent->job_chronicle);
+    agent->job_chronicle = NULL;
     text_clear(&agent->telling_folder);
     agent_proof_free(agent->proof);
     descriptor_limit_keep(0);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "agent/agent_events.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/telling/agent_audience.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"

@@ -9,7 +9,7 @@
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
 #include "core/agent/agent_machine.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/telling/round_reason.h"
 #include "core/workers/signal_name.h"
 
@@ -225,12 +225,13 @@ static void monitor_later(struct agent *agent) {
 }
 
 /* As with a timer that has expired, its end is a failure like any other. */
-static void end_worker(struct agent *agent, int local_rank, const char *reason) {
+static void end_worker(struct agent *agent, int local_rank, const char *origin, const char *whose,
+    const char *reason) {
     pid_t pid = agent_workers_pid(agent->workers, local_rank);
-    char *by_whom = text_format("by the program that has started the agent: %s", reason);
+    char *by_whom = text_format("%s%s", whose, reason);
     if (agent_workers_find(agent->workers, pid) == local_rank) {
-        log_error(agent->log, "monitor_workers: ending worker %lld (local_rank %d): %s",
-            (long long)pid, local_rank, reason);
+        log_error(agent->log, "%s: ending worker %lld (local_rank %d): %s", origin, (long long)pid,
+            local_rank, reason);
         agent_workers_note_signal(agent->workers, local_rank, SIGKILL, by_whom);
         (void)kill(pid, SIGKILL);
     }
@@ -246,7 +247,8 @@ static void monitor_workers(void *context) {
     struct run_group group = describe_group(agent);
     int local_rank = agent->hooks.monitor_workers(agent->hooks.context, &group, &reason);
     if (local_rank >= 0 && (size_t)local_rank < group.worker_count) {
-        end_worker(agent, local_rank, text_string(&reason));
+        end_worker(agent, local_rank, "monitor_workers",
+            "by the program that has started the agent: ", text_string(&reason));
     }
     monitor_later(agent);
     run_group_clear(&group);
@@ -295,6 +297,7 @@ static void signal_workers(struct agent *agent, int signal) {
     tell_program_of_stop(agent, signal);
     agent_watchdog_end(agent->watchdog);
     agent_stuck_watch_end(agent->stuck_watch);
+    agent_hang_end(agent->hang);
     signal_passing_send(agent->passing, agent->workers, &machine->workers, agent->log, signal);
 }
 
@@ -316,7 +319,7 @@ static void look_at_workers(struct agent *agent) {
     agent_workers_each_process(agent->workers, add_subject, &subjects);
     struct agent_evidence_order order = {subjects.items, subjects.count,
         "it did not end in time when asked to", agent->config->evidence_timeout, agent_look_over,
-        agent};
+        agent, NULL};
     agent_evidence_gather(agent->evidence, &order);
     free(subjects.items);
 }
@@ -542,6 +545,11 @@ static void perform(struct agent *agent, const struct node_effect *effect) {
         return;
     }
     agent_rendezvous_perform(agent->rendezvous, effect);
+    if (effect->part == NODE_MEMBERSHIP &&
+        effect->membership.kind == MEMBERSHIP_EFFECT_ASK_PROGRAM) {
+        agent_audience_ask(
+            agent->audience, effect->membership.ask.what, effect->membership.ask.attempt);
+    }
     if (effect->part == NODE_MEMBERSHIP && effect->membership.kind == MEMBERSHIP_EFFECT_SETTLED) {
         event_loop_stop(agent->loop);
     }
@@ -612,6 +620,11 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
     worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
         agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
+    if (before == AGENT_JOINING && node_machine_agent(agent->node)->phase == AGENT_STARTING &&
+        agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING) {
+        agent_chronicle_note_record(
+            agent->chronicle, rendezvous_machine_state(node_machine_rendezvous(agent->node)));
+    }
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
@@ -792,6 +805,11 @@ void agent_watch_signals(void *context) {
     }
 }
 
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told) {
+    post_membership(context, (struct membership_event){.kind = kind, .told = told});
+}
+
 void agent_timer_expired(void *context) {
     struct agent *agent = context;
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
@@ -859,6 +877,9 @@ void agent_watchdog_event(
 
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record) {
     const struct agent *agent = context;
+    if (agent->config->is_placed) {
+        return; /* the program's rendezvous records its own steps */
+    }
     agent_event_log_rendezvous(agent->event_log, record);
 }
 
@@ -936,7 +957,7 @@ static void look_at_stuck(struct agent *agent, int local_rank) {
         agent_workers_pid(agent->workers, local_rank), local_rank};
     struct agent_evidence_order order = {&subject, 1,
         "it has been in uninterruptible sleep for too long", agent->config->evidence_timeout,
-        agent_look_over, agent};
+        agent_look_over, agent, NULL};
     agent_look_begun(agent);
     agent_evidence_gather(agent->evidence, &order);
 }
@@ -953,6 +974,39 @@ void agent_worker_stuck(void *context, int local_rank, struct duration how_long)
         duration_seconds(how_long));
     take(agent, (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
                     .worker_stuck = {local_rank, how_long, event_loop_wall_time(agent->loop)}});
+}
+
+static void tell_hang(const struct agent *agent, int local_rank, const struct job_hang *hang) {
+    char *path = agent->config->evidence != LAUNCH_EVIDENCE_OFF
+                     ? agent_workers_log_file(agent->workers, local_rank, LOG_TREE_HANG_EVIDENCE)
+                     : NULL;
+    log_warning(agent->log, "hang: %s%s%s", hang->what, path != NULL ? "; see " : "",
+        path != NULL ? path : "");
+    free(path);
+}
+
+int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job) {
+    struct agent *agent = context;
+    int local_rank = hang->rank - node_machine_knowledge(agent->node)->placement.ranks.base_rank;
+    if (node_machine_agent(agent->node)->phase != AGENT_RUNNING || local_rank < 0 ||
+        local_rank >= agent->preparation.worker_count) {
+        return -1; /* the node of that rank does what is to be done */
+    }
+    if (!is_of_job) {
+        log_warning(agent->log,
+            "hang: of this node %s; no agent hosts the store of this job, so what the other nodes "
+            "do is not known here, and nothing is done about it",
+            hang->what);
+        return -1;
+    }
+    tell_hang(agent, local_rank, hang);
+    agent_chronicle_note_hang(agent->chronicle, local_rank, hang);
+    agent_metrics_note_hang(agent->metrics);
+    if (!agent->config->hang.restarts) {
+        return -1;
+    }
+    end_worker(agent, local_rank, "hang", "by the agent, since ", hang->what);
+    return local_rank;
 }
 
 /* The program's refusal comes first: this node then joins no further round. */

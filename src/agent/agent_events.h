@@ -11,9 +11,7 @@
 #include "agent/failure/agent_node_check.h"
 #include "agent/failure/agent_stacks.h"
 #include "agent/failure/agent_stuck_watch.h"
-#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_node_settings.h"
-#include "agent/rendezvous/agent_proof.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
 #include "agent/standby/agent_standby.h"
@@ -21,6 +19,7 @@
 #include "agent/telling/agent_audience.h"
 #include "agent/telling/agent_chronicle.h"
 #include "agent/telling/agent_event_log.h"
+#include "agent/telling/agent_hang.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_job_chronicle.h"
 #include "agent/telling/agent_metrics.h"
@@ -30,7 +29,6 @@
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
-#include "agent/workers/signal_passing.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -123,6 +121,7 @@ struct agent {
     struct failure_account first_cause;  /* of the first of the attempts that got no further */
     bool has_first_cause;
     struct agent_stacks *stacks;           /* NULL before the job is announced */
+    struct agent_hang *hang;               /* NULL when nobody asked for it */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct last_words *last_words;
@@ -173,6 +172,9 @@ void agent_signal_came(
 void agent_watch_signals(
     void *context); /* from now on it is known which of them workers have got */
 void agent_signal_received(void *context, int signal);
+/* The program that places this node has said something of its round. */
+void agent_placement_told(
+    void *context, enum membership_event_kind kind, const struct membership_told *told);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);
@@ -198,7 +200,10 @@ bool agent_ends_with_first_cause(const struct agent *agent);
 
 struct agent_workers_observer agent_workers_events(struct agent *agent);
 
-/* `context` is the agent. */
+/* `context` is the agent. The job hangs, or only this node's workers stand still, as far as is
+ * known.
+ */
+int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job);
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/rendezvous/agent_proof.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "base/memory.h"
 #include "core/rendezvous/endpoint_match.h"
 #include "core/rendezvous/rendezvous_key.h"

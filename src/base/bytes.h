@@ -86,4 +86,9 @@ __attribute__((warn_unused_result)) enum failure_code base64_encode(
 __attribute__((warn_unused_result)) enum failure_code base64_decode(
     struct slice input, struct bytes *out);
 
+/* SipHash-2-4 (Aumasson, Bernstein 2012): a hash that nobody who does not know the key can make
+ * collide. It keeps tables fast whose keys come from other machines. */
+
+uint64_t keyed_hash(const uint64_t key[2], struct slice bytes);
+
 #endif

@@ -54,6 +54,24 @@ struct duration instant_until(struct instant now, struct instant then);
 bool instant_is_before(struct instant left, struct instant right);
 struct instant instant_earlier(struct instant left, struct instant right);
 
+/* A moment is a point in time that may be unset: a deadline, or the time of the next action. */
+
+/* A zeroed struct is valid and unset. */
+struct moment {
+    bool is_set;
+    struct instant at;
+};
+
+void moment_set(struct moment *moment, struct instant at);
+void moment_set_after(struct moment *moment, struct instant now, struct duration duration);
+void moment_clear(struct moment *moment);
+
+bool moment_has_come(const struct moment *moment, struct instant now);
+
+/* Sets `next`, the time of the next wake-up, to `moment` when `moment` is earlier. Ignores a moment
+ * that has come already: the current step has acted on it if it could, so no timer is needed. */
+void moment_wake(const struct moment *moment, struct instant now, struct moment *next);
+
 /* How long to wait before trying again. The delay grows by half each time, up to a ceiling. A part
  * of it is random, so that many clients that lost the same server do not come back at the same
  * moment. PyTorch's Backoff.cpp starts at half a second. This one starts at ten milliseconds, so

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 /* uthash counts in unsigned int and converts implicitly, so its macros are excluded from our

@@ -13,18 +13,21 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
+#include "agent/telling/agent_audience.h"
 #include "agent/workers/agent_workers.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "core/launch/launch_config.h"
 #include "core/telling/run_result.h"
-#include "host/failure/error_file.h"
-#include "host/loop/abort_notice.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/clock.h"
-#include "host/network/name_lookup.h"
+#include "host/loop/event_loop.h"
+#include "host/network/network_address.h"
 #include "host/process/process_apart.h"
+#include "host/telling/program_channel.h"
 #include "library/agent_reading.h"
 #include "library/library_settings.h"
 #include "library/rendezvous_object.h"
@@ -406,6 +409,7 @@ struct agent_order {
     struct launch_config config;
     struct text_list environment; /* of the workers */
     struct agent_calls calls;
+    const char *placed_by; /* what the program calls its rendezvous that places the node, or NULL */
 };
 
 static void agent_order_clear(struct agent_order *order);
@@ -480,17 +484,27 @@ static enum muster_error add_texts(struct text_list *arguments,
     return error;
 }
 
+/* The options have the program, too. */
+static bool has_command_line(const struct muster_agent_settings *settings) {
+    return settings->entrypoint == NULL && settings->function == NULL && settings->options != NULL;
+}
+
+static void add_numbers(const struct muster_agent_settings *settings, struct text_list *arguments) {
+    text_list_add_taken(
+        arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
+    text_list_add_taken(arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
+    text_list_add_taken(arguments, text_format("--max-restarts=%d", settings->max_restarts));
+    text_list_add_taken(
+        arguments, text_format("--monitor-interval=%.17g", settings->monitor_interval));
+}
+
 /* The command line that asks for the same; its script is put in later, since an entrypoint may be
  * any text. */
 static enum muster_error make_arguments(const struct muster_agent_settings *settings,
     struct text_list *out_arguments, struct muster_failure *failure) {
-    text_list_add_taken(
-        out_arguments, text_format("--nnodes=%d:%d", settings->min_nodes, settings->max_nodes));
-    text_list_add_taken(
-        out_arguments, text_format("--nproc-per-node=%d", settings->local_world_size));
-    text_list_add_taken(out_arguments, text_format("--max-restarts=%d", settings->max_restarts));
-    text_list_add_taken(
-        out_arguments, text_format("--monitor-interval=%.17g", settings->monitor_interval));
+    if (!has_command_line(settings)) {
+        add_numbers(settings, out_arguments);
+    }
     bool is_alone = settings->rdzv_backend == NULL && settings->rdzv_endpoint == NULL &&
                     settings->max_nodes == 1;
     if (is_alone && settings->options == NULL) {
@@ -500,8 +514,10 @@ static enum muster_error make_arguments(const struct muster_agent_settings *sett
     if (error == MUSTER_OK) {
         error = copy_list("options", settings->options, out_arguments, failure);
     }
-    text_list_add(out_arguments, "--no-python");
-    text_list_add(out_arguments, function_name);
+    if (!has_command_line(settings)) {
+        text_list_add(out_arguments, "--no-python");
+        text_list_add(out_arguments, function_name);
+    }
     return error;
 }
 
@@ -531,7 +547,11 @@ static enum muster_error parse(
     const struct text_list *arguments, struct agent_order *order, struct muster_failure *failure) {
     struct text_list environment = {0};
     struct launch_options options;
-    take_pet_out(&order->environment, &environment);
+    if (has_command_line(&order->settings)) {
+        text_list_add_all(&environment, &order->environment);
+    } else {
+        take_pet_out(&order->environment, &environment);
+    }
     launch_options_parse(agent_settings_program, arguments, &environment, &options);
     text_list_clear(&environment);
     enum muster_error error = MUSTER_OK;
@@ -547,6 +567,10 @@ static enum muster_error parse(
 
 static enum muster_error set_program(struct agent_order *order, struct muster_failure *failure) {
     struct launch_config *config = &order->config;
+    if (has_command_line(&order->settings)) {
+        order->settings.local_world_size = config->worker_count > 0 ? config->worker_count : 1;
+        return MUSTER_OK;
+    }
     if (config->script_arguments.count > 0 || config->entry != LAUNCH_ENTRY_PROGRAM) {
         return library_fail(failure, MUSTER_ERROR_INVALID,
             "the options have a program; it is to be in entrypoint and args");
@@ -584,6 +608,11 @@ static enum muster_error check_numbers(
 
 static enum muster_error check_entrypoint(
     const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    if (has_command_line(settings)) {
+        return settings->args == NULL ? MUSTER_OK
+                                      : library_fail(failure, MUSTER_ERROR_INVALID,
+                                            "there are args, but no entrypoint");
+    }
     if (settings->function == NULL) {
         return library_text_check("entrypoint", settings->entrypoint, TEXT_MAXIMUM, failure);
     }
@@ -658,6 +687,31 @@ static enum muster_error set_told(struct agent_order *order, struct muster_failu
     return error == MUSTER_OK ? check_variables(config, failure) : error;
 }
 
+static enum muster_error set_placement(struct agent_order *order, struct muster_failure *failure) {
+    const struct muster_agent_settings *settings = &order->settings;
+    struct launch_config *config = &order->config;
+    if (settings->next_rendezvous == NULL) {
+        return settings->exit_barrier == NULL
+                   ? MUSTER_OK
+                   : library_fail(failure, MUSTER_ERROR_INVALID,
+                         "there is an exit_barrier, but no next_rendezvous");
+    }
+    if (config->rendezvous != LAUNCH_RENDEZVOUS_SINGLE) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "there is a next_rendezvous, and the options have another rendezvous");
+    }
+    config->is_placed = true;
+    if (order->placed_by != NULL) {
+        free(config->rdzv_backend);
+        config->rdzv_backend = memory_duplicate_string(order->placed_by);
+    }
+    if (settings->run_id != NULL) {
+        free(config->run_id);
+        config->run_id = memory_duplicate_string(settings->run_id);
+    }
+    return MUSTER_OK;
+}
+
 static enum muster_error build(struct agent_order *order, struct muster_failure *failure) {
     struct text_list arguments = {0};
     const char *const *variables = order->settings.env;
@@ -677,11 +731,31 @@ static enum muster_error build(struct agent_order *order, struct muster_failure 
     if (error == MUSTER_OK) {
         error = set_told(order, failure);
     }
+    if (error == MUSTER_OK) {
+        error = set_placement(order, failure);
+    }
     text_list_clear(&arguments);
     struct text_list inherited = agent_job_environment(&order->environment);
     text_list_clear(&order->environment);
     order->environment = inherited;
     return error;
+}
+
+/* The job is one of a single node to the options, which know no backend of the program's name. */
+static enum muster_error take_name(struct agent_order *order, struct muster_failure *failure) {
+    struct muster_agent_settings *settings = &order->settings;
+    if (settings->max_nodes != 1 || settings->rdzv_endpoint != NULL ||
+        settings->rdzv_configs != NULL || settings->rendezvous != NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "there is a next_rendezvous, so the program says where this node is; leave min_nodes, "
+            "max_nodes, rdzv_endpoint, rdzv_configs and rendezvous out");
+    }
+    order->placed_by = settings->rdzv_backend;
+    settings->rdzv_backend = STORE_BACKEND;
+    settings->rdzv_endpoint = OWN_STORE;
+    return order->placed_by == NULL
+               ? MUSTER_OK
+               : library_utf8_check("rdzv_backend", order->placed_by, TEXT_MAXIMUM, failure);
 }
 
 /* Checks and copies `settings`. Nothing is left to be cleared after an error. */
@@ -695,6 +769,9 @@ static enum muster_error agent_order_read(const struct muster_agent_settings *se
     }
     if (error == MUSTER_OK) {
         error = check_numbers(&order->settings, failure);
+    }
+    if (error == MUSTER_OK && order->settings.next_rendezvous != NULL) {
+        error = take_name(order, failure);
     }
     if (error == MUSTER_OK) {
         error = agent_calls_read(&order->settings, &order->calls, failure);
@@ -1001,6 +1078,123 @@ enum muster_error muster_agent_worker_group(struct muster_agent *agent,
     return MUSTER_OK;
 }
 
+/* Placing the node. */
+
+static enum muster_error send_order(const struct muster_agent *agent,
+    const struct agent_audience_order *order, struct muster_failure *failure) {
+    unsigned char message[1 + sizeof *order] = {PROGRAM_CHANNEL_MESSAGE};
+    memcpy(message + 1, order, sizeof *order);
+    ssize_t length = send(agent->process.fd, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (length == (ssize_t)sizeof message) {
+        return MUSTER_OK;
+    }
+    return length < 0 && errno != EAGAIN
+               ? library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended")
+               : library_fail(failure, MUSTER_ERROR_LIMIT,
+                     "the agent has not taken earlier requests yet; ask again later");
+}
+
+#define MOST_WORKERS (LAUNCH_MAXIMUM_NODES * LAUNCH_MAXIMUM_WORKERS_PER_NODE)
+
+/* What a node of this many workers can be. */
+static enum muster_error check_ranks(
+    const char *what, int rank, int world_size, int worker_count, struct muster_failure *failure) {
+    return rank >= 0 && world_size >= worker_count && world_size <= MOST_WORKERS &&
+                   rank <= world_size - worker_count
+               ? MUSTER_OK
+               : library_fail(failure, MUSTER_ERROR_INVALID,
+                     "%s is %d, with %d workers here and %d in all", what, rank, worker_count,
+                     world_size);
+}
+
+static enum muster_error check_round(
+    const struct muster_agent_round *round, int worker_count, struct muster_failure *failure) {
+    if (round->group_world_size < 1 || round->group_world_size > LAUNCH_MAXIMUM_NODES ||
+        round->group_rank < 0 || round->group_rank >= round->group_world_size) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "group_rank is %d of %d; 0 to %d of 1 to %d are possible", round->group_rank,
+            round->group_world_size, LAUNCH_MAXIMUM_NODES - 1, LAUNCH_MAXIMUM_NODES);
+    }
+    if (round->master_port < 1 || round->master_port > 65535) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "master_port is %d; 1 to 65535 are ports", round->master_port);
+    }
+    enum muster_error error =
+        check_ranks("global_rank", round->global_rank, round->world_size, worker_count, failure);
+    if (error == MUSTER_OK) {
+        error = check_ranks(
+            "role_rank", round->role_rank, round->role_world_size, worker_count, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = library_host_check("master_addr", round->master_addr, HOST_MAXIMUM, failure);
+    }
+    return error;
+}
+
+enum muster_error muster_agent_set_round(struct muster_agent *agent,
+    const struct muster_agent_round *round, struct muster_failure *failure) {
+    struct muster_agent_round known;
+    enum muster_error error = check_running(agent, failure);
+    if (error == MUSTER_OK && agent->reading.waiting != AGENT_WAITS_FOR_ROUND) {
+        error = library_fail(failure, MUSTER_ERROR_STATE, "the agent waits for no round");
+    }
+    if (error == MUSTER_OK) {
+        error = library_settings_read(round, sizeof known, &known, sizeof known, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = check_round(&known, agent->settings.local_world_size, failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    struct agent_audience_order order = {.kind = MEMBERSHIP_EVENT_ROUND_TOLD,
+        .told = {.group_rank = known.group_rank,
+            .group_world_size = known.group_world_size,
+            .ranks = {known.global_rank, known.world_size, known.role_rank, known.role_world_size},
+            .master_port = known.master_port}};
+    snprintf(order.told.text, sizeof order.told.text, "%s", known.master_addr);
+    error = send_order(agent, &order, failure);
+    if (error == MUSTER_OK) {
+        agent->reading.waiting = AGENT_WAITS_FOR_NOTHING;
+    }
+    return error;
+}
+
+enum muster_error muster_agent_end_round(
+    struct muster_agent *agent, const char *reason, struct muster_failure *failure) {
+    static const enum membership_event_kind kinds[] = {
+        [AGENT_WAITS_FOR_NOTHING] = MEMBERSHIP_EVENT_ROUND_ENDED,
+        [AGENT_WAITS_FOR_ROUND] = MEMBERSHIP_EVENT_ROUND_REFUSED,
+        [AGENT_WAITS_FOR_OTHERS] = MEMBERSHIP_EVENT_BARRIER_TOLD,
+    };
+    struct agent_audience_order order = {0};
+    enum muster_error error = check_running(agent, failure);
+    if (error == MUSTER_OK && !agent->reading.has_asked) {
+        error = library_fail(failure, MUSTER_ERROR_STATE, "the agent has asked for no round");
+    }
+    if (error == MUSTER_OK) {
+        error = library_utf8_check("reason", reason, sizeof order.told.text - 1, failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    order.kind = kinds[agent->reading.waiting];
+    snprintf(order.told.text, sizeof order.told.text, "%s", reason);
+    utf8_make_line_printable(order.told.text);
+    error = send_order(agent, &order, failure);
+    if (error == MUSTER_OK) {
+        agent->reading.waiting = AGENT_WAITS_FOR_NOTHING;
+    }
+    return error;
+}
+
+/* A program that has nothing to say of it passes the exit barrier. */
+static void pass_barrier(struct muster_agent *agent) {
+    if (agent->reading.waiting == AGENT_WAITS_FOR_OTHERS && agent->settings.exit_barrier == NULL) {
+        (void)!muster_agent_end_round(agent, "the program does not wait for other nodes", NULL);
+    }
+}
+
 enum muster_error muster_agent_result(const struct muster_agent *agent,
     const struct muster_run_result **out_result, struct muster_failure *failure) {
     enum muster_error error = check_agent(agent, failure);
@@ -1022,6 +1216,7 @@ enum muster_error muster_agent_result(const struct muster_agent *agent,
 static void take_line(struct muster_agent *agent) {
     if (!agent->is_line_too_long) {
         agent_reading_take(&agent->reading, slice_from_string(text_string(&agent->line)));
+        pass_barrier(agent);
     }
     text_clear(&agent->line);
     agent->is_line_too_long = false;
@@ -1116,6 +1311,11 @@ enum muster_error muster_agent_run(
     enum muster_error error = library_memory_check(failure);
     if (error == MUSTER_OK) {
         error = agent_order_read(settings, &order, failure);
+    }
+    if (error == MUSTER_OK && order.config.is_placed) {
+        agent_order_clear(&order);
+        error = library_fail(failure, MUSTER_ERROR_INVALID,
+            "there is a next_rendezvous; only muster_agent_start has one");
     }
     if (error != MUSTER_OK) {
         return error;

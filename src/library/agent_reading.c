@@ -154,6 +154,23 @@ static void take_group(struct agent_reading *reading, struct slice line) {
     }
 }
 
+static void take_ask(struct agent_reading *reading, struct slice line) {
+    const struct muster_agent_settings *settings = reading->settings;
+    bool is_barrier;
+    int restarts;
+    if (settings->next_rendezvous == NULL ||
+        agent_line_read_ask(line, &is_barrier, &restarts) != FAILURE_NONE) {
+        return;
+    }
+    reading->has_asked = true;
+    reading->waiting = is_barrier ? AGENT_WAITS_FOR_OTHERS : AGENT_WAITS_FOR_ROUND;
+    if (!is_barrier) {
+        settings->next_rendezvous(settings->context, restarts);
+    } else if (settings->exit_barrier != NULL) {
+        settings->exit_barrier(settings->context);
+    }
+}
+
 void agent_reading_take(struct agent_reading *reading, struct slice line) {
     if (line.length == 0) {
         return;
@@ -165,6 +182,8 @@ void agent_reading_take(struct agent_reading *reading, struct slice line) {
         take_metric(reading, document);
     } else if (line.data[0] == AGENT_LINE_GROUP) {
         take_group(reading, document);
+    } else if (line.data[0] == AGENT_LINE_ASK) {
+        take_ask(reading, document);
     } else {
         (void)!agent_line_read_result(
             (char)line.data[0], document, &reading->run, &reading->is_complete);

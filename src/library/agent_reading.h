@@ -9,10 +9,19 @@
 #include "base/bytes.h"
 #include "core/telling/run_result.h"
 
+/* For what a node that the program places waits. */
+enum agent_waiting {
+    AGENT_WAITS_FOR_NOTHING,
+    AGENT_WAITS_FOR_ROUND,
+    AGENT_WAITS_FOR_OTHERS, /* in the exit barrier */
+};
+
 /* Begin with the first; the rest is zero. */
 struct agent_reading {
     const struct muster_agent_settings *settings; /* borrowed: the callbacks */
     bool has_group;                               /* the agent has told of one */
+    bool has_asked;                               /* for a round */
+    enum agent_waiting waiting;
     struct run_group group;
     struct run_result run;
     bool is_complete;                /* the result has been said */

@@ -6,9 +6,9 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 #include "host/network/health_endpoint.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "library/library_settings.h"
 #include "wire/telling/http_host.h"
 

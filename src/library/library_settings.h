@@ -10,7 +10,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 
 /* The failures of the house, as the public header muster/error.h words them. */
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "wire/telling/progress_page.h"
 
 _Static_assert((int)MUSTER_PROGRESS_WORD_COUNT == (int)PROGRESS_PAGE_WORDS &&

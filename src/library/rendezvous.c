@@ -13,10 +13,10 @@
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/clock.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "library/library_settings.h"
 #include "library/rendezvous_object.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 /* The settings of muster/rendezvous.h, checked, as the house's launch configuration. */
 

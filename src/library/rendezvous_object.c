@@ -19,7 +19,7 @@
 #include "host/loop/clock.h"
 #include "host/network/tcp_listener.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 static void rendezvous_member_tell(struct rendezvous_member *node, struct rendezvous_event event);
 static void rendezvous_endpoint_free(struct rendezvous_endpoint *endpoint);

@@ -11,9 +11,8 @@
 #include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
-#include "host/loop/embedded_loop.h"
 #include "host/loop/event_loop.h"
-#include "host/store/job_token.h"
+#include "host/store/store_admission.h"
 
 struct rendezvous_endpoint;
 

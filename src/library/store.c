@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/store/store_client.h"
 #include "library/library_settings.h"
 #include "library/store_connection.h"

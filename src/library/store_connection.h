@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 #include "base/failure.h"
-#include "host/loop/embedded_loop.h"
-#include "host/store/job_token.h"
+#include "host/loop/event_loop.h"
 #include "host/store/store_access.h"
+#include "host/store/store_admission.h"
 
 struct store_connection;
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
-#include "host/loop/embedded_loop.h"
-#include "host/machine/memory_limit.h"
+#include "core/store/store_request.h"
+#include "host/loop/event_loop.h"
+#include "host/machine/machine.h"
 #include "host/network/tcp_listener.h"
-#include "host/store/job_token.h"
+#include "host/store/store_admission.h"
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"
 #include "library/library_settings.h"

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/watchdog/timer_server.h"
+#include "agent/watchdog/agent_watchdog.h"
 #include "base/memory.h"
 #include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
-#include "host/loop/embedded_loop.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/event_loop.h"
+#include "host/loop/files.h"
 #include "host/loop/snapshot_socket.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_queue.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/standby/agent_standby.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "host/process/process_family.h"
 
 /* What a standby worker does. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 
 /* The key 00 01 … 0f and the messages 00 01 02 … of the SipHash paper and its vectors. */
 TEST(hashes_are_those_of_the_paper) {

@@ -9,6 +9,8 @@ import os
 print("a plug-in says hello, and an unfinished line", end="")
 if os.environ.get("FAKE_IMPORT") == "fails":
     raise ImportError("libfake.so is not here")
+if os.environ.get("FAKE_IMPORT") == "misses":
+    raise ModuleNotFoundError("No module named 'torch'", name="torch")
 if os.environ.get("FAKE_IMPORT") == "ends":
     os._exit(0)
 class Device:
@@ -75,18 +77,19 @@ def test_auto_counts_cpus_and_says_why_where_a_plug_in_cannot_be_asked(run):
 
 
 @pytest.mark.parametrize(
-    ("word", "fakes", "why"),
+    ("word", "fakes", "why", "status"),
     [
-        ("npu", {}, "no such device is visible"),
-        ("npux", {}, "knows no device of this name"),
-        ("two", {}, "knows no device of this name"),
-        ("npu", {"npus": 5000}, "at most 4096"),
-        ("npu", {"npus": 1, "import": "fails"}, "ImportError: libfake.so is not here"),
-        ("npu", {"npus": 1, "import": "ends"}, "has given no number"),
+        ("npu", {}, "no such device is visible", 1),
+        ("npux", {}, "knows no device of this name", 2),
+        ("two", {}, "knows no device of this name", 2),
+        ("two", {"import": "misses"}, "ModuleNotFoundError: No module named 'torch'", 2),
+        ("npu", {"npus": 5000}, "at most 4096", 1),
+        ("npu", {"npus": 1, "import": "fails"}, "ImportError: libfake.so is not here", 1),
+        ("npu", {"npus": 1, "import": "ends"}, "has given no number", 1),
     ],
 )
-def test_a_device_that_cannot_be_counted_is_named_with_the_reason(run, word, fakes, why):
+def test_a_device_that_cannot_be_counted_is_named_with_the_reason(run, word, fakes, why, status):
     end = run(word, **fakes)
-    assert end.status == 1, end
+    assert end.status == status, end
     assert f"--nproc-per-node {word}" in end.err and why in end.err, end
     assert "worker of" not in end.out

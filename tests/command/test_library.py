@@ -126,7 +126,7 @@ def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
     ("main/muster.c", "core/rendezvous/rendezvous_state.h", False),
     ("main/timer/timer_command.c", "base/text.h", True),
     ("main/timer/timer_command.c", "core/workers/signal_name.h", True),
-    ("main/run_command.c", "agent/agent.h", True),
+    ("main/muster.c", "agent/agent.h", True),
 ])  # fmt: skip
 def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fine):
     sys.path.insert(0, str(ROOT / "tools"))

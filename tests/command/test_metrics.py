@@ -2,13 +2,21 @@
 """/metrics of a running agent, read with Prometheus' own client library."""
 
 import json
+import os
+import pathlib
+import re
 import sys
 
+import pytest
 from prometheus_client import parser
 
 from support import timers
+from support.binary import ROOT
+from support.nodes import wait_until
 from support.probes import SERVING, Probe
 from support.store import RawClient
+
+BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
 
 # Fails once; the second attempt uses the store, writes 1000 bytes and waits.
 WORKER = """
@@ -160,7 +168,128 @@ def test_a_run_id_of_any_text_stays_readable(muster, scratch):
     probe = Probe(running)
     status, _, body = probe.get("/metrics")
     family = next(family for family in parser.text_string_to_metric_families(body) if family.name == "muster_info")
-    assert family.samples[0].labels == {"run_id": run_id}
+    assert family.samples[0].labels["run_id"] == run_id
     assert json.loads(probe.get("/health")[2])["run_id"] == run_id
     (scratch / "go").touch()
     assert running.finish().status == 0
+
+
+def job_samples(probe):
+    return {name: value for name, value in probe.metrics().items() if name.startswith("muster_job_")}
+
+
+def test_the_host_alone_tells_of_the_whole_job(make_job):
+    job = make_job("2:3", env=SERVING)
+    host = Probe(job.start_host("node1").running)
+    other = Probe(job.start("node2").running)
+    world = job.wait_for_world("node1", "node2")
+    world.of("node2").end(3)
+    world = job.wait_for_world("node1", "node2")
+    wait_until(lambda: job_samples(host).get("muster_job_recoveries_total{worker_failed}") == 1, "the recovery")
+    samples = host.metrics()
+    assert not job_samples(other)
+    states = {name: value for name, value in samples.items() if name.startswith("muster_job_state")}
+    assert sum(states.values()) == states["muster_job_state{running}"] == 1 and len(states) == 7
+    nodes = {kind: samples[f"muster_job_nodes{{{kind}}}"] for kind in ("here", "min", "max", "lost", "spare")}
+    assert nodes == {"here": 2, "min": 2, "max": 3, "lost": 0, "spare": 0}
+    assert (samples["muster_job_workers"], samples["muster_job_round"]) == (2, 1)
+    assert (samples["muster_job_restarts_used"], samples["muster_job_restarts_max"]) == (1, 3)
+    assert samples["muster_job_recovery_seconds_count{whole}"] == samples["muster_job_recovery_seconds_bucket{whole}{+Inf}"] == 1
+    phases = [samples[f"muster_job_recovery_seconds_sum{{{phase}}}"] for phase in ("noticed", "stopped", "agreed", "started")]
+    assert sum(phases) == pytest.approx(samples["muster_job_recovery_seconds_sum{whole}"], abs=1e-5)
+    recovering = samples["muster_job_seconds_total{recovering}"]
+    assert recovering == pytest.approx(samples["muster_job_recovery_seconds_sum{whole}"], abs=1e-5)
+    assert "muster_job_step" not in samples and "muster_job_seconds_total{training_kept}" not in samples
+    assert [probe.metrics()["muster_node_failed_first_total"] for probe in (host, other)] == [0, 1]
+    assert sorted(probe.metrics()["muster_node_rank"] for probe in (host, other)) == [0, 1]
+    world.end()
+    assert job.succeeds()
+
+
+def test_the_next_host_tells_of_the_job(make_job, scratch):
+    register = scratch / "register"
+    register.mkdir(mode=0o700)
+    job = make_job("1:2", "--rdzv-backend", "dir", path=register, env=SERVING)
+    host = job.start("node1")
+    host.wait_for_log("this node hosts the store")
+    first, second = Probe(host.running), Probe(job.start("node2").running)
+    job.wait_for_world("node1", "node2")
+    wait_until(lambda: job_samples(first).get("muster_job_state{running}") == 1, "the host's word")
+    assert not job_samples(second)
+    host.kill()
+    world = job.wait_for_world("node2")
+    wait_until(lambda: job_samples(second).get("muster_job_state{running}") == 1, "the next host's word")
+    assert second.metrics()["muster_job_workers"] == 1
+    world.end()
+    assert job.succeeds()
+
+
+@pytest.mark.plain_build
+def test_a_clock_that_is_ahead_is_told(make_job):
+    shim = BUILD / "tests" / "libother_clock.so"
+    assert shim.is_file(), f"{shim} is not built"
+    job = make_job(2, env=SERVING)
+    host = Probe(job.start_host("node1").running)
+    other = Probe(job.start("node2", env={"LD_PRELOAD": shim, "CLOCK_AHEAD": "5"}).running)
+    world = job.wait_for_world("node1", "node2")
+    wait_until(lambda: "muster_node_clock_offset_seconds" in other.metrics(), "the host's clock")
+    assert host.metrics()["muster_node_clock_offset_seconds"] == 0
+    assert other.metrics()["muster_node_clock_offset_seconds"] == pytest.approx(5, abs=1.1)
+    world.end()
+    assert job.succeeds()
+
+
+def test_the_page_of_metrics_has_every_family_and_no_other():
+    told = set(re.findall(r'"(muster_[a-z_]+)"', (ROOT / "src/agent/telling/agent_metrics.c").read_text(encoding="utf-8")))
+    named = re.findall(r"`(muster_[a-z_]+)", (ROOT / "docs/metrics.md").read_text(encoding="utf-8"))
+    manual = (ROOT / "man/muster.1.scd").read_text(encoding="utf-8").replace("\\_", "_")
+    assert len(told) > 30 and set(named) == told
+    assert [name for name in sorted(told) if name not in manual and "standby" not in name] == []
+
+
+# Metrics in a file.
+
+
+def test_a_file_has_the_metrics_while_the_job_runs_and_after_its_end(muster, scratch):
+    (scratch / "job.prom").touch()
+    (scratch / "link.prom").symlink_to("job.prom")
+    running = muster.start(["run", "--metrics-file", "link.prom", "--no-python", "sh", "-c", "read line || true"], stdin=-1)
+    path = scratch / "job.prom"
+    running.wait_until(lambda: "muster_phase" in path.read_text(), "the file")
+    running.process.stdin.close()
+    assert running.finish().status == 0
+    families = {family.name: family for family in parser.text_string_to_metric_families(path.read_text())}
+    ended = [sample.labels["state"] for sample in families["muster_job_state"].samples if sample.value == 1]
+    assert ended == ["ended"]
+    assert sorted(found.name for found in scratch.glob("*.prom*")) == ["job.prom", "link.prom"]
+    assert (scratch / "link.prom").is_symlink() and path.stat().st_mode & 0o444 == 0o444
+
+
+def test_a_file_that_cannot_be_written_is_said_once_and_costs_nothing(muster, scratch):
+    (scratch / "directory.prom").mkdir()
+    for path, why in (("missing/job.prom", "No such file or directory"), ("directory.prom", "it is no regular file")):
+        end = muster.run(["run", "--metrics-file", path, "--no-python", "sh", "-c", "echo done"])
+        assert end.status == 0 and end.out == "done\n", end
+        assert end.err.count(f"metrics are lost, '{path}' does not take them: ") == 1 and why in end.err, end
+        assert "were not written" not in end.err, end
+
+
+def test_a_disk_without_room_keeps_what_it_has(muster, scratch):
+    (scratch / "job.prom").write_text("before\n")
+    job = f"{muster.binary} run --metrics-file job.prom --no-python true"
+    end = muster.start(["-c", f"(ulimit -f 1; {job}) 2>&1 >/dev/null | cat"], program="bash").finish()
+    assert "metrics are lost, 'job.prom' does not take them: write: File too large" in end.out, end
+    assert (scratch / "job.prom").read_text() == "before\n"
+    assert [path.name for path in scratch.glob("job.prom*")] == ["job.prom"]
+
+
+@pytest.mark.plain_build
+def test_a_disk_that_never_answers_holds_up_no_job(muster, scratch):
+    shim = BUILD / "tests" / "libhung_disk.so"
+    (scratch / "dead").touch()
+    disk = {"LD_PRELOAD": shim, "HUNG_PATH": "job.prom", "HUNG_SINCE": scratch.resolve() / "dead"}
+    end = muster.run(["run", "--max-restarts", 2, "--metrics-file", "job.prom", "--no-python", "sh", "-c",
+                      "test $TORCHELASTIC_RESTART_COUNT = 2 && echo done"], env=disk)  # fmt: skip
+    assert end.status == 0 and end.out == "done\n", end
+    assert "metrics were not written to 'job.prom': it does not answer" in end.err, end
+    assert not (scratch / "job.prom").exists()

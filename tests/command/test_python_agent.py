@@ -225,11 +225,6 @@ def test_a_registered_backend_is_launched_by_its_name(scratch, start_nodes):
     assert sorted(rank for each in values for rank in each) == [0, 1]
 
 
-def test_an_agent_takes_no_handler_that_it_does_not_know():
-    with pytest.raises(TypeError, match="DynamicRendezvousHandler"):
-        agent.LocalElasticAgent(agent.WorkerSpec("trainer", 1, object(), entrypoint="true")).run()
-
-
 class Logs(launcher.LogsSpecs):
     def reify(self, envs):
         count = envs[0]["TORCHELASTIC_RESTART_COUNT"]

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from support.ports import free_port
+from support.own_library import LIBRARY
 from support.python_package import install_package
 
 CALL = """\
@@ -123,6 +124,82 @@ def test_a_handler_that_the_program_registers_gets_the_events(muster, scratch, b
                         env={"PYTHONPATH": install_package(scratch, binary), **variables})
     assert result.out == "2 SUCCEEDED\n", result
     assert ("said by the handler" in result.err) == ("fails" in "".join(words)), result
+
+
+def test_options_of_the_script_are_not_the_launchers(muster, scratch, binary):
+    script = HANDLED.replace('"--no-python"', '"--event-log-handler", "mine", "--no-python"').replace("= 1", "= 1 && echo $*")
+    words = ["sh", "--event-log-handler", "fails"]
+    script = script.replace("""echo $*'])""", f"""echo $*', *{words!r}])""")
+    result = muster.run(["-c", script], program=sys.executable, env={"PYTHONPATH": install_package(scratch, binary)})
+    assert result.out == "--event-log-handler fails\n2 SUCCEEDED\n", result
+
+
+LOGS_SPECS = """
+import json, os
+from muster.launcher import LogsDest, LogsSpecs
+class Flat(LogsSpecs):
+    def reify(self, envs):
+        with open(os.path.join(self.log_dir, "made.json"), "w") as file:
+            json.dump([self.redirects, self.tee, sorted(self.local_ranks_filter or ())], file)
+        return LogsDest(stdouts={rank: f"{self.log_dir}/{env['TORCHELASTIC_RUN_ID']}.{env['RANK']}.txt" for rank, env in envs.items()})
+def refused(**members):
+    raise ValueError("the disk is full")
+"""
+SPECIFIED = """
+import sys, muster.run
+muster.run.register_event_handler("mine", lambda line: print("event", flush=True) if '"state": "START"' in line else None)
+try:
+    muster.run.main(sys.argv[1:])
+except muster.run.UsageMistake as mistake:
+    print("mistake", mistake.status)
+except muster.run.LaunchFailed as failed:
+    print("failed with", failed.status)
+"""
+
+
+@pytest.fixture
+def specified(muster, scratch, binary):
+    if not LIBRARY.exists():
+        pytest.skip(f"{LIBRARY} is not built (-Dlibrary=false)")
+    modules, logs = scratch / "modules", scratch / "logs"
+    (modules / "fake-1.0.dist-info").mkdir(parents=True)
+    (modules / "fake.py").write_text(LOGS_SPECS)
+    (modules / "fake-1.0.dist-info/entry_points.txt").write_text(
+        "[torchrun.logs_specs]\nflat = fake:Flat\nbroken = fake:Missing\nrefused = fake:refused\n")
+    logs.mkdir()
+    package = install_package(scratch, binary)
+
+    def run(*words, **variables):
+        return muster.run(["-c", SPECIFIED, f"--log-dir={logs}", *words], program=sys.executable,
+                          env={"PYTHONPATH": f"{package}:{modules}", "MUSTER_LIBRARY": LIBRARY, **variables})
+
+    run.logs = logs
+    return run
+
+
+def test_a_class_of_a_package_says_where_workers_write(specified):
+    end = specified("--logs-specs", "flat", "-r", "1", "--local-ranks-filter=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0",
+                    "--rdzv-id=job", "--no-python", "--event-log-handler", "mine", "sh", "-c", "echo I am $RANK", PET_NPROC_PER_NODE="2")
+    assert end.out == "event\nevent\n", end
+    assert [(specified.logs / f"job.{rank}.txt").read_text() for rank in range(2)] == ["I am 0\n", "I am 1\n"]
+    assert (specified.logs / "made.json").read_text() == "[1, 0, [0]]"
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--logs-specs=flat", "--no-python", "sh", "-c", "exit 3"], "failed with 1"),
+    (["--logs-specs=other", "true"], "mistake 2"),
+    (["--logs-specs=broken", "true"], "mistake 2"),
+    (["--logs-specs=refused", "true"], "mistake 2"),
+    (["--logs-specs=flat", "-r", "x", "true"], "mistake 2"),
+    (["--logs-specs=flat", "--nope", "true"], "mistake 2"),
+    (["--logs-specs=flat"], "mistake 2"),
+    (["--logs-specs=default", "--no-python", "sh", "-c", "exit 3"], "failed with 1"),
+])  # fmt: skip
+def test_what_comes_of_such_a_job_is_raised(specified, words, said):
+    end = specified(*words)
+    assert end.out == f"{said}\n", end
+    if "other" in words[0]:
+        assert "no package has an entry point of this name" in end.err and "broken, flat, refused" in end.err, end
 
 
 @pytest.mark.parametrize("name", ["console", "null", "", "file:x"])

@@ -10,7 +10,8 @@ import pytest
 from support.binary import ROOT
 from support.network import require_network
 from support.ports import free_port
-from support.standby_jobs import WORKER, Job, kill
+from support.standby_jobs import AFTER, PARENT, WORKER, Job, kill, name_of, pids_below, read_story
+from support.store import wait_until
 
 NONE = "there are no standby workers"
 
@@ -52,12 +53,32 @@ def test_auto_makes_none_where_workers_need_more_than_half_the_cpus(muster, scra
     runs_cold(job)
 
 
-@pytest.mark.parametrize("standby", ["auto", "on"])
-def test_there_are_none_where_workers_are_never_started_again(muster, scratch, standby):
-    job = Job(muster, scratch, workers=1, restarts=0, standby=standby)
+@pytest.mark.parametrize("standby, times", [("auto", 0), ("on", 1)])
+def test_there_are_none_where_workers_are_never_started_again(muster, scratch, standby, times):
+    job = Job(muster, scratch, workers=1, restarts=0, standby=standby, before=two_cpus())
     job.attempt(0)
-    assert job.said("there are no standby workers: with --max-restarts 0 and a fixed number of nodes") == 1
+    assert job.said("there are no standby workers: with --max-restarts 0 and a fixed number of nodes") == times
+    assert job.said(NONE) == times
     assert job.end(0).status == 0
+
+
+def test_a_job_that_may_restart_has_standby_workers_by_default(muster, scratch):
+    """Nothing is said of them at the default level of the log."""
+    (scratch / "worker.py").write_text(WORKER)
+    words = [*two_cpus(), muster.binary, "run", "--standalone", "--standby-after", AFTER, "--nproc-per-node", 1, "--max-restarts", 2,
+             "--event-log-handler", "file:events"]
+    running = muster.start([*words[1:], "worker.py"], program=words[0], env={"PYTHON_EXEC": sys.executable, "OMP_NUM_THREADS": "1"})
+    events = scratch / "events"
+    wait_until(lambda: events.exists() and "standby.ready" in events.read_text(), 100)
+    wait_until(lambda: len(pids_below(running.pid)) == 3, 100)  # what forks one may be about to end
+    (worker,) = read_story(scratch, 0)
+    waiting = [pid for pid in pids_below(running.pid) if pid != worker["pid"] and name_of(pid) != PARENT]
+    kill(worker["pid"])
+    wait_until(lambda: read_story(scratch, 1), 100)
+    assert [line["pid"] for line in read_story(scratch, 1)] == waiting
+    (scratch / "end.1").touch()
+    end = running.finish()
+    assert end.status == 0 and "standby" not in end.err, end
 
 
 def test_auto_makes_none_for_a_program_that_may_not_wait(muster, scratch):
@@ -140,10 +161,10 @@ def offer(muster, meeting, *options, **environment):
 
 @pytest.mark.parametrize("nodes", ["one node", "changing nodes"])
 def test_a_job_without_standby_workers_says_once_what_they_would_save(muster, nodes):
-    options = ["--standalone"]
+    options = ["--standalone", "--standby", "off"]
     if nodes == "changing nodes":
         options = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}",
-                   "--rdzv-conf", "last_call_timeout=1"]
+                   "--rdzv-conf", "last_call_timeout=1", "--standby", "off"]
     (line,) = offer(muster, MEETING.format(tests=str(ROOT / "tests")), *options)
     told = re.fullmatch(
         re.escape(OFFER) + r", and save most of the (\d+\.\d) s from the start of the old ones until one of them came to their store",
@@ -152,7 +173,7 @@ def test_a_job_without_standby_workers_says_once_what_they_would_save(muster, no
 
 
 def test_where_no_worker_has_asked_their_store_the_saving_has_no_figure(muster):
-    assert offer(muster, "", "--standalone") == [OFFER]
+    assert offer(muster, "", "--standalone", "--standby", "off") == [OFFER]
 
 
 def test_a_job_with_standby_workers_does_not_offer_them(muster):

@@ -147,7 +147,7 @@ def test_no_name_and_no_value_of_a_secret_is_written_down(keeper, scratch, libra
 
 
 def test_the_agent_and_the_hook_take_the_same_names_for_secrets():
-    text = (ROOT / "src/core/standby/learned_list.c").read_text(encoding="utf-8")
+    text = (ROOT / "src/core/standby/standby_preparation.c").read_text(encoding="utf-8")
     words = re.search(r"secrets\[\] = \{(.*?)\}", text, re.DOTALL)[1]
     hook = re.search(r"^SECRETS = \((.*)\)$", (HOOK / "muster_standby/record.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
     assert re.findall(r"\w+", words) == re.findall(r"\w+", hook) != []

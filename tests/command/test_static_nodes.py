@@ -50,6 +50,8 @@ def test_a_failure_on_one_node_restarts_both_into_the_same_attempt(muster, scrat
     assert [end.status for end in ends] == [0, 0], ends
     lines = sorted(line for end in ends for line in end.out.splitlines())
     assert lines == [f"{rank} attempt 1" for rank in range(4)]
+    followed = ["another node restarts its workers" in end.err for end in ends]
+    assert followed == [failing == 3, failing == 0], ends
 
 
 def test_every_attempt_of_a_static_job_finds_a_fresh_store(muster, scratch):
@@ -170,6 +172,38 @@ def test_a_killed_master_node_ends_the_other_at_once(muster, scratch):
     end = nodes[1].finish()
     assert end.status == 1
     assert "store is gone" in end.err
+
+
+def test_a_node_whose_workers_fail_when_the_master_node_is_gone_has_its_own_report(muster, scratch):
+    """Nobody can know which node failed first, so each tells what it has seen."""
+    job = Job(muster, nodes=3)
+    script = (
+        "trap '' TERM; : >up.$RANK; [ $GROUP_RANK = 1 ] || exec sleep 300; "
+        "until [ -e gone ]; do sleep 0.01; done; exit 9"
+    )
+    nodes = [job.start(node, script, workers=1) for node in range(3)]
+    nodes[0].wait_until(lambda: len(list(scratch.glob("up.*"))) == 3, "all workers")
+    nodes[0].process.kill()
+    nodes[1].wait_until(lambda: "closing signal" in nodes[1].err(), "the end of the job")
+    (scratch / "gone").touch()
+    end = nodes[1].finish()
+    assert end.status == 1 and "store is gone (node 0)" in end.err, end
+    assert "ChildFailedError" in end.err and "exitcode  : 9" in end.err, end
+    nodes[2].process.kill()
+
+
+def test_a_node_that_restarts_when_the_master_node_is_gone_has_its_report(muster, scratch):
+    """It waits for the next attempt, which never comes; the attempt before is what there is to tell."""
+    job = Job(muster, "--max-restarts", 1)
+    script = "trap '' TERM; : >up.$RANK; [ $GROUP_RANK = 1 ] || exec sleep 300; until [ -e fail ]; do sleep 0.01; done; exit 9"
+    nodes = [job.start(node, script, workers=1) for node in range(2)]
+    nodes[0].wait_until(lambda: len(list(scratch.glob("up.*"))) == 2, "all workers")
+    (scratch / "fail").touch()
+    nodes[0].wait_until(lambda: "closing signal" in nodes[0].err(), "the restart")
+    nodes[0].process.kill()
+    end = nodes[1].finish()
+    assert end.status == 1 and "store is gone (node 0)" in end.err, end
+    assert "ChildFailedError" in end.err and "exitcode  : 9" in end.err, end
 
 
 def test_a_finished_node_waits_for_the_other(muster, scratch):

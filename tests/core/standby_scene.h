@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/standby/standby_plan.h"
-#include "core/standby/standby_transcript.h"
 
 #define SIGNAL_NUMBER_KILL 9
 #define MEMORY 1000000

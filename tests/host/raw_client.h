@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host/loop/event_loop.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* The maximum number of turns of a loop, each with a short wait. After them the test fails. */
 #define TURNS 20000

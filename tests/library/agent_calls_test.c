@@ -13,6 +13,137 @@
 
 #include "library/agent_fixture.h"
 
+/* A node that the program places. */
+
+struct placed {
+    struct fixture fixture; /* the first, so that it is the context, too */
+    int asked;
+    int restarts;
+    bool is_done;
+};
+
+static void ask_for_round(void *context, int restarts) {
+    struct placed *placed = context;
+    placed->asked++;
+    placed->restarts = restarts;
+}
+
+static void say_done(void *context) {
+    struct placed *placed = context;
+    placed->is_done = true;
+}
+
+static void start_placed(struct placed *placed, int workers, const char *command) {
+    *placed = (struct placed){.asked = 0};
+    set_up(&placed->fixture, workers, command);
+    placed->fixture.settings.next_rendezvous = ask_for_round;
+    placed->fixture.settings.exit_barrier = say_done;
+    placed->fixture.settings.run_id = "own";
+    placed->fixture.settings.rdzv_backend = "mine";
+    placed->fixture.settings.max_restarts = 1;
+    start(&placed->fixture);
+}
+
+static void process_until_asked(struct placed *placed, int count) {
+    while (placed->asked < count) {
+        process_once(placed->fixture.agent);
+    }
+}
+
+/* The last nodes of a world. */
+static void place(struct placed *placed, int world_size) {
+    struct muster_agent_round round = MUSTER_AGENT_ROUND;
+    int workers = placed->fixture.settings.local_world_size;
+    round.group_rank = 1;
+    round.group_world_size = 2;
+    round.global_rank = world_size - workers;
+    round.world_size = world_size;
+    round.role_world_size = workers;
+    round.master_addr = "node0";
+    round.master_port = 29400;
+    process_until_asked(placed, placed->asked > 0 ? placed->asked : 1);
+    assert_int_equal(muster_agent_set_round(placed->fixture.agent, &round, NULL), MUSTER_OK);
+}
+
+#define TELL                                                                                       \
+    "printf \"$RANK $WORLD_SIZE $GROUP_RANK $ROLE_RANK $MASTER_ADDR $MASTER_PORT "                 \
+    "$TORCHELASTIC_RUN_ID $TORCHELASTIC_RESTART_COUNT\" > $DIR/new; mv $DIR/new "                  \
+    "$DIR/$WORLD_SIZE; "
+
+static void assert_told(const struct placed *placed, const char *name, const char *expected) {
+    char path[128];
+    char told[256] = "";
+    wait_for_file(placed->fixture.directory, name);
+    snprintf(path, sizeof path, "%s/%s", placed->fixture.directory, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    told[fread(told, 1, sizeof told - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(told, expected);
+}
+
+TEST(program_places_its_node_in_one_round_after_the_other) {
+    struct placed placed;
+    start_placed(&placed, 1, TELL "while test $WORLD_SIZE = 5; do sleep 0.01; done");
+    place(&placed, 5);
+    assert_told(&placed, "5", "4 5 1 0 node0 29400 own 0");
+    assert_int_equal(
+        muster_agent_end_round(placed.fixture.agent, "a node has come", NULL), MUSTER_OK);
+    process_until_asked(&placed, 2);
+    assert_int_equal(placed.restarts, 0);
+    place(&placed, 7);
+    while (!placed.is_done) {
+        process_once(placed.fixture.agent);
+    }
+    assert_told(&placed, "7", "6 7 1 0 node0 29400 own 0");
+    assert_int_equal(muster_agent_end_round(placed.fixture.agent, "all are done", NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_end(&placed.fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_int_equal(result->workers[0].global_rank, 6);
+    assert_int_equal(placed.fixture.rendezvous_events, 0); /* the program has its own */
+    tear_down(&placed.fixture);
+}
+
+TEST(failed_worker_costs_a_restart_and_a_round_that_never_comes_the_job) {
+    struct placed placed;
+    start_placed(&placed, 1, "exit 3");
+    place(&placed, 2);
+    process_until_asked(&placed, 2);
+    assert_int_equal(placed.restarts, 1);
+    assert_int_equal(
+        muster_agent_end_round(placed.fixture.agent, "too few nodes are left", NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_end(&placed.fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_STOPPED);
+    assert_string_equal(result->message, "cannot join the job: too few nodes are left");
+    tear_down(&placed.fixture);
+}
+
+TEST(program_that_has_no_exit_barrier_is_not_asked) {
+    struct placed placed;
+    start_placed(&placed, 2, "exit 0");
+    placed.fixture.settings.exit_barrier = NULL;
+    muster_agent_free(placed.fixture.agent);
+    start(&placed.fixture);
+    place(&placed, 4);
+    assert_int_equal(wait_for_end(&placed.fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    tear_down(&placed.fixture);
+}
+
+/* A whole command line. */
+
+FIXTURE_TEST_AFTER(
+    options_may_be_a_whole_command_line, set_up(&fixture, 1, "echo $WORLD_SIZE $0 > $DIR/told")) {
+    const char *const line[] = {"--nproc-per-node=2", "--no-python", "sh", "-c",
+        "echo $WORLD_SIZE $0 > $DIR/$RANK", "word", NULL};
+    fixture->settings.entrypoint = NULL;
+    fixture->settings.args = NULL;
+    fixture->settings.options = line;
+    start(fixture);
+    assert_int_equal(wait_for_end(fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    wait_for_file(fixture->directory, "0");
+    wait_for_file(fixture->directory, "1");
+}
+
 /* Hooks. */
 
 /* One line for each moment, in the order in which they came. */

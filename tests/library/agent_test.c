@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "host/process/process_table.h"
 #include "library/agent_fixture.h"
 

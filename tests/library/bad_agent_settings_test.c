@@ -115,6 +115,46 @@ static struct muster_rendezvous *make_rendezvous(int max_nodes, const char *endp
     return made;
 }
 
+static void do_nobody(void *context) {
+    (void)context;
+}
+
+static void do_next(void *context, int restarts) {
+    (void)context;
+    (void)restarts;
+}
+
+#define PLACED(member, value)                                                                      \
+    (given.known = fixture.settings, given.known.next_rendezvous = do_next,                        \
+        given.known.member = (value), make(failure))
+#define LINE(member, value)                                                                        \
+    (given.known = fixture.settings, given.known.entrypoint = NULL, given.known.args = NULL,       \
+        given.known.options = one_word, given.known.member = (value), make(failure))
+
+TEST(node_that_the_program_places) {
+    begin_settings();
+    REFUSED(muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID,
+        PLACED(rdzv_endpoint, "localhost:29400"));
+    REFUSED(muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID,
+        PLACED(rdzv_configs, "timeout=1"));
+    REFUSED(
+        muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID, PLACED(max_nodes, 2));
+    REFUSED(
+        muster_agent_settings, rdzv_backend, EMPTY, MUSTER_ERROR_INVALID, PLACED(rdzv_backend, ""));
+    REFUSED(muster_agent_settings, rdzv_backend, TOO_LONG, MUSTER_ERROR_LIMIT,
+        PLACED(rdzv_backend, text));
+    end_settings();
+}
+
+TEST(command_line_for_a_program) {
+    begin_settings();
+    one_word[0] = "--nope";
+    REFUSED(muster_agent_settings, options, UNKNOWN, MUSTER_ERROR_INVALID, LINE(role, NULL));
+    one_word[0] = "train.py";
+    REFUSED(muster_agent_settings, args, BOTH, MUSTER_ERROR_INVALID, LINE(args, fixture.args));
+    end_settings();
+}
+
 #define OWN(rendezvous_given, member, value)                                                       \
     (given.known = fixture.settings, given.known.rendezvous = (rendezvous_given),                  \
         given.known.member = (value), make(failure))

@@ -60,6 +60,11 @@ static int forget(enum situation now) {
     return 0;
 }
 
+static struct {
+    struct muster_agent_round known;
+    long more; /* a field that the library does not know */
+} given_round = {MUSTER_AGENT_ROUND, 1};
+
 static long pid = -1;
 static const struct muster_run_result *result;
 static const struct muster_worker_group *group;
@@ -86,6 +91,13 @@ static void play(enum situation now) {
         MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK, MUSTER_OK);
     IN_EACH(muster_agent_stop, dropped(muster_agent_stop(agent, 0, NULL)), MUSTER_ERROR_INVALID,
         MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK, MUSTER_ERROR_STATE);
+    IN_EACH(muster_agent_set_round,
+        dropped(muster_agent_set_round(agent, &given_round.known, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_ERROR_STATE);
+    IN_EACH(muster_agent_end_round, dropped(muster_agent_end_round(agent, "why", NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_ERROR_STATE, MUSTER_ERROR_STATE);
     IN_EACH(muster_agent_fd, muster_agent_fd(agent) < 0 ? -1 : 0, -1, -1, 0, -1, 0, 0);
     IN_EACH(muster_agent_kill, dropped(muster_agent_kill(agent, NULL)), MUSTER_ERROR_INVALID,
         MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK, MUSTER_ERROR_STATE);
@@ -173,6 +185,78 @@ TEST(arguments) {
         muster_agent_stop(agent, INT_MAX, failure));
     assert_int_equal(muster_agent_pid(agent, &pid, NULL), MUSTER_OK); /* nobody has ended it */
     pid = -1;
+    end();
+}
+
+/* Rounds. */
+
+static int asked;
+
+static void ask(void *context, int restarts) {
+    (void)context;
+    assert_int_equal(restarts, 0);
+    asked++;
+}
+
+#define ROUND(member, value)                                                                       \
+    (given_round.known = good, given_round.known.member = (value),                                 \
+        muster_agent_set_round(agent, &given_round.known, failure))
+
+#define NO_ROUND(member, kind, value)                                                              \
+    REFUSED(muster_agent_round, member, kind, MUSTER_ERROR_INVALID, ROUND(member, value))
+
+TEST(rounds) {
+    struct muster_agent_round good = MUSTER_AGENT_ROUND;
+    char *long_text = bad_input_text(1024);
+    good.master_addr = "localhost";
+    good.master_port = 29400;
+    begin("exit 0");
+    fixture.settings.next_rendezvous = ask;
+    REFUSED(muster_agent_run, settings, PLACED, MUSTER_ERROR_INVALID,
+        muster_agent_run(&fixture.settings, NULL, failure));
+    agent = start_one();
+    while (asked == 0) {
+        process_once(agent);
+    }
+    REFUSED(muster_agent_set_round, round, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_agent_set_round(agent, NULL, failure));
+    NO_ROUND(size, BELOW, 0);
+    NO_ROUND(size, BELOW, sizeof good - 1);
+    NO_ROUND(size, ABOVE, SIZE_MAX);
+    REFUSED(
+        muster_agent_round, size, NEWER, MUSTER_ERROR_UNSUPPORTED, ROUND(size, sizeof given_round));
+    NO_ROUND(group_rank, BELOW, -1);
+    NO_ROUND(group_rank, ABOVE, 1);
+    NO_ROUND(group_world_size, BELOW, 0);
+    NO_ROUND(group_world_size, ABOVE, 65537);
+    NO_ROUND(global_rank, BELOW, -1);
+    NO_ROUND(global_rank, ABOVE, 1);
+    NO_ROUND(world_size, BELOW, 0);
+    NO_ROUND(world_size, ABOVE, INT_MAX);
+    NO_ROUND(role_rank, BELOW, INT_MIN);
+    NO_ROUND(role_rank, ABOVE, INT_MAX);
+    NO_ROUND(role_world_size, BELOW, 0);
+    NO_ROUND(role_world_size, ABOVE, (1 << 28) + 1);
+    NO_ROUND(master_port, BELOW, 0);
+    NO_ROUND(master_port, ABOVE, 65536);
+    NO_ROUND(master_addr, IS_NULL, NULL);
+    NO_ROUND(master_addr, EMPTY, "");
+    NO_ROUND(master_addr, NOT_UTF8, NO_UTF8);
+    REFUSED(muster_agent_round, master_addr, TOO_LONG, MUSTER_ERROR_LIMIT,
+        ROUND(master_addr, long_text));
+    REFUSED(muster_agent_end_round, reason, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_agent_end_round(agent, NULL, failure));
+    REFUSED(muster_agent_end_round, reason, EMPTY, MUSTER_ERROR_INVALID,
+        muster_agent_end_round(agent, "", failure));
+    REFUSED(muster_agent_end_round, reason, NOT_UTF8, MUSTER_ERROR_INVALID,
+        muster_agent_end_round(agent, NO_UTF8, failure));
+    REFUSED(muster_agent_end_round, reason, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_agent_end_round(agent, long_text, failure));
+    given_round.known = good;
+    assert_int_equal(muster_agent_set_round(agent, &given_round.known, NULL), MUSTER_OK);
+    assert_int_equal(muster_agent_set_round(agent, &given_round.known, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(wait_for_result(agent)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    free(long_text);
     end();
 }
 

@@ -17,8 +17,7 @@
 #include "virtual_register.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/round/round_exchange_store.h"
-#include "wire/store/store_reply_codec.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 #define MOVING_NODES_MAXIMUM 12
 #define MOVING_NOBODY (-1)

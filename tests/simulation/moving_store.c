@@ -49,11 +49,11 @@ static void tell_gone(
 static void tell_wish(
     struct moving_job *job, struct moving_store *store, const struct store_presence_key *key) {
     struct rendezvous_event event = {.kind = RENDEZVOUS_EVENT_WISHED};
-    if (!job->nodes[store->host].delegates ||
-        !node_identity_parse(key->name, &event.wished.identity)) {
+    if (!node_identity_parse(key->name, &event.wished.identity)) {
         return;
     }
-    if (delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
+    if (!job->nodes[store->host].delegates ||
+        delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
         event.wished.wish = (struct rendezvous_wish){0};
     }
     tell_host(job, store, &(struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = event});

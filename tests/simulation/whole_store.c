@@ -53,10 +53,8 @@ static void gone(struct whole_cluster *cluster, const struct store_presence_key 
 
 static void tell_wish(struct whole_cluster *cluster, const struct store_presence_key *key) {
     struct rendezvous_event event = {.kind = RENDEZVOUS_EVENT_WISHED};
-    if (!cluster->settings.rendezvous.delegates) {
-        return;
-    }
-    if (delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
+    if (!cluster->settings.rendezvous.delegates ||
+        delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
         event.wished.wish = (struct rendezvous_wish){0};
     }
     if (node_identity_parse(key->name, &event.wished.identity)) {

@@ -9,13 +9,12 @@
 #include "base/duration.h"
 #include "base/heap.h"
 #include "core/round/round_exchange.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_presence.h"
+#include "core/store/store_request.h"
 #include "core/store/store_table.h"
 #include "resting_order.h"
 #include "wire/round/round_exchange_store.h"
-#include "wire/store/store_reply_codec.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 struct whole_cluster;
 struct whole_node;

@@ -67,7 +67,7 @@ OPTIONS = {
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own
     "evidence_signal": ([], {"type": str, "default": "50"}),  # Muster's own
-    "standby": ([], WORDS | {"default": "off", "choices": ["off", "auto", "on"]}),  # Muster's own
+    "standby": ([], WORDS | {"default": "auto", "choices": ["off", "auto", "on"]}),  # Muster's own
     "standby_parent": ([], WORDS | {"default": "on", "choices": ["on", "off"]}),  # Muster's own
     "standby_after": ([], {"type": float, "default": 2.5}),  # Muster's own
     "standby_timeout": ([], {"type": float, "default": 30.0}),  # Muster's own
@@ -80,6 +80,9 @@ OPTIONS = {
     "no_progress_restarts": ([], NUMBER | {"default": 0}),  # Muster's own
     "restart_backoff": ([], {"type": float, "default": 0.0}),  # Muster's own
     "exclude_after": ([], NUMBER | {"default": 0}),  # Muster's own
+    "metrics_file": ([], WORDS | {"default": ""}),  # Muster's own
+    "hang_after": ([], WORDS | {"default": "off"}),  # Muster's own
+    "hang_action": ([], WORDS | {"default": "tell", "choices": ["tell", "restart"]}),  # Muster's own
     "exit_on": ([], WORDS | {"default": ""}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),
@@ -88,8 +91,9 @@ OPTIONS = {
 ADDITIONS = {
     "slurm", "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up",
     "settling_time", "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout",
-    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress",
-    "chronicle", "node_check", "node_check_timeout", "restart_window", "no_progress_restarts", "restart_backoff", "exclude_after", "exit_on",
+    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress", "chronicle",
+    "node_check", "node_check_timeout", "restart_window", "no_progress_restarts", "restart_backoff", "exclude_after", "metrics_file",
+    "hang_after", "hang_action", "exit_on",
     "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}

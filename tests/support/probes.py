@@ -44,16 +44,17 @@ class Probe:
         return self.health()
 
     def metrics(self):
-        """{sample name, or name{label}: value}; every family is well-formed."""
+        """{sample name, or name{label}: value}, without the labels that all samples have; every family is well-formed."""
         status, kind, body = self.get("/metrics")
         assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
         check_with_promtool(body)
         samples = {}
         for family in parser.text_string_to_metric_families(body):
             assert family.documentation, family.name
-            assert family.type in ("counter", "gauge", "summary"), family
+            assert family.type in ("counter", "gauge", "summary", "histogram"), family
             for sample in family.samples:
-                label = "".join(f"{{{value}}}" for value in sample.labels.values())
+                assert set(COMMON) <= set(sample.labels), sample
+                label = "".join(f"{{{value}}}" for name, value in sample.labels.items() if name not in COMMON)
                 assert sample.name + label not in samples, "told twice"
                 samples[sample.name + label] = sample.value
         return samples
@@ -65,6 +66,7 @@ class Probe:
         return phases[0]
 
 
+COMMON = ("run_id", "node", "role")
 PHASES = ("joining", "running", "restarting", "draining")
 
 

@@ -7,7 +7,7 @@ from muster_standby import borrow, move_up
 from muster_standby.listed import read_lines
 
 BODY_MAXIMUM = 1 << 26
-LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
+LIST_MAXIMUM = 1 << 20  # as core/standby/standby_preparation has it
 CAPTURED_MAXIMUM = 64 * 1024
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The list of what is to be imported, as the agent gives it (core/standby/learned_list): a line for each module. What
+"""The list of what is to be imported, as the agent gives it (core/standby/standby_preparation): a line for each module. What
 another node has told and no worker of this one has done yet is held to be less true."""
 import os
 import sys

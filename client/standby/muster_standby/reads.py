@@ -10,7 +10,7 @@ import sys
 from muster_standby import borrow, is_of_round
 from muster_standby.traps import NOBODY, Traps
 
-# What the agent keeps back until the gate (src/core/standby/standby_environment.c), and what is there too early.
+# What the agent keeps back until the gate (src/core/standby/standby_preparation.c), and what is there too early.
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 NAMES = EARLY + ("RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR",
                  "MASTER_PORT", "LOCAL_RANK")  # The last is kept back in a warm parent alone.

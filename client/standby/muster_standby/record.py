@@ -12,7 +12,7 @@ from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_impo
 from muster_standby.notice import prepare
 from muster_standby.steps import count_steps
 
-# Parts of the names of what may be a secret, however short. The agent has the same ones (core/standby/learned_list.c).
+# Parts of the names of what may be a secret, however short. The agent has the same ones (core/standby/standby_preparation.c).
 SECRETS = ("AUTH", "COOKIE", "CRED", "KEY", "OTP", "PASS", "PHRASE", "PIN", "PRIVATE", "PWD", "SALT", "SECRET", "TOKEN")
 
 

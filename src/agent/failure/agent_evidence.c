@@ -7,7 +7,6 @@
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
-#include "host/failure/hang_evidence_collector.h"
 
 /* Lines on the console for one order; a node may have thousands of workers. */
 #define MAXIMUM_LINES 32
@@ -29,6 +28,7 @@ struct gathering {
     struct duration bound;
     void (*done)(void *context);
     void *context;
+    void (*seen)(void *context, int local_rank, const struct hang_evidence_result *result);
 };
 
 struct agent_evidence {
@@ -88,7 +88,7 @@ static void tell(
 
 static void finish(struct gathering *gathering) {
     const struct log *log = gathering->evidence->settings.log;
-    if (gathering->count > MAXIMUM_LINES) {
+    if (gathering->count > MAXIMUM_LINES && gathering->seen == NULL) {
         log_warning(log, "evidence: %zu more processes are not told of here",
             gathering->count - MAXIMUM_LINES);
     }
@@ -109,7 +109,11 @@ static void looked_at(void *context, const struct hang_evidence_result *result) 
     const struct subject *subject = context;
     struct gathering *gathering = subject->gathering;
     gathering->answer_count++;
-    tell(subject, result, gathering->answer_count <= MAXIMUM_LINES);
+    if (gathering->seen != NULL) {
+        gathering->seen(gathering->context, subject->who.local_rank, result);
+    } else {
+        tell(subject, result, gathering->answer_count <= MAXIMUM_LINES);
+    }
     if (gathering->answer_count == gathering->count) {
         finish(gathering);
     }
@@ -125,9 +129,14 @@ static struct gathering *gathering_new(
     gathering->bound = order->bound;
     gathering->done = order->done;
     gathering->context = order->context;
+    gathering->seen = order->seen;
     gathering->next = evidence->gatherings;
     evidence->gatherings = gathering;
     return gathering;
+}
+
+static bool is_wanted(const struct agent_evidence *evidence) {
+    return evidence->settings.config->evidence != LAUNCH_EVIDENCE_OFF;
 }
 
 static enum failure_code look(
@@ -141,6 +150,8 @@ static enum failure_code look(
         .pid = subject->who.pid,
         .reason = reason,
         .dump = agent_standby_dump(evidence->settings.standby, local_rank, subject->who.pid),
+        .goes_on = subject->gathering->seen != NULL,
+        .is_brief = !is_wanted(evidence),
         .is_full = evidence->settings.config->evidence == LAUNCH_EVIDENCE_FULL,
         .path = subject->path,
         .outputs = {output, errors},
@@ -157,7 +168,7 @@ static enum failure_code look(
 struct agent_evidence *agent_evidence_new(
     struct event_loop *loop, const struct agent_evidence_settings *settings) {
     struct failure failure;
-    if (settings->config->evidence == LAUNCH_EVIDENCE_OFF) {
+    if (settings->config->evidence == LAUNCH_EVIDENCE_OFF && !settings->config->hang.is_wanted) {
         return NULL;
     }
     struct agent_evidence *evidence = memory_allocate(sizeof *evidence);
@@ -193,7 +204,7 @@ void agent_evidence_free(struct agent_evidence *evidence) {
 
 void agent_evidence_gather(
     struct agent_evidence *evidence, const struct agent_evidence_order *order) {
-    if (evidence == NULL || order->count == 0) {
+    if (evidence == NULL || order->count == 0 || (order->seen == NULL && !is_wanted(evidence))) {
         if (order->done != NULL) {
             order->done(order->context);
         }
@@ -204,9 +215,11 @@ void agent_evidence_gather(
     for (size_t i = 0; i < order->count; i++) {
         struct subject *subject = &gathering->subjects[gathering->count];
         struct failure failure;
+        int local_rank = order->subjects[i].local_rank;
         *subject = (struct subject){gathering, order->subjects[i],
-            agent_workers_log_file(
-                evidence->settings.workers, order->subjects[i].local_rank, LOG_TREE_HANG_EVIDENCE)};
+            is_wanted(evidence) ? agent_workers_log_file(evidence->settings.workers, local_rank,
+                                      LOG_TREE_HANG_EVIDENCE)
+                                : NULL};
         gathering->count++;
         if (look(subject, order->reason, end, &failure) != FAILURE_NONE) {
             log_warning(evidence->settings.log, "evidence: process %lld is not looked at: %s",

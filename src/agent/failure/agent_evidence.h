@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at processes before this agent kills them on its own account: what is found goes to
- * hang_evidence.txt among the worker's logs, the gist of it to the console and, for when the worker
- * has ended, to the report of failures. */
+/* Looks at processes before this agent kills them on its own account, and when they take no steps
+ * any more: what is found goes to hang_evidence.txt among the worker's logs, the gist of it to the
+ * console and, for when the worker has ended, to the report of failures. */
 #ifndef MUSTER_AGENT_FAILURE_AGENT_EVIDENCE_H
 #define MUSTER_AGENT_FAILURE_AGENT_EVIDENCE_H
 
@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
+#include "host/failure/hang_evidence_collector.h"
 #include "host/loop/event_loop.h"
 
 struct agent_evidence;
@@ -38,9 +39,13 @@ struct agent_evidence_order {
     struct duration bound;       /* of time, for all of them together */
     void (*done)(void *context); /* or NULL */
     void *context;
+    /* They are not killed, as far as is known: each one is told here, and not on the console. There
+     * are no files where the job wants no evidence. NULL: they are killed. */
+    void (*seen)(void *context, int local_rank, const struct hang_evidence_result *result);
 };
 
-/* NULL when the job wants no evidence. The functions below accept that. */
+/* NULL when the job wants no evidence, and does not ask whether it hangs. The functions below
+ * accept that. */
 struct agent_evidence *agent_evidence_new(
     struct event_loop *loop, const struct agent_evidence_settings *settings);
 

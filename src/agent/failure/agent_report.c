@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
 #include "core/workers/log_plan.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "wire/failure/failure_json.h"
 
 /* How long a disk that does not answer may hold up the report: until what the workers wrote is in

@@ -15,7 +15,7 @@
 #include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 #include "host/loop/event_loop.h"
 #include "host/rendezvous/rendezvous_backend.h"
 

@@ -11,7 +11,7 @@
 #include "core/rendezvous/rendezvous_step.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/store/store_thread.h"
 
 /* Of this node's own to the store: one for requests, one for WAITs. */
@@ -155,7 +155,8 @@ static enum failure_code open_record(
 static void open_diary(struct agent_rendezvous *rendezvous) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     enum membership_kind kind = settings->node->membership.kind;
-    bool is_static = text_equals(settings->config->rdzv_backend, "static");
+    bool is_static =
+        !settings->config->is_placed && text_equals(settings->config->rdzv_backend, "static");
     if (kind == MEMBERSHIP_FIXED || (kind == MEMBERSHIP_ALONE && is_static)) {
         return;
     }
@@ -340,6 +341,7 @@ static void perform_membership(
     case MEMBERSHIP_EFFECT_FLUSH:
         agent_fixed_nodes_flush(rendezvous->fixed, effect->patience);
         break;
+    case MEMBERSHIP_EFFECT_ASK_PROGRAM:
     case MEMBERSHIP_EFFECT_SETTLED:
         break; /* the agent's */
     case MEMBERSHIP_EFFECT_TELL_AGENT:

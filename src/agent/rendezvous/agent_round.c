@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
 #include "core/round/round_key.h"
-#include "core/store/store_limits.h"
-#include "host/network/local_address.h"
+#include "core/store/store_request.h"
+#include "host/network/network_address.h"
 #include "host/store/store_client.h"
 #include "wire/round/round_exchange_store.h"
 

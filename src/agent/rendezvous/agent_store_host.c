@@ -16,8 +16,8 @@
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
-#include "host/machine/memory_limit.h"
-#include "host/network/local_address.h"
+#include "host/machine/machine.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
@@ -129,13 +129,17 @@ static struct duration look_interval(const struct agent_hosted_store *store) {
     return store->settings.config->dynamic.settings.keep_alive_interval;
 }
 
+static bool offers_delegation(const struct agent_hosted_store *store) {
+    return store->settings.config->dynamic.settings.delegates;
+}
+
 /* Who is there. */
 
 /* Says what a node wishes that delegates, or that it does no more. */
 static void tell_wish(struct agent_hosted_store *store, const char *name, const char *value) {
     struct rendezvous_wish wish = {0};
     struct node_identity identity;
-    if (delegation_wish_read(value, &wish) != FAILURE_NONE) {
+    if (!offers_delegation(store) || delegation_wish_read(value, &wish) != FAILURE_NONE) {
         wish = (struct rendezvous_wish){0};
     }
     if (node_identity_parse(name, &identity)) {
@@ -149,9 +153,7 @@ static void heard(void *context, const char *name, const char *value) {
         return;
     }
     presence_watch_hear(&store->presences, name, event_loop_now(store->loop));
-    if (store->settings.wished != NULL) {
-        tell_wish(store, name, value);
-    }
+    tell_wish(store, name, value);
 }
 
 static void tell_node(
@@ -270,7 +272,7 @@ static void gone(void *context, const char *name, const char *value) {
         free(shown);
         return;
     }
-    if (store->settings.wished != NULL) {
+    if (offers_delegation(store)) {
         tell_node(store, &identity, NULL);
     }
     store->settings.gone(store->settings.context, &identity, has_finished(value));
@@ -639,7 +641,7 @@ static enum failure_code start(
         .watched_key = text_string(&record),
         .standby_key = settings->stands_by ? text_string(&host) : NULL,
         .stranger_answer = settings->stands_by ? text_string(&refusal) : NULL,
-        .offered_key = settings->wished != NULL ? text_string(&offer) : NULL,
+        .offered_key = offers_delegation(store) ? text_string(&offer) : NULL,
         .operations = settings->operations,
         .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
@@ -753,7 +755,7 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
         .gone = settings->gone,
         .missed = settings->missed,
         .record_written = settings->record_written,
-        .wished = dynamic->settings.delegates ? settings->wished : NULL,
+        .wished = settings->wished,
         .context = settings->context,
     };
     enum failure_code code = agent_hosted_store_open(

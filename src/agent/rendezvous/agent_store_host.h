@@ -16,7 +16,7 @@
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "host/store/store_server.h"
@@ -78,8 +78,8 @@ struct agent_hosted_store_settings {
     void (*missed)(void *context, const struct node_identity *identity, bool is_done);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
-    /* What a node wishes that delegates, or that it wishes nothing; again with each sign of life.
-     * NULL: no node may delegate. */
+    /* A node is there, and what it wishes that delegates, or that it wishes nothing; again with each
+     * sign of life. */
     void (*wished)(
         void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
     void *context;
@@ -148,7 +148,7 @@ struct agent_store_host_settings {
     void (*missed)(void *context, const struct node_identity *identity, bool is_done);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
-    /* As in agent_hosted_store.h, where this job's nodes may delegate. */
+    /* As in agent_hosted_store_settings. */
     void (*wished)(
         void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
     /* Appends why no store is reached at the endpoint, while this node tries. */

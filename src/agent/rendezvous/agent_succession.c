@@ -10,7 +10,7 @@
 #include "core/round/round_key.h"
 #include "core/succession/succession_machine.h"
 #include "host/loop/clock.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/register/register.h"
 #include "wire/rendezvous/job_notes.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -929,7 +929,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .silent = node_silent,
         .missed = node_missed,
         .record_written = stranger_wrote,
-        .wished = settings->config->dynamic.settings.delegates ? node_wished : NULL,
+        .wished = node_wished,
         .context = succession,
     };
     enum failure_code code = agent_hosted_store_open(succession->loop, &store,

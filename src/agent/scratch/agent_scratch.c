@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "host/machine/memory_limit.h"
+#include "host/machine/machine.h"
 #include "host/scratch/scratch_directory.h"
 
 #define SHARED_MEMORY "/dev/shm"

@@ -6,15 +6,12 @@
 #include <unistd.h>
 
 #include "agent/standby/standby_spare.h"
-#include "agent/standby/standby_telling.h"
-#include "agent/standby/worker_record.h"
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
-#include "host/loop/directory_tree.h"
-#include "host/machine/memory_limit.h"
+#include "core/standby/standby_preparation.h"
+#include "host/loop/files.h"
+#include "host/machine/machine.h"
 #include "host/process/process_table.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/memory_file.h"
 
 /* Standby. */
 

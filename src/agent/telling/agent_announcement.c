@@ -13,6 +13,10 @@
 /* How long a disk that does not answer may hold up the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
 
+/* An agent that waits for others is announced then. Most start workers sooner, and have something
+ * to say that lasts; until then nothing takes CPU time from the start of the workers. */
+#define WAITING_MOMENT_MILLISECONDS 100
+
 /* The subject of a blocking call. */
 struct announcing {
     struct text_list places;
@@ -35,6 +39,7 @@ struct agent_announcement {
     bool is_outdated;            /* what is being written: the text has changed */
     bool is_refusal_told;        /* one line is enough for a job */
     bool is_ending;              /* the loop runs only until nothing is being written */
+    struct event_timer *waiting; /* until the workers start, or it is worth saying that they wait */
     struct job_posting standing; /* what was written last */
     struct job_announcement job;
     struct snapshot_socket *socket; /* NULL: none */
@@ -95,12 +100,18 @@ static void say_refusal(struct agent_announcement *announcement, const struct fa
 
 static void begin(struct agent_announcement *announcement);
 
-/* Says all that is known; the same is written again, for the file may have been removed. */
-static void say(struct agent_announcement *announcement) {
+static void word(struct agent_announcement *announcement) {
     struct text text = {0};
     job_announcement_write(&announcement->job, &text);
     free(announcement->text);
     announcement->text = text_take(&text);
+}
+
+/* Says all that is known; the same is written again, for the file may have been removed. */
+static void say(void *context) {
+    struct agent_announcement *announcement = context;
+    event_timer_stop(announcement->waiting);
+    word(announcement);
     announcement->is_outdated = true;
     if (announcement->call == NULL) {
         begin(announcement);
@@ -113,8 +124,8 @@ static void set_fact(
     announcement->job.facts[fact] = text_taken;
 }
 
-/* Beside the file, whose disk has just answered, and under the same name: who removes a file that a
- * killed agent has left removes its socket. */
+/* Beside the file, whose disk has just answered, so that no thread is needed for either. It has the
+ * same name: who removes a file that a killed agent has left removes its socket. */
 static void open_socket(struct agent_announcement *announcement) {
     static const char prefix[] = "job-";
     const char *path = announcement->standing.path;
@@ -129,7 +140,11 @@ static void open_socket(struct agent_announcement *announcement) {
     if (snapshot_socket_new_asked(announcement->loop, place, announcement->answer,
             announcement->context, &announcement->socket, &failure) == FAILURE_NONE) {
         set_fact(announcement, JOB_FACT_SOCKET, place);
-        say(announcement);
+        word(announcement);
+        event_timer_stop(announcement->waiting);
+        if (!job_posting_rewrite(&announcement->standing, announcement->text)) {
+            say(announcement);
+        }
     } else {
         announcement->has_no_socket = true;
         log_info(announcement->log, "`muster status` will not find this job: %s", failure.message);
@@ -180,6 +195,7 @@ struct agent_announcement *agent_announcement_new(struct event_loop *loop,
     const struct agent_announcement initial = {
         .loop = loop, .environment = environment, .process = process, .log = log};
     struct agent_announcement *announcement = memory_duplicate(&initial, sizeof initial);
+    announcement->waiting = event_timer_new(loop, say, announcement);
     if (node_process_is_known(process)) { /* the file is no announcement yet, and has its lock */
         announcement->text = memory_duplicate_string("");
         begin(announcement);
@@ -213,7 +229,9 @@ void agent_announcement_open(struct agent_announcement *announcement, struct job
     announcement->context = context;
     announcement->job.pid = getpid();
     set_fact(announcement, JOB_FACT_STATE, memory_duplicate_string("waiting"));
-    say(announcement);
+    event_timer_set(
+        announcement->waiting, instant_after(event_loop_now(announcement->loop),
+                                   duration_from_milliseconds(WAITING_MOMENT_MILLISECONDS)));
 }
 
 void agent_announcement_answer(
@@ -264,6 +282,7 @@ void agent_announcement_free(struct agent_announcement *announcement) {
     if (announcement == NULL) {
         return;
     }
+    event_timer_free(announcement->waiting);
     if (announcement->call != NULL) {
         await_call(announcement);
     }

@@ -30,6 +30,17 @@ static void tell_metric(void *context, const struct metric *metric) {
     tell(context, &line, true);
 }
 
+static void take_order(void *context, const void *message) {
+    const struct agent_audience *audience = context;
+    const struct agent_audience_order *order = message;
+    audience->settings.told(audience->settings.context, order->kind, &order->told);
+}
+
+static void take_request(void *context, int signal) {
+    const struct agent_audience *audience = context;
+    audience->settings.asked(audience->settings.context, signal);
+}
+
 enum failure_code agent_audience_new(struct event_loop *loop,
     const struct agent_audience_settings *settings, const struct launch_config *config,
     struct agent_audience **out_audience, struct failure *failure) {
@@ -43,8 +54,8 @@ enum failure_code agent_audience_new(struct event_loop *loop,
     };
     enum failure_code code = FAILURE_NONE;
     if (settings->tell == NULL) {
-        const struct program_channel_settings channel = {
-            settings->channel, settings->program, settings->asked, settings->context};
+        const struct program_channel_settings channel = {settings->channel, settings->program,
+            take_request, take_order, sizeof(struct agent_audience_order), audience};
         code = program_channel_new(loop, &channel, &audience->channel, failure);
     }
     if (code != FAILURE_NONE) {
@@ -75,6 +86,14 @@ void agent_audience_group(struct agent_audience *audience, const struct run_grou
         struct text line = {0};
         agent_line_write_group(group, &line);
         tell(audience, &line, true);
+    }
+}
+
+void agent_audience_ask(struct agent_audience *audience, enum membership_ask what, int attempt) {
+    if (audience != NULL) {
+        struct text line = {0};
+        agent_line_write_ask(what == MEMBERSHIP_ASK_BARRIER, attempt, &line);
+        tell(audience, &line, false);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "base/failure.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
+#include "core/node/node_membership.h"
 #include "core/telling/run_result.h"
 #include "host/loop/event_loop.h"
 
@@ -19,6 +20,8 @@ struct agent_audience_settings {
     int channel; /* host/telling/program_channel.h */
     int program;
     void (*asked)(void *context, int signal); /* the program wants the agent to end so */
+    void (*told)(
+        void *context, enum membership_event_kind kind, const struct membership_told *told);
     void *context;
 };
 
@@ -35,6 +38,16 @@ void agent_audience_event(struct agent_audience *audience, const char *record);
 
 /* The worker group of this node has come into another state. */
 void agent_audience_group(struct agent_audience *audience, const struct run_group *group);
+
+/* This node asks where it is to be. The answer is told. */
+void agent_audience_ask(struct agent_audience *audience, enum membership_ask what, int attempt);
+
+/* What a program that places its node tells the agent by: host/telling/program_channel's message.
+ * Both ends are one program. */
+struct agent_audience_order {
+    enum membership_event_kind kind;
+    struct membership_told told;
+};
 
 /* The machine has taken an event; see metric_stream_step. */
 void agent_audience_step(struct agent_audience *audience, enum agent_phase before,

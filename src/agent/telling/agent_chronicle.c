@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/telling/chronicle_status.h"
 #include "core/workers/log_plan.h"
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/telling/event_thread.h"
 #include "host/telling/job_asking.h"
@@ -344,6 +344,17 @@ void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, i
     }
 }
 
+void agent_chronicle_note_record(
+    struct agent_chronicle *chronicle, const struct rendezvous_state *record) {
+    for (size_t i = 0; chronicle != NULL && i < record->count; i++) {
+        const struct rendezvous_node *node = &record->nodes[i];
+        if (node->is_participant && !node_identity_is_muster(&node->identity)) {
+            chronicle_note_foreign(chronicle->chronicle, event_loop_now(chronicle->loop),
+                node->identity.address, (int)node->rank);
+        }
+    }
+}
+
 void agent_chronicle_note_host(struct agent_chronicle *chronicle) {
     if (chronicle != NULL) {
         chronicle_note_host(chronicle->chronicle, event_loop_now(chronicle->loop));
@@ -390,6 +401,14 @@ void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here) {
     }
 }
 
+void agent_chronicle_note_hang(
+    struct agent_chronicle *chronicle, int local_rank, const struct job_hang *hang) {
+    if (chronicle != NULL) {
+        chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), local_rank,
+            hang->what, hang->where, hang->silence);
+    }
+}
+
 /* Of a worker's child nothing is known here. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer) {
@@ -399,10 +418,18 @@ void agent_chronicle_note_timer(
     for (int rank = 0; rank < chronicle->settings.preparation->worker_count; rank++) {
         if (agent_workers_pid(chronicle->workers, rank) == timer->pid) {
             char *what = text_format("its timer '%s' has expired", timer->scope);
-            chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), rank, what);
+            chronicle_note_hang(chronicle->chronicle, event_loop_now(chronicle->loop), rank, what,
+                NULL, (struct duration){0});
             free(what);
         }
     }
+}
+
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle) {
+    int place = chronicle == NULL ? -1
+                                  : chronicle_status_find(&chronicle->status,
+                                        chronicle->settings.preparation->node_name);
+    return place < 0 ? 0 : chronicle->status.nodes[place].failed_first;
 }
 
 /* Answers. */

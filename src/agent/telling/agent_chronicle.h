@@ -5,15 +5,17 @@
 #ifndef MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 #define MUSTER_AGENT_TELLING_AGENT_CHRONICLE_H
 
-#include "agent/telling/agent_job_chronicle.h"
 #include "agent/failure/agent_report.h"
+#include "agent/telling/agent_job_chronicle.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
+#include "core/telling/job_hang.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/snapshot_socket.h"
 
@@ -57,13 +59,22 @@ void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *rea
 /* This node leaves: as agent_job_chronicle_hurry. */
 bool agent_chronicle_hurry(
     struct agent_chronicle *chronicle, void (*done)(void *context), void *context);
-/* It waits with others: so many nodes are here. */
+/* It has joined the round of this record: those of its nodes that are torchrun's tell nothing. */
+void agent_chronicle_note_record(
+    struct agent_chronicle *chronicle, const struct rendezvous_state *record);
 void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);
+/* It waits with others: so many nodes are here. */
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
+/* The whole job hangs, and this worker is to blame. */
+void agent_chronicle_note_hang(
+    struct agent_chronicle *chronicle, int local_rank, const struct job_hang *hang);
 /* Of the watchdog. */
 void agent_chronicle_note_timer(
     struct agent_chronicle *chronicle, const struct event_timer_record *timer);
+
+/* So often a worker of this node has failed before all others, as far as this node knows. */
+int agent_chronicle_failed_first(struct agent_chronicle *chronicle);
 
 /* The answer to who asks at the socket, as HTTP has it: how this node's chronicle stands, its
  * entries at once or as they come, and the same of the whole job, which its host is asked for. */

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "core/workers/worker_command.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "host/telling/event_thread.h"
 #include "wire/failure/failure_json.h"
 #include "wire/telling/event_json.h"

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
 #include "host/network/health_endpoint.h"
-#include "host/network/local_address.h"
+#include "host/network/network_address.h"
 #include "wire/telling/health_json.h"
 #include "wire/telling/http_host.h"
 #include "wire/telling/metrics_text.h"

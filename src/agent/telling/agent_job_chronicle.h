@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/log.h"
-#include "core/telling/chronicle.h"
+#include "core/telling/chronicle_status.h"
 #include "host/loop/event_loop.h"
 #include "host/store/store_client.h"
 #include "wire/store/store_proof.h"
@@ -27,6 +27,7 @@ struct agent_job_chronicle_settings {
     const char *log_dir;         /* or NULL */
     const char *folder;          /* of the telling's keys; NULL: the store keeps none */
     const struct store_key *key; /* of the job's token; NULL: there is none */
+    bool may_move;               /* another node may host the store next */
     const struct node_placement *placement;
     /* The connection of this node to the job's store: a number that another one does not have, or
      * 0 where there is none. */
@@ -35,6 +36,8 @@ struct agent_job_chronicle_settings {
     bool (*send)(void *context, const struct store_client_call *call);
     /* Where its store is; false: there is no connection. */
     bool (*find_host)(void *context, const char **out_host, int *out_port);
+    /* As the host: a node has told that its workers stand still, which is for agent_hang. */
+    void (*standstill_told)(void *context, struct slice told);
     void *context;
 };
 
@@ -54,12 +57,30 @@ void agent_job_chronicle_note_connected(struct agent_job_chronicle *job);
 void agent_job_chronicle_host(struct agent_job_chronicle *job, int port);
 /* Another node does. */
 void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
+/* As the host: how the job stands; false: it is another node, or nobody. The caller clears it. */
+bool agent_job_chronicle_write_status(
+    struct agent_job_chronicle *job, struct chronicle_status *out_status);
+bool agent_job_chronicle_is_host(const struct agent_job_chronicle *job);
+/* Whether another node listens as the host. */
+bool agent_job_chronicle_is_heard(const struct agent_job_chronicle *job);
+/* Sends a request to the store of the host, with the key of this name; false: nobody listens. */
+bool agent_job_chronicle_send(
+    struct agent_job_chronicle *job, struct store_client_call call, const char *name);
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
 /* Tells the host at once what it has not been told yet, and calls back when that is on its way, or
  * cannot be. False: there is nothing to wait for. */
 bool agent_job_chronicle_hurry(
     struct agent_job_chronicle *job, void (*done)(void *context), void *context);
+
+/* How the job stands, but for the last seconds (job_chronicle_settled); with `is_last` all that has
+ * come counts. False: this node does not host the job's store, and knows nothing of others. */
+bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
+    void (*take)(void *context, const struct chronicle_status *status), void *context);
+/* By how much this node's clock is ahead of the host's, as the host has said lately. False: it is
+ * not known. From time to time the host is asked for the next time. */
+bool agent_job_chronicle_find_clock_offset(
+    struct agent_job_chronicle *job, struct duration *out_offset);
 
 /* Asks the host, or answers as the host. `done` as in host/telling/job_asking, perhaps from inside.
  * The result is NULL where it was, and freed by its owner else, perhaps from inside `done`. */

@@ -46,7 +46,7 @@ static void suggest_standby(const struct agent_story *story) {
     static const char offer[] =
         "with --standby on, processes that have done so would take their places";
     struct duration taken = time_until_store(story);
-    if (story->config->standby != LAUNCH_STANDBY_OFF || !standby_is_for_python(story->config) ||
+    if (story->has_standby || !standby_is_for_python(story->config) ||
         agent_machine_attempt(story->machine) != 1) {
         return;
     }

@@ -24,6 +24,7 @@ struct agent_story {
     const struct agent_workers *workers;
     struct tally *worker_store; /* what nobody but workers asks of their store; NULL: others, too */
     struct last_words *last_words; /* of workers for whom others are started; NULL: not told */
+    bool has_standby;              /* there are standby workers, or may be later */
     const struct log *log;         /* NULL: nothing is said */
     struct instant started;        /* the first workers, which is filled in here; zero: not yet */
 };

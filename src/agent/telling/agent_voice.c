@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 
-bool agent_voice_is_anothers(const struct launch_config *config) {
+/* Whether another node says what all would say, as far as is known from the first on: by
+ * --node-rank. */
+static bool is_anothers(const struct launch_config *config) {
     return config->rendezvous == LAUNCH_RENDEZVOUS_STATIC && config->maximum_nodes > 1 &&
            config->node_rank != 0;
 }
@@ -80,7 +82,7 @@ static bool has_word(struct slice words, const char *word) {
 
 void agent_voice_begin(struct agent_voice *voice) {
     const struct launch_config *config = voice->config;
-    voice->is_place_settled = agent_voice_is_anothers(config);
+    voice->is_place_settled = is_anothers(config);
     if (may_be_anothers(config)) {
         hold(voice, &config->warnings);
     } else {
@@ -105,8 +107,7 @@ void agent_voice_count(
 }
 
 void agent_voice_launch(struct agent_voice *voice, const char *lines) {
-    if (is_each_heard(voice) ||
-        (voice->is_place_settled && !agent_voice_is_anothers(voice->config))) {
+    if (is_each_heard(voice) || (voice->is_place_settled && !is_anothers(voice->config))) {
         log_info(voice->log, "%s", lines);
     } else if (!voice->is_place_settled) {
         text_append(&voice->launch, lines);

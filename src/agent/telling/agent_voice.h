@@ -60,8 +60,4 @@ void agent_voice_nodes(struct agent_voice *voice, const struct node_identity *me
 void agent_voice_end(struct agent_voice *voice);
 void agent_voice_clear(struct agent_voice *voice);
 
-/* Whether another node says what all would say, as far as is known from the first on: by
- * --node-rank. */
-bool agent_voice_is_anothers(const struct launch_config *config);
-
 #endif

@@ -15,8 +15,8 @@
 #include "base/utf8.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/clock.h"
-#include "host/machine/machine_topology.h"
-#include "host/network/local_address.h"
+#include "host/machine/machine.h"
+#include "host/network/network_address.h"
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
@@ -80,6 +80,7 @@ static enum failure_code count_named(
     if (code == FAILURE_CANCELLED) {
         return code;
     }
+    counting->preparation->is_word_unknown = code == FAILURE_MISSING;
     if (code == FAILURE_NONE && *out_count == 0) {
         code = failure_set(failure, FAILURE_INVALID, "no such device is visible on this machine");
     } else if (code == FAILURE_NONE && *out_count > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {

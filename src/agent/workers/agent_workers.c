@@ -7,11 +7,11 @@
 
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 #include "core/telling/run_result.h"
-#include "host/failure/process_evidence.h"
+#include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 
 /* What is kept for the place of a worker while it is not known yet whether its standby worker goes
  * through its gate: the environment and the streams with which a process is started otherwise. */

@@ -10,10 +10,9 @@
 
 #include "agent/scratch/agent_scratch.h"
 #include "agent/standby/agent_standby.h"
-#include "agent/workers/worker_progress.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/attempt_logs.h"
-#include "agent/workers/worker_errors.h"
+#include "agent/workers/worker_progress.h"
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "core/machine/device_answer.h"
 #include "host/loop/clock.h"
 #include "host/process/process_spawn.h"
 
@@ -21,10 +20,6 @@
 /* The thread is waited for a little longer, so that it has ended the process. */
 #define PATIENCE_SECONDS (ANSWER_SECONDS + 10)
 #define ANSWER_CEILING ((size_t)4096)
-
-/* The answer is the last line that begins so: what a plug-in prints may stand before it. */
-#define MARK "muster-devices "
-#define REASON_MARK '!'
 
 /* A plug-in is imported with torch. It names its device, or makes it PyTorch's accelerator. */
 static char script[] =
@@ -53,7 +48,10 @@ static char script[] =
     "try:\n"
     "    answer = int(count())\n"
     "except LookupError as error:\n"
-    "    answer = '!' + str(error.args[0] if error.args else error)\n"
+    "    answer = '?' + str(error.args[0] if error.args else error)\n"
+    "except ModuleNotFoundError as error:\n"
+    "    answer = ('?' if error.name == 'torch' else '!') + type(error).__name__ + ': ' + "
+    "str(error)\n"
     "except Exception as error:\n"
     "    answer = '!' + type(error).__name__ + ': ' + str(error)\n"
     "print('\\nmuster-devices', ' '.join(str(answer).split())[:1000], flush=True)\n";
@@ -154,24 +152,21 @@ static enum failure_code judge(
             failure, FAILURE_TIMEOUT, "%s has not answered within %d s", python, ANSWER_SECONDS);
     }
     char *text = text_take(&question->answer);
-    char *line = NULL;
-    for (char *found = strstr(text, "\n" MARK); found != NULL; found = strstr(found + 1, MARK)) {
-        line = strstr(found, MARK) + sizeof MARK - 1;
-    }
-    if (line != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        utf8_make_line_printable(line);
-    }
-    int64_t count = -1;
+    const char *reason = NULL;
     enum failure_code code = FAILURE_NONE;
-    if (line != NULL && *line == REASON_MARK) {
-        code = failure_set(failure, FAILURE_INVALID, "%s says: %s", python, line + 1);
-    } else if (line == NULL || text_parse_integer(line, &count) != FAILURE_NONE || count < 0 ||
-               count > INT_MAX) {
+    switch (device_answer_read(text, out_count, &reason)) {
+    case DEVICE_ANSWER_COUNT:
+        break;
+    case DEVICE_ANSWER_UNKNOWN:
+        code = failure_set(failure, FAILURE_MISSING, "%s says: %s", python, reason);
+        break;
+    case DEVICE_ANSWER_TROUBLE:
+        code = failure_set(failure, FAILURE_INVALID, "%s says: %s", python, reason);
+        break;
+    case DEVICE_ANSWER_NONE:
         code =
             failure_set(failure, FAILURE_INVALID, "%s was asked and has given no number", python);
-    } else {
-        *out_count = (int)count;
+        break;
     }
     free(text);
     return code;

@@ -11,8 +11,8 @@
 
 /* How many devices of this name there are, 0 where it says none. Of "auto" those of any plug-in
  * that is installed; without one torch is not imported. `python` is looked up on PATH where it has
- * no slash. FAILURE_INVALID with what Python says, or as process_spawn or blocking_task_run_within.
- * `watch` may be NULL. */
+ * no slash. FAILURE_MISSING where its PyTorch knows no such name, or there is none; FAILURE_INVALID
+ * with what Python says, or as process_spawn or blocking_task_run_within. `watch` may be NULL. */
 __attribute__((warn_unused_result)) enum failure_code device_question_ask(const char *python,
     const char *name, const struct text_list *environment, const struct blocking_watch *watch,
     int *out_count, struct failure *failure);

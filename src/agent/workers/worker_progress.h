@@ -10,20 +10,30 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/telling/progress_watch.h"
 #include "core/workers/worker_command.h"
 #include "host/loop/event_loop.h"
+#include "host/process/guardian.h"
 
 struct worker_progress;
 
 struct worker_progress_settings {
     int worker_count;
+    /* The hook of Python workers counts the steps of their optimizers (client/standby), and nothing
+     * else. Not where there are standby workers, whose hook does that, too. */
+    bool has_hook;
+    struct guardian *guardian; /* removes the hook where the agent cannot; borrowed */
+    const struct log *log;
     const struct node_placement *placement; /* of the round that was joined last; borrowed */
+    struct progress_patience patience;
     void (*tell)(void *context, const struct progress_news *news);
     /* A worker has taken its first step in this attempt, or the first new one. May be NULL. */
     void (*stepped)(void *context, bool is_new);
+    /* For `silence` no worker has taken a step, which is not to be expected; or zero: one has. */
+    void (*stand)(void *context, struct duration silence);
     void *context;
 };
 
@@ -47,5 +57,8 @@ void worker_progress_look(struct worker_progress *progress);
 /* The agent machine has taken a step; before the chronicle hears of it. */
 void worker_progress_step(
     struct worker_progress *progress, enum agent_phase before, enum agent_phase now);
+
+/* As progress_watch_step. */
+int64_t worker_progress_last(const struct worker_progress *progress);
 
 #endif

@@ -152,6 +152,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->event_file);
     free(config->chronicle);
     free(config->node_check);
+    free(config->metrics_file);
     free(config->health_address);
     free(config->health_hosts);
     free(config->log_dir);

@@ -215,6 +215,14 @@ enum launch_standby {
     LAUNCH_STANDBY_ON,
 };
 
+/* When a job counts as one that hangs, though its workers live (docs/hang-evidence.md). */
+struct launch_hang {
+    bool is_wanted;
+    bool is_learned;       /* after how long follows from the steps so far, … */
+    struct duration after; /* … or it is this */
+    bool restarts;         /* the worker that is to blame counts as failed */
+};
+
 /* Bits of a redirect or tee value. */
 #define LAUNCH_STREAM_STDOUT 1
 #define LAUNCH_STREAM_STDERR 2
@@ -260,6 +268,7 @@ struct launch_config {
     char *master_host;             /* static: the host of the store, without brackets; else NULL */
     int master_port;               /* static: 0..65535; 0 takes a free port (one node only) */
     int node_rank;
+    bool is_placed; /* by the program that has started the agent, which has other nodes */
     /* What a program that has an agent tells workers, whatever the rendezvous says. */
     char *told_master_host;           /* or NULL */
     int told_master_port;             /* or 0 */
@@ -281,7 +290,7 @@ struct launch_config {
     enum launch_auth auth;
     char *munge_socket; /* of munge's daemon; NULL: where it listens unless told otherwise */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
-     * 0: the default of core/store/store_limits. */
+     * 0: the default of core/store/store_request. */
     uint64_t store_memory_bytes;
     int store_memory_percent;
     /* Of the directory in memory for what workers keep between restarts; 0: none. */
@@ -321,8 +330,9 @@ struct launch_config {
         standby_timeout;           /* for which a new node warms before it joins a running world */
     struct duration standby_after; /* how long no worker may have imported anything before that */
     bool has_progress;             /* workers tell of their steps */
-    bool has_standby_parent;       /* which forks standby workers, where it can */
-    double standby_rest; /* how many times as long as it has worked a standby worker rests */
+    struct launch_hang hang;
+    bool has_standby_parent; /* which forks standby workers, where it can */
+    double standby_rest;     /* how many times as long as it has worked a standby worker rests */
     bool is_virtual_local_rank;
     /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */
     bool sets_omp_num_threads;
@@ -363,6 +373,7 @@ struct launch_config {
     char *event_file; /* LAUNCH_EVENTS_FILE: its path; LAUNCH_EVENTS_PROGRAM: the program; else NULL
                        */
     char *chronicle;  /* a file, "off", or NULL: beside the logs */
+    char *metrics_file; /* or NULL */
 
     char *notice; /* one line for the user, which the first node prints; or NULL */
     /* warnings about that place, which concern all nodes alike: one of them gives them */

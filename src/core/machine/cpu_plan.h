@@ -17,6 +17,47 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 
+/* Reads the value of CUDA_VISIBLE_DEVICES, or of the same variables for AMD: which physical devices
+ * a process sees, and in which order. Matches torch/cuda/__init__.py (_parse_visible_devices,
+ * _transform_uuid_to_ordinals, _device_count_nvml). */
+
+/* The ordinals of physical devices, in the order in which the process numbers them. A zeroed struct
+ * is valid and empty. */
+struct visible_devices {
+    int *ordinals;
+    size_t count;
+};
+
+/* Selects the visible devices. With a NULL `value` they are all `physical_count` devices; with an
+ * empty value there are none. Else `value` is a comma-separated list of ordinals (each is read up
+ * to its first non-digit, so "1gpu" is 1) or of beginnings of UUIDs ("GPU-8932f937"). The list ends
+ * before the first entry that is negative, is not a number, names no device, or fits several UUIDs.
+ * A repeated entry means that no device is visible.
+ *
+ * `uuids` are the UUIDs of the physical devices by ordinal, or NULL when they are unknown.
+ * FAILURE_MISSING for a list of UUIDs when `uuids` is NULL. FAILURE_UNSUPPORTED for "MIG-…" (one
+ * slice of a device), since ordinals cannot tell slices apart. FAILURE_LIMIT when `physical_count`
+ * is above the ceiling. The caller clears the result. */
+__attribute__((warn_unused_result)) enum failure_code visible_devices_select(const char *value,
+    size_t physical_count, const struct text_list *uuids, struct visible_devices *out_visible);
+void visible_devices_clear(struct visible_devices *visible);
+
+/* Reads the text by which AMD's compute driver describes a node of its topology
+ * (/sys/class/kfd/kfd/topology/nodes/<n>/properties). It has a line "<name> <number>" per property.
+ */
+
+/* The properties that Muster needs. A property that is not in the text is 0. */
+struct kfd_properties {
+    uint64_t simd_count; /* 0: the node is a CPU */
+    uint64_t drm_render_minor;
+    uint64_t domain;      /* PCI */
+    uint64_t location_id; /* PCI bus << 8 | device << 3 | function */
+    uint64_t unique_id;   /* 0: the device has no unique id */
+};
+
+/* Ignores lines that are not a property, and properties whose number does not fit. */
+struct kfd_properties kfd_properties_parse(struct slice text);
+
 /* What a plan needs to know of this machine: the CPUs that this process may use, the place of each
  * CPU in the machine, and the NUMA node of each accelerator. These are plain values:
  * host/machine_topology fills them in, and core/cpu_plan reads them. */

@@ -9,7 +9,7 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_exchange.h"
 #include "core/round/round_step.h"
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 #include "core/succession/succession_transcript.h"
 
 static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -25,6 +25,10 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_HOSTING] = "hosting",
     [MEMBERSHIP_EVENT_HOSTING_OVER] = "hosting_over",
     [MEMBERSHIP_EVENT_STORE_RENEWED] = "store_renewed",
+    [MEMBERSHIP_EVENT_ROUND_TOLD] = "round_told",
+    [MEMBERSHIP_EVENT_ROUND_REFUSED] = "round_refused",
+    [MEMBERSHIP_EVENT_ROUND_ENDED] = "round_ended",
+    [MEMBERSHIP_EVENT_BARRIER_TOLD] = "barrier_told",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = "root_cause_learnt",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = "root_cause_looked",
     [MEMBERSHIP_EVENT_MISPLACED] = "misplaced",
@@ -91,6 +95,10 @@ static void membership_effect_describe(const struct membership_effect *effect, s
         break;
     case MEMBERSHIP_EFFECT_RENEW_WORKER_STORE:
         text_append(out, "renew_worker_store");
+        break;
+    case MEMBERSHIP_EFFECT_ASK_PROGRAM:
+        text_append_format(out, "ask_program %s attempt=%d",
+            effect->ask.what == MEMBERSHIP_ASK_ROUND ? "round" : "barrier", effect->ask.attempt);
         break;
     case MEMBERSHIP_EFFECT_DISCONNECT:
         text_append(out, "disconnect");
@@ -171,6 +179,10 @@ static void own_membership(struct node_event_owned *owned, struct membership_eve
         own_account(owned, &event->account);
     } else if (event->kind == MEMBERSHIP_EVENT_MISPLACED) {
         own_text(owned, &event->reason);
+    } else if (event->kind == MEMBERSHIP_EVENT_ROUND_TOLD ||
+               event->kind == MEMBERSHIP_EVENT_ROUND_REFUSED ||
+               event->kind == MEMBERSHIP_EVENT_ROUND_ENDED) {
+        event->told = own_block(owned, memory_duplicate(event->told, sizeof *event->told));
     }
 }
 
@@ -635,6 +647,7 @@ static bool make_event(const struct membership_effect *effect, struct node_event
     case MEMBERSHIP_EFFECT_ARM_TIMER:
     case MEMBERSHIP_EFFECT_CANCEL_ROLL:
     case MEMBERSHIP_EFFECT_RENEW_WORKER_STORE:
+    case MEMBERSHIP_EFFECT_ASK_PROGRAM:
     case MEMBERSHIP_EFFECT_DISCONNECT:
     case MEMBERSHIP_EFFECT_LINGER:
     case MEMBERSHIP_EFFECT_FLUSH:

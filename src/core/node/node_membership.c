@@ -230,6 +230,88 @@ static void place_alone(struct membership_step *step) {
     membership_know_placement(step, placement, settings->master_address);
 }
 
+/* Membership alone, placed by the program that has started the agent. It agrees with other nodes by
+ * itself, so what this node would tell them is nothing to it. */
+
+static membership_handler ask_for_round, place_as_told, refuse_round, end_round_as_told, be_idle,
+    ask_for_barrier, pass_barrier_as_told;
+
+/* Events without a handler are ignored. */
+static membership_handler *const membership_placed_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
+    [MEMBERSHIP_EVENT_JOIN_ASKED] = ask_for_round,
+    [MEMBERSHIP_EVENT_ROUND_TOLD] = place_as_told,
+    [MEMBERSHIP_EVENT_ROUND_REFUSED] = refuse_round,
+    [MEMBERSHIP_EVENT_ROUND_ENDED] = end_round_as_told,
+    [MEMBERSHIP_EVENT_RESTART_ASKED] = be_idle,
+    [MEMBERSHIP_EVENT_FAILURE_ASKED] = be_idle,
+    [MEMBERSHIP_EVENT_BARRIER_ASKED] = ask_for_barrier,
+    [MEMBERSHIP_EVENT_BARRIER_TOLD] = pass_barrier_as_told,
+    [MEMBERSHIP_EVENT_END_ASKED] = membership_settle,
+};
+
+static void ask_program(struct membership_step *step, enum membership_ask what) {
+    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_ASK_PROGRAM,
+                              .ask = {what, step->membership->attempt}});
+}
+
+static void ask_for_round(struct membership_step *step) {
+    membership_keep_join(step);
+    ask_program(step, MEMBERSHIP_ASK_ROUND);
+}
+
+static void place_as_told(struct membership_step *step) {
+    const struct membership_told *told = step->event->told;
+    if (step->membership->stage != MEMBERSHIP_JOINING) {
+        return;
+    }
+    step->membership->stage = MEMBERSHIP_JOINED;
+    membership_know_placement(step,
+        (struct node_placement){
+            .master_port = told->master_port,
+            .group_rank = told->group_rank,
+            .group_world_size = told->group_world_size,
+            .ranks = told->ranks,
+            .attempt = step->membership->attempt,
+            .round = step->membership->round++,
+        },
+        told->text);
+}
+
+static void refuse_round(struct membership_step *step) {
+    if (step->membership->stage == MEMBERSHIP_JOINING) {
+        membership_fail_join(step, step->event->told->text);
+    }
+}
+
+/* The program may say so when the workers have just failed. Then another round is joined anyhow. */
+static void end_round_as_told(struct membership_step *step) {
+    struct node_membership *membership = step->membership;
+    if (membership->stage != MEMBERSHIP_JOINED) {
+        return;
+    }
+    membership->stage = MEMBERSHIP_IDLE;
+    text_append_format(
+        &membership->note, "joining the job's next round: %s", step->event->told->text);
+    membership_note(step, LOG_LEVEL_WARNING);
+    membership_tell_agent(step,
+        (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER, .reason = step->event->told->text});
+}
+
+static void be_idle(struct membership_step *step) {
+    step->membership->stage = MEMBERSHIP_IDLE;
+}
+
+static void ask_for_barrier(struct membership_step *step) {
+    step->membership->stage = MEMBERSHIP_BARRIER;
+    ask_program(step, MEMBERSHIP_ASK_BARRIER);
+}
+
+static void pass_barrier_as_told(struct membership_step *step) {
+    if (step->membership->stage == MEMBERSHIP_BARRIER) {
+        membership_pass_barrier(step);
+    }
+}
+
 /* Membership fixed. */
 
 /* How long the store may take for the last requests of a fixed node. */
@@ -300,6 +382,7 @@ static void flush(struct membership_step *step) {
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
     step->membership->end.has_failed = true;
+    step->membership->knowledge.is_cut_off = told->is_cut_off;
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -887,6 +970,7 @@ static void learn_root_cause(struct membership_step *step) {
 
 static void lose_rendezvous(struct membership_step *step) {
     step->membership->end.is_leaving = true;
+    step->membership->knowledge.is_cut_off = true;
     learn_of_failure(step, step->event->rendezvous.effect->told.reason, 0);
 }
 
@@ -1016,7 +1100,8 @@ static membership_handler *handler_of(
     const struct node_membership *membership, enum membership_event_kind kind) {
     switch (membership->settings.kind) {
     case MEMBERSHIP_ALONE:
-        return membership_alone_handlers[kind];
+        return membership->settings.is_placed ? membership_placed_handlers[kind]
+                                              : membership_alone_handlers[kind];
     case MEMBERSHIP_FIXED:
         return membership_fixed_handlers[kind];
     case MEMBERSHIP_CHANGING:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The membership of one node in its job, as a machine. A node is alone (it has nothing to agree
  * on), one of fixed nodes (the static rendezvous), or one of nodes that come and go (the dynamic
- * rendezvous). The agent machine sees one contract for all three: it asks to join, to enter the
- * exit barrier and to leave, and is told that it has joined, that the join failed, that the round
- * is over, and that the barrier has ended.
+ * rendezvous). A node alone may be placed by the program that has started its agent, which has
+ * other nodes and a rendezvous of its own. The agent machine sees one contract for all three: it
+ * asks to join, to enter the exit barrier and to leave, and is told that it has joined, that the
+ * join failed, that the round is over, and that the barrier has ended.
  *
  * The membership is between core/agent/agent_machine and the machines below it:
  * core/round/round_exchange, and for nodes that come and go also
@@ -51,9 +52,14 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_DOUBT_ASKED,
     MEMBERSHIP_EVENT_FAILURE_ASKED,
     MEMBERSHIP_EVENT_END_ASKED,
-    MEMBERSHIP_EVENT_HOSTING,           /* this node hosts the store of the job from now on */
-    MEMBERSHIP_EVENT_HOSTING_OVER,      /* another node does */
-    MEMBERSHIP_EVENT_STORE_RENEWED,     /* answers RENEW_WORKER_STORE */
+    MEMBERSHIP_EVENT_HOSTING,       /* this node hosts the store of the job from now on */
+    MEMBERSHIP_EVENT_HOSTING_OVER,  /* another node does */
+    MEMBERSHIP_EVENT_STORE_RENEWED, /* answers RENEW_WORKER_STORE */
+    /* Alone, placed by the program: the first two answer its ASK for a round, … */
+    MEMBERSHIP_EVENT_ROUND_TOLD,
+    MEMBERSHIP_EVENT_ROUND_REFUSED,
+    MEMBERSHIP_EVENT_ROUND_ENDED,       /* the workers are to be in another one */
+    MEMBERSHIP_EVENT_BARRIER_TOLD,      /* … and this one answers its ASK for the exit barrier */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, /* which worker of the round failed first */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, /* answers LOOK_FOR_ROOT_CAUSE: the look is over */
     /* Changing: this node waits beside a job to which it does not seem to belong, or it does. */
@@ -84,6 +90,17 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_KIND_COUNT,
 };
 
+#define MEMBERSHIP_TOLD_TEXT_SIZE 1024
+
+/* What the program that places a node says of a round. */
+struct membership_told {
+    int group_rank; /* ROUND_TOLD, as all but `text` */
+    int group_world_size;
+    struct rank_assignment ranks;
+    int master_port;
+    char text[MEMBERSHIP_TOLD_TEXT_SIZE]; /* the master's address; or why the round is over */
+};
+
 /* All pointers are borrowed for the call. */
 struct membership_event {
     enum membership_event_kind kind;
@@ -96,9 +113,10 @@ struct membership_event {
         /* RESTART_, DOUBT_, FAILURE_ASKED: NULL when no worker of this node has failed.
          * ROOT_CAUSE_LEARNT: never NULL. */
         const struct failure_account *account;
-        int port;           /* HOSTING */
-        const char *reason; /* MISPLACED: why it does not; NULL: it does */
-        int signal;         /* LEAVE_ASKED: the signal that told this node to end; 0: none */
+        int port;                           /* HOSTING */
+        const char *reason;                 /* MISPLACED: why it does not; NULL: it does */
+        const struct membership_told *told; /* ROUND_TOLD, ROUND_REFUSED, ROUND_ENDED */
+        int signal; /* LEAVE_ASKED: the signal that told this node to end; 0: none */
         struct {
             const struct rendezvous_effect *effect;
             bool is_cut_off;              /* the connection to the store was lost */
@@ -119,6 +137,7 @@ enum membership_effect_kind {
     MEMBERSHIP_EFFECT_ARM_TIMER,           /* replaces the one timer */
     MEMBERSHIP_EFFECT_CANCEL_ROLL,         /* drops a CALL_ROLL that is not answered yet */
     MEMBERSHIP_EFFECT_RENEW_WORKER_STORE, /* alone: the store keeps its port and forgets all keys */
+    MEMBERSHIP_EFFECT_ASK_PROGRAM,        /* alone, placed by it */
     MEMBERSHIP_EFFECT_DISCONNECT,         /* from the store of the job */
     /* The host of the store waits until no other node is connected, for at most `patience`. */
     MEMBERSHIP_EFFECT_LINGER,
@@ -126,6 +145,12 @@ enum membership_effect_kind {
     MEMBERSHIP_EFFECT_FLUSH,
     MEMBERSHIP_EFFECT_SETTLED, /* the last effect: the agent may end */
     MEMBERSHIP_EFFECT_KIND_COUNT,
+};
+
+enum membership_ask {
+    MEMBERSHIP_ASK_ROUND,
+    MEMBERSHIP_ASK_BARRIER,
+    MEMBERSHIP_ASK_COUNT,
 };
 
 struct membership_effect {
@@ -142,6 +167,10 @@ struct membership_effect {
             int64_t round;
             const struct failure_account *account; /* PUBLISH; points into the event */
         } root_cause;
+        struct {
+            enum membership_ask what;
+            int attempt;
+        } ask;                    /* ASK_PROGRAM */
         struct duration patience; /* LINGER, FLUSH */
         struct instant deadline;  /* ARM_TIMER */
     };
@@ -158,6 +187,7 @@ struct membership_effects {
 /* Strings are borrowed for the life of the membership. */
 struct membership_settings {
     enum membership_kind kind;
+    bool is_placed; /* alone: by the program that has started the agent */
     const char *run_id;
     const char *role;
     int local_world_size;
@@ -226,7 +256,8 @@ struct membership_knowledge {
     char *node;                      /* the identity of this node in the last round; or NULL */
     char *master_address;            /* of the placement */
     char *trouble;                   /* why the join failed, or why another node failed */
-    bool has_root_cause;             /* a worker of another node failed first */
+    bool is_cut_off;     /* the job's store is gone: nobody knows which node has the report */
+    bool has_root_cause; /* a worker of another node failed first */
     struct failure_account root_cause;
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #define HASH_LENGTH 18 /* with the two characters before it */

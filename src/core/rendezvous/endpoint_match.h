@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* This module says whether the host of an endpoint is this machine, and so which node serves the
- * store of a job. It judges by what host/network/local_address found out, and resolves nothing
+ * store of a job. It judges by what host/network/network_address found out, and resolves nothing
  * itself. */
 #ifndef MUSTER_CORE_RENDEZVOUS_ENDPOINT_MATCH_H
 #define MUSTER_CORE_RENDEZVOUS_ENDPOINT_MATCH_H

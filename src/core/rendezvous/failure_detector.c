@@ -105,6 +105,7 @@ static struct duration heartbeat_watch_silence(
 void failure_detector_clear(struct failure_detector *detector) {
     heartbeat_watch_clear(&detector->heartbeats);
     failure_detector_forget_all(detector);
+    failure_detector_forget_here(detector);
     *detector = (struct failure_detector){0};
 }
 
@@ -124,6 +125,7 @@ bool failure_detector_has_noted(
 
 void failure_detector_note(
     struct failure_detector *detector, const struct node_identity *identity, bool has_finished) {
+    node_table_remove(&detector->here, identity);
     if (!failure_detector_has_noted(detector, identity)) {
         node_table_put(&detector->gone, identity, has_finished);
         detector->gone_count++;
@@ -152,6 +154,37 @@ void failure_detector_forget_all(struct failure_detector *detector) {
     node_table_clear(&detector->gone);
     node_table_clear(&detector->gone_earlier);
     detector->gone_count = 0;
+}
+
+/* Who has come. */
+
+void failure_detector_hear(
+    struct failure_detector *detector, const struct node_identity *identity) {
+    if (!failure_detector_has_noted(detector, identity)) {
+        node_table_put(&detector->here, identity, 0);
+    }
+}
+
+void failure_detector_forget_here(struct failure_detector *detector) {
+    node_table_clear(&detector->here);
+}
+
+static bool has_come(const struct failure_detector *detector, const struct rendezvous_node *node,
+    bool has_presence, bool is_host) {
+    if (!has_presence || !node_identity_is_muster(&node->identity)) {
+        return node->has_heartbeat; /* which is written with the name */
+    }
+    return !is_host || node_table_find(&detector->here, &node->identity) != NODE_TABLE_ABSENT;
+}
+
+void failure_detector_mark_awaited(const struct failure_detector *detector,
+    struct rendezvous_view *view, bool has_presence, bool is_host) {
+    for (size_t i = 0; i < view->seen.count; i++) {
+        struct rendezvous_node *node = &view->seen.nodes[i];
+        bool is_parked = node->is_waiting || node->is_redundant;
+        node->is_awaited = is_parked && !node_identity_equals(&node->identity, &view->me) &&
+                           !has_come(detector, node, has_presence, is_host);
+    }
 }
 
 /* Judged by heartbeats. */

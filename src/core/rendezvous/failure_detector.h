@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes of the record are gone. This node knows it in one of two ways. It hosts a store that
- * serves presence, and the backend told it that the connection of a node ended. Or the heartbeat of
- * a node in the record has not changed for too long. This module does not decide what is done about
- * it. The struct is one part of a rendezvous machine. Only this module uses it. */
+/* Which nodes of the record are gone, and which have never come. This node knows it in one of two
+ * ways. It hosts a store that serves presence, and the backend told it that a node has shown itself
+ * there, and that its connection ended. Or the heartbeat of a node in the record has not changed
+ * for too long. This module does not decide what is done about it. The struct is one part of a
+ * rendezvous machine. Only this module uses it. */
 #ifndef MUSTER_CORE_RENDEZVOUS_FAILURE_DETECTOR_H
 #define MUSTER_CORE_RENDEZVOUS_FAILURE_DETECTOR_H
 
@@ -42,6 +43,8 @@ struct failure_detector {
     struct node_table gone;
     struct node_table gone_earlier;
     size_t gone_count; /* reported since the last were made those before */
+    /* Where this node hosts a store that serves presence: who has shown itself there. */
+    struct node_table here;
     struct heartbeat_watch heartbeats;
 };
 
@@ -62,8 +65,14 @@ void failure_detector_note(
     struct failure_detector *detector, const struct node_identity *identity, bool has_finished);
 void failure_detector_forget(
     struct failure_detector *detector, const struct rendezvous_state *seen);
-/* Drops all nodes that the backend has reported: the connection to the store has ended. */
+/* Drops all nodes that the backend has reported gone: the connection to the store has ended. */
 void failure_detector_forget_all(struct failure_detector *detector);
+
+/* The node has shown itself to this one, which hosts the store, and is there until it is noted. */
+void failure_detector_hear(
+    struct failure_detector *detector, const struct node_identity *identity);
+/* This node does not host the store any more. */
+void failure_detector_forget_here(struct failure_detector *detector);
 bool failure_detector_has_noted(
     const struct failure_detector *detector, const struct node_identity *identity);
 
@@ -76,5 +85,10 @@ void failure_detector_look(struct failure_detector *detector, const struct rende
 enum rendezvous_loss failure_detector_judge(const struct failure_detector *detector,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence);
+
+/* Marks those who wait or are spares in the record seen, and may be nowhere: nobody has heard of
+ * them. Each node shows itself, or its heartbeat, before it is let in. */
+void failure_detector_mark_awaited(const struct failure_detector *detector,
+    struct rendezvous_view *view, bool has_presence, bool is_host);
 
 #endif

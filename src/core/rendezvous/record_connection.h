@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "base/random.h"
-#include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 enum record_connection_phase {

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "core/launch/launch_config.h"
-#include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/workers/worker_group.h"
 

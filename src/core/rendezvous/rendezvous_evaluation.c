@@ -198,14 +198,12 @@ static bool rendezvous_restart(struct rendezvous_step *step) {
                   .reason = machine->failure.reason});
 }
 
-/* The first node of the round admits the nodes that wait, when it is time. The best time is before
- * workers have begun to run in the round. */
+/* One node admits the nodes that wait, when it is time: a host that serves presence knows who of
+ * them is there. The best time is before workers have begun to run in the round. */
 static bool rendezvous_admit(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    bool is_mine = !machine->delegating.is_on &&
-                   (rendezvous_view_is_first(&machine->view) || rendezvous_serves_first(machine));
-    bool is_wanted =
-        is_mine && rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
+    bool is_wanted = rendezvous_step_acts_for_all(machine) &&
+                     rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
     return rendezvous_growth_is_due(&machine->growth, is_wanted, step->event->now,
                machine->settings.scale_up_interval) &&
            rendezvous_renew(
@@ -701,9 +699,12 @@ static void (*const handlers[RENDEZVOUS_SITUATION_COUNT][RENDEZVOUS_GOAL_COUNT])
 static void take_note(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
+    const struct record_connection *connection = &machine->connection;
     struct instant now = step->event->now;
     failure_detector_look(&machine->detector, seen, now, machine->settings.keep_alive_interval,
-        machine->connection.has_presence);
+        connection->has_presence);
+    failure_detector_mark_awaited(
+        &machine->detector, &machine->view, connection->has_presence, connection->is_host);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
     restart_history_note(&machine->restarts, seen->restarts, &seen->ages, now);

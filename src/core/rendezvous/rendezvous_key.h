@@ -33,9 +33,9 @@ void rendezvous_key_write_protocol(const char *run_id, struct text *out);
 void rendezvous_key_write_settings(const char *run_id, struct text *out);
 /* What the nodes of the job run, in short (core/rendezvous/rendezvous_waiting). */
 void rendezvous_key_write_program(const char *run_id, struct text *out);
-/* Which warnings about the options a node has said for all (agent/rendezvous/agent_joining). */
+/* Which warnings about the options a node has said for all (agent/rendezvous/agent_node_settings). */
 void rendezvous_key_write_said(const char *run_id, struct text *out);
-/* When nodes that wait are let into the running world (agent/rendezvous/agent_joining). */
+/* When nodes that wait are let into the running world (agent/rendezvous/agent_node_settings). */
 void rendezvous_key_write_admission(const char *run_id, struct text *out);
 /* Which node hosts the store (wire/rendezvous/job_notes), where it may change. */
 void rendezvous_key_write_host(const char *run_id, struct text *out);

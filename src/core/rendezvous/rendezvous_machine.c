@@ -288,6 +288,7 @@ static void seek_host(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     failure_detector_forget_all(&machine->detector);
     if (!step->event->lost.keeps_hosting) {
+        failure_detector_forget_here(&machine->detector);
         rendezvous_delegates_clear(&machine->delegates);
         give_up_begun_world(step);
     }
@@ -548,14 +549,6 @@ static void ask_leave(struct rendezvous_step *step) {
 
 /* Told by the backend. */
 
-/* Whether this node has the task to tell the watchers of changes that their writers have not
- * announced. It is the host of a store that serves presence, or, without presence, the first node
- * of the round. */
-static bool tells_for_others(const struct rendezvous_machine *machine) {
-    return machine->connection.has_presence ? machine->connection.is_host
-                                            : rendezvous_view_is_first(&machine->view);
-}
-
 /* The others are in a later round. What comes of a record that is read next is the same. */
 static void end_world_of_others(struct rendezvous_step *step) {
     const struct rendezvous_place *place = &step->machine->place;
@@ -583,11 +576,11 @@ static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
     }
 }
 
-/* A node that tells for others notes news which were perhaps not announced: torchrun's nodes do not
+/* One node tells the watchers news which were perhaps not announced: torchrun's nodes do not
  * announce what they write, and a node of Muster may die between its write and its announcement. */
 static void see(struct rendezvous_step *step, const struct rendezvous_state *state_or_null) {
     struct rendezvous_machine *machine = step->machine;
-    if (tells_for_others(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
+    if (rendezvous_step_acts_for_all(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
         record_connection_note_news(&machine->connection);
     }
     bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;
@@ -643,8 +636,18 @@ static void take_gone(struct rendezvous_step *step) {
     }
 }
 
+/* Whoever shows itself may stand in the record already, and wait to be let in. */
+static bool was_awaited(const struct rendezvous_step *step) {
+    const struct rendezvous_state *seen = &step->machine->view.seen;
+    const struct rendezvous_node *node =
+        seen->is_complete ? rendezvous_state_find(seen, &step->event->wished.identity) : NULL;
+    return node != NULL && node->is_awaited;
+}
+
 static void take_wish(struct rendezvous_step *step) {
-    step->is_idle = !rendezvous_serving_hear(step) && !step->machine->delegates.is_record_news;
+    failure_detector_hear(&step->machine->detector, &step->event->wished.identity);
+    step->is_idle = !rendezvous_serving_hear(step) && !was_awaited(step) &&
+                    !step->machine->delegates.is_record_news;
     step->is_held = rendezvous_serving_gathers(step);
 }
 

@@ -71,11 +71,12 @@
  * - The performer answers WARM by WARMED when the standby workers of this node are ready, or when
  * it is known that they will not be. The machine goes on without the answer at the deadline, and
  * when the world that it has found does not run any more.
- * - Where this node hosts the store and offers delegation, it gets WISHED for each presence that
- * has a wish. TELL_STANDINGS puts a message into the queue of each node, in place of an earlier one
- *   that the node has not taken yet. A node that delegates gets it as STANDING. In a world that
- *   they have ranked, rank 0 says by OPENED where its workers meet. CUT_OFF ends the
- *   connection on which the node is present. It connects again, and has another name then.
+ * - Where this node hosts the store, it gets WISHED for each presence, also for one that has no
+ *   wish: of whom it has heard nothing, it lets nobody in. TELL_STANDINGS puts a message into the
+ *   queue of each node, in place of an earlier one that the node has not taken yet. A node that
+ *   delegates gets it as STANDING. In a world that they have ranked, rank 0 says by OPENED where
+ *   its workers meet. CUT_OFF ends the connection on which the node is present. It connects again,
+ *   and has another name then.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
  * - The machine has one timer. ARM_TIMER replaces it.
@@ -120,7 +121,8 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_CHANGED,
     RENDEZVOUS_EVENT_STRANGER_WROTE, /* a node without presence has written */
     RENDEZVOUS_EVENT_NODE_GONE,
-    RENDEZVOUS_EVENT_WISHED,      /* a node delegates to this one, or does no more */
+    /* To the host: a node has shown itself, and delegates to this one, or does not. */
+    RENDEZVOUS_EVENT_WISHED,
     RENDEZVOUS_EVENT_STANDING,    /* the host, to which this node delegates, tells how it stands */
     RENDEZVOUS_EVENT_HOST_LEAVES, /* its store; core/succession is told, and not this machine */
     RENDEZVOUS_EVENT_FINISHED_COUNT, /* answers COUNT_FINISHED */

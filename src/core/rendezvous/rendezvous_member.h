@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "core/launch/launch_config.h"
-#include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_delegation.h"
 #include "core/rendezvous/rendezvous_state.h"
 

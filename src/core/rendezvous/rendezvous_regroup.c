@@ -23,12 +23,16 @@ static size_t largest_size(
     return is_growing || before > maximum ? maximum : before;
 }
 
+static bool may_be_let_in(const struct rendezvous_node *node) {
+    return (node->is_waiting || node->is_redundant) && !node->is_awaited;
+}
+
 /* Moves up to `places` nodes from one list into the round, in the order in which they came. */
 static size_t move_in(struct rendezvous_state *state, bool from_spares, size_t places) {
     size_t moved = 0;
     for (size_t i = 0; i < state->count && moved < places; i++) {
         struct rendezvous_node *node = &state->nodes[i];
-        if (!node->is_participant && (from_spares ? node->is_redundant : node->is_waiting)) {
+        if (!node->is_participant && may_be_let_in(node) && node->is_redundant == from_spares) {
             node->is_participant = true;
             node->is_waiting = false;
             node->is_redundant = false;
@@ -182,11 +186,18 @@ bool rendezvous_regroup_settle(
     return true;
 }
 
+static bool has_candidate(const struct rendezvous_state *state) {
+    size_t i = 0;
+    while (i < state->count && !may_be_let_in(&state->nodes[i])) {
+        i++;
+    }
+    return i < state->count;
+}
+
 bool rendezvous_regroup_would_admit(
     const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
-    size_t candidates = rendezvous_state_waiting(state) + rendezvous_state_redundant(state);
     return rendezvous_regroup_is_possible(state) && !state->is_draining && !state->is_frozen &&
-           !state->is_doubted && candidates > 0 &&
+           !state->is_doubted && has_candidate(state) &&
            rendezvous_state_participants(state) < largest_size(state, settings);
 }
 

@@ -404,16 +404,3 @@ bool rendezvous_serving_holds_back(const struct rendezvous_step *step) {
     return machine->has_succession && machine->connection.is_host &&
            rendezvous_delegates_are_leaving(&machine->delegates, step->event->now);
 }
-
-bool rendezvous_serves_first(const struct rendezvous_machine *machine) {
-    const struct rendezvous_state *seen = &machine->view.seen;
-    const struct rendezvous_node *first = NULL;
-    for (size_t i = 0; machine->delegates.count > 0 && i < seen->count; i++) {
-        const struct rendezvous_node *node = &seen->nodes[i];
-        if (node->is_participant && (first == NULL || node->rank < first->rank)) {
-            first = node;
-        }
-    }
-    return first != NULL &&
-           rendezvous_delegates_find(&machine->delegates, &first->identity) != NULL;
-}

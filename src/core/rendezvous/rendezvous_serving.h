@@ -30,9 +30,6 @@ bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine);
 /* Whether this node, which leaves, stays for others that leave with it: else each of them would
  * need a next host. */
 bool rendezvous_serving_holds_back(const struct rendezvous_step *step);
-/* Whether the first node of the round seen delegates to this node, so that this node has its tasks.
- */
-bool rendezvous_serves_first(const struct rendezvous_machine *machine);
 
 /* Tells the delegates what is new since they were told last. */
 void rendezvous_serving_tell(struct rendezvous_step *step);

@@ -126,6 +126,9 @@ struct rendezvous_node {
     /* A participant whose workers are done in this round, so that it may be gone. Muster notes it
      * of a node of which the next host of the store could not learn it. */
     bool is_done;
+    /* Of whoever waits or is a spare: the node that looks at the record has not heard of it, so it
+     * may be nowhere. No record has this. */
+    bool is_awaited;
     int64_t rank; /* the rank of a participant of a complete round; else 0 */
     struct wall_time heartbeat;
 };

@@ -59,6 +59,11 @@ static void keep_clear_of_rounds(struct rendezvous_step *step, struct rendezvous
     }
 }
 
+bool rendezvous_step_acts_for_all(const struct rendezvous_machine *machine) {
+    return machine->connection.has_presence ? machine->connection.is_host
+                                            : rendezvous_view_is_first(&machine->view);
+}
+
 struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
     struct rendezvous_state *draft = rendezvous_view_begin_draft(&step->machine->view);
     rendezvous_state_raise_restarts(draft, rendezvous_failure_restarts(&step->machine->failure));

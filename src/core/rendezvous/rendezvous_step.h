@@ -79,6 +79,11 @@ void rendezvous_step_present(struct rendezvous_step *step);
  * two signs of life. Until the store answers, it returns true. */
 bool rendezvous_is_any_node_done(struct rendezvous_step *step);
 
+/* Whether this node has the tasks that one node has for all: to admit who waits, and to tell the
+ * watchers what its writers have not announced. It is the host of a store that serves presence, or,
+ * without presence, the first node of the round. */
+bool rendezvous_step_acts_for_all(const struct rendezvous_machine *machine);
+
 /* Begins a draft: a copy of the record as seen last, for the caller to change. It has at least as
  * many restarts as the job has used, as far as this node knows, and an origin. */
 struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
+#include "base/bytes.h"
 #include "base/utf8.h"
 
 /* Two numbers of so many digits, with a space between them. */

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "core/round/round_step.h"
-#include "core/round/static_round.h"
 
 /* How long this node waits for the store to say how many nodes are in the barrier. */
 #define COUNTING_SECONDS 2

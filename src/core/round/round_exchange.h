@@ -49,10 +49,10 @@
  * assumes that torchrun's node shares its store.)
  *
  * The ranks and the store of fixed nodes are known beforehand. They have one round for the whole
- * run, and no record. Each node claims its rank (core/round/static_round), counts itself in `init/`
+ * run, and no record. Each node claims its rank (core/round/round_step), counts itself in `init/`
  * and writes its role info, and every node but rank 0 waits only for its ranks. BEGIN comes again
  * for every attempt. When all nodes are Muster's, they also coordinate: a restart on one node
- * restarts all nodes. See core/round/static_round, docs/static-rendezvous.md, and
+ * restarts all nodes. See core/round/round_step, docs/static-rendezvous.md, and
  * torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py.
  *
  * The contract with the performer:

@@ -46,7 +46,7 @@ enum round_key_kind {
     ROUND_KEY_START,       /* "go", or "failed <node>" */
     ROUND_KEY_END,         /* "restart", "done" or "failed <node>" */
     /* Muster's, of fixed nodes: below the prefix of round_key_write_claims, see
-     * core/round/static_round. */
+     * core/round/round_step. */
     ROUND_KEY_CLAIM_SERVED, /* exists where the store serves claims */
     ROUND_KEY_CLAIM,        /* by node: the node that has the rank */
     ROUND_KEY_RIVAL,        /* by node: another one that would have it */
@@ -294,6 +294,7 @@ struct round_effect {
             /* JOIN_FAILED, BARRIER_FAILED, BARRIER_LATE, PEER_FAILED, RANK_DISPUTED */
             const char *reason;
             int signal; /* PEER_FAILED: the signal that told that node to end; 0: none */
+            bool is_cut_off; /* PEER_FAILED: the store is gone, and with it what others would say */
         };
     };
 };
@@ -319,7 +320,7 @@ struct round_settings {
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
     /* Fixed nodes: the text form of the identity by which this node claims its rank
-     * (core/round/static_round); borrowed for as long. NULL: it claims none. */
+     * (core/round/round_step); borrowed for as long. NULL: it claims none. */
     const char *claim;
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it
      * is the time to BARRIER_LATE: the host waits as long as other nodes need the store. */

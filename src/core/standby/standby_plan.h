@@ -50,6 +50,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/workers/worker_group.h"
 
@@ -65,7 +66,7 @@
 enum standby_choice {
     STANDBY_CHOICE_WANTED,
     STANDBY_CHOICE_OFF,
-    STANDBY_CHOICE_NO_RESTART, /* workers are never started again */
+    STANDBY_CHOICE_NO_RESTART, /* on: workers are never started again */
     STANDBY_CHOICE_NO_PYTHON,  /* auto: nobody knows whether the program would wait */
     STANDBY_CHOICE_FEW_CPUS,   /* auto: there are less than two for each worker */
 };
@@ -280,5 +281,14 @@ int standby_plan_count(const struct standby_plan *plan, enum standby_state state
 uint64_t standby_plan_used(const struct standby_plan *plan);
 /* Why there are no spares any more. */
 enum standby_off standby_plan_off(const struct standby_plan *plan);
+
+/* One line for each event and effect of core/standby/standby_plan, for transcripts and debug logs.
+ */
+
+void standby_event_describe(const struct standby_event *event, struct text *out);
+void standby_effect_describe(const struct standby_effect *effect, struct text *out);
+
+/* A short name of a reason, for metrics and transcripts: "dirty". */
+const char *standby_off_name(enum standby_off why);
 
 #endif

@@ -2,7 +2,7 @@
 /* The contents of the file of a FileStore up to some point: the latest value of each key. They are
  * found by taking the records of the file one after the other, as PyTorch's FileStore does for its
  * cache (c10d/FileStore.cpp). Keys are those of the file, with their leading '/'.
- * wire/store/file_store_codec spells the records. */
+ * wire/store/store_codec spells the records. */
 #ifndef MUSTER_CORE_STORE_FILE_STORE_CONTENTS_H
 #define MUSTER_CORE_STORE_FILE_STORE_CONTENTS_H
 

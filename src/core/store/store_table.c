@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/table.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 
 /* What the store holds for each key: a value, a queue, and the list of the connections that wait

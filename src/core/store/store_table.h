@@ -33,7 +33,6 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 
 struct store_table;

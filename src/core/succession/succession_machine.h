@@ -97,7 +97,6 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "core/rendezvous/moment.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 /* The last turn: later nodes share it, and those that find the entry claimed do not append. */

@@ -47,7 +47,8 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_TRAINING] = {"training",
         BIT(CHRONICLE_TOOK) | BIT(CHRONICLE_LAST) | BIT(CHRONICLE_SOURCE)},
     [CHRONICLE_CHECKPOINT] = {"checkpoint", BIT(CHRONICLE_STEP)},
-    [CHRONICLE_HANG] = {"hang", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_WHAT) | BIT(CHRONICLE_WHERE)},
+    [CHRONICLE_HANG] = {"hang",
+        BIT(CHRONICLE_RANK) | BIT(CHRONICLE_WHAT) | BIT(CHRONICLE_WHERE) | BIT(CHRONICLE_SILENCE)},
     [CHRONICLE_SLOW] = {"slow", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_RATIO)},
     [CHRONICLE_SPARES] = {"spares", BIT(CHRONICLE_READY) | BIT(CHRONICLE_OF)},
     [CHRONICLE_HOST] = {"host", BIT(CHRONICLE_TERM) | BIT(CHRONICLE_FROM)},
@@ -252,6 +253,8 @@ struct chronicle {
     struct wall_time last_time;
     size_t failures_seen; /* of this attempt */
     int last_local_rank;  /* the worker that has ended last in it */
+    int hung_local_rank;  /* the worker that hangs in it; -1: none does */
+    char *hung;           /* what the job hangs on; or NULL */
     bool has_started;
     int restarts;               /* that the job had used when the last round was joined */
     uint64_t from_standby;      /* the workers that were, before this start */
@@ -377,7 +380,7 @@ static struct chronicle_entry *append(struct chronicle *chronicle, struct instan
 }
 
 struct chronicle *chronicle_new(const struct chronicle_settings *settings) {
-    const struct chronicle initial = {.settings = *settings};
+    const struct chronicle initial = {.settings = *settings, .hung_local_rank = -1};
     return memory_duplicate(&initial, sizeof initial);
 }
 
@@ -389,6 +392,7 @@ void chronicle_free(struct chronicle *chronicle) {
         free(chronicle->entries);
         free(chronicle->reason);
         free(chronicle->ended_reason);
+        free(chronicle->hung);
         free(chronicle);
     }
 }
@@ -443,7 +447,8 @@ static enum chronicle_cause cause_of_change(const struct step *step) {
     const struct agent_event *event = step->event;
     const char *reason = event->reason != NULL ? event->reason : "";
     if (event->is_counted && event->restarts > step->chronicle->restarts) {
-        return CHRONICLE_CAUSE_WORKER_FAILED;
+        return strstr(reason, ROUND_REASON_HANG) != NULL ? CHRONICLE_CAUSE_HANG
+                                                         : CHRONICLE_CAUSE_WORKER_FAILED;
     }
     if (event->signal != 0) {
         return CHRONICLE_CAUSE_SIGNAL;
@@ -498,15 +503,22 @@ static const char *why_stopping(const struct step *step) {
     return "the job is over";
 }
 
+static bool is_end_of_hung(const struct step *step) {
+    const struct agent_event *event = step->event;
+    return (event->kind == AGENT_EVENT_WORKER_ENDING || event->kind == AGENT_EVENT_WORKER_EXITED) &&
+           event->worker_exited.local_rank == step->chronicle->hung_local_rank;
+}
+
 /* NONE: the workers are not started anew, as far as is known. */
 static enum chronicle_cause cause_of_stop(const struct step *step) {
     enum agent_stop_reason reason = step->machine->stop_reason;
     if (reason != AGENT_STOP_RESTART && reason != AGENT_STOP_DOUBTED_FAILURE) {
         return CHRONICLE_CAUSE_NONE;
     }
-    return step->event->kind == AGENT_EVENT_ROUND_OVER     ? cause_of_change(step)
-           : step->event->kind == AGENT_EVENT_WORKER_STUCK ? CHRONICLE_CAUSE_HANG
-                                                           : CHRONICLE_CAUSE_WORKER_FAILED;
+    return step->event->kind == AGENT_EVENT_ROUND_OVER ? cause_of_change(step)
+           : step->event->kind == AGENT_EVENT_WORKER_STUCK || is_end_of_hung(step)
+               ? CHRONICLE_CAUSE_HANG
+               : CHRONICLE_CAUSE_WORKER_FAILED;
 }
 
 static void tell_stop(const struct step *step, const char *reason, enum chronicle_cause cause) {
@@ -532,10 +544,13 @@ static void tell_failures(const struct step *step) {
         chronicle_entry_add(entry, CHRONICLE_LOCAL_RANK, failure->local_rank);
         chronicle_entry_add(entry, CHRONICLE_PID,
             chronicle->settings.pid(chronicle->settings.context, failure->local_rank));
+        bool has_hung =
+            chronicle->hung != NULL && failure->local_rank == chronicle->hung_local_rank;
         if (failure->start_message == NULL && failure->stuck.nanoseconds == 0) {
             chronicle_entry_add(entry, failure->exit.is_signal ? CHRONICLE_SIGNAL : CHRONICLE_EXIT,
                 failure->exit.value);
-            entry->is_open = true;
+            chronicle_entry_add_text(entry, CHRONICLE_TEXT, has_hung ? chronicle->hung : NULL);
+            entry->is_open = !has_hung;
         } else {
             chronicle_entry_add_text(entry, CHRONICLE_TEXT,
                 failure->start_message != NULL
@@ -545,6 +560,12 @@ static void tell_failures(const struct step *step) {
         chronicle_entry_add(entry, CHRONICLE_FIRST, i == 0);
     }
     chronicle->failures_seen = workers->failure_count;
+}
+
+static void know_hang(struct chronicle *chronicle, int local_rank, const char *what) {
+    free(chronicle->hung);
+    chronicle->hung_local_rank = local_rank;
+    chronicle->hung = memory_duplicate_string(what);
 }
 
 static void tell_joined(const struct step *step) {
@@ -577,6 +598,7 @@ static void tell_joined(const struct step *step) {
     chronicle->restarts = restarts;
     chronicle->failures_seen = 0;
     chronicle->last_local_rank = -1;
+    know_hang(chronicle, -1, NULL);
     chronicle->from_standby = chronicle->settings.from_standby(chronicle->settings.context);
     know_cause(chronicle, CHRONICLE_CAUSE_NONE, NULL);
 }
@@ -679,8 +701,8 @@ void chronicle_step(struct chronicle *chronicle, enum agent_phase before,
         chronicle->last_local_rank = event->worker_exited.local_rank;
     }
     if (event->kind == AGENT_EVENT_WORKER_STUCK && before != machine->phase) {
-        chronicle_note_hang(
-            chronicle, event->now, event->worker_stuck.local_rank, "uninterruptible sleep");
+        chronicle_note_hang(chronicle, event->now, event->worker_stuck.local_rank,
+            "uninterruptible sleep", NULL, (struct duration){0});
     }
     if (event->kind == AGENT_EVENT_ROUND_OVER && before != machine->phase) {
         tell_lost(&step);
@@ -704,11 +726,16 @@ void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int 
     (void)chronicle_tell(chronicle, false);
 }
 
-void chronicle_note_hang(
-    struct chronicle *chronicle, struct instant now, int local_rank, const char *what) {
+void chronicle_note_hang(struct chronicle *chronicle, struct instant now, int local_rank,
+    const char *what, const char *where, struct duration silence) {
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_HANG, CHRONICLE_ERROR);
     chronicle_entry_add(entry, CHRONICLE_RANK, rank_of(chronicle, local_rank));
     chronicle_entry_add_text(entry, CHRONICLE_WHAT, what);
+    chronicle_entry_add_text(entry, CHRONICLE_WHERE, where);
+    if (silence.nanoseconds > 0) {
+        chronicle_entry_add(entry, CHRONICLE_SILENCE, silence.nanoseconds);
+    }
+    know_hang(chronicle, local_rank, silence.nanoseconds > 0 ? what : NULL);
     (void)chronicle_tell(chronicle, false);
 }
 
@@ -736,6 +763,15 @@ void chronicle_note_host(struct chronicle *chronicle, struct instant now) {
     (void)chronicle_tell(chronicle, false);
 }
 
+void chronicle_note_foreign(
+    struct chronicle *chronicle, struct instant now, const char *name, int rank) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_JOINED, CHRONICLE_INFO);
+    chronicle_entry_set_node(entry, name);
+    chronicle_entry_add(entry, CHRONICLE_RANK, rank);
+    chronicle_entry_add_text(entry, CHRONICLE_VERSION, CHRONICLE_FOREIGN_VERSION);
+    (void)chronicle_tell(chronicle, false);
+}
+
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here) {
     int missing = chronicle->settings.minimum_nodes - here;
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_WAITING, CHRONICLE_WARNING);
@@ -746,7 +782,18 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
     (void)chronicle_tell(chronicle, false);
 }
 
+static void note_slow(struct chronicle *chronicle, const struct progress_news *news) {
+    struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_WARNING);
+    chronicle_entry_add(entry, CHRONICLE_RANK, rank_of(chronicle, news->local_rank));
+    chronicle_entry_add_rate(entry, CHRONICLE_RATIO, news->rate);
+    (void)chronicle_tell(chronicle, false);
+}
+
 void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news) {
+    if (news->kind == CHRONICLE_SLOW) {
+        note_slow(chronicle, news);
+        return;
+    }
     struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_INFO);
     if (news->kind == CHRONICLE_TRAINING) {
         chronicle_entry_add(entry, CHRONICLE_LAST, rank_of(chronicle, news->local_rank));

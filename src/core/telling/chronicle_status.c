@@ -8,9 +8,51 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+/* Recoveries. */
+
 static void clear_recovery(struct chronicle_recovery *recovery) {
     free(recovery->what);
     free(recovery->node);
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        free(recovery->last[moment]);
+    }
+}
+
+static struct chronicle_recovery copy_of(const struct chronicle_recovery *recovery) {
+    struct chronicle_recovery copy = *recovery;
+    copy.what = memory_duplicate_string(recovery->what);
+    copy.node = memory_duplicate_string(recovery->node);
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        copy.last[moment] = memory_duplicate_string(recovery->last[moment]);
+    }
+    return copy;
+}
+
+static struct chronicle_recovery *copy_recoveries(
+    const struct chronicle_recovery *recoveries, size_t count) {
+    struct chronicle_recovery *copies = memory_allocate((count + 1) * sizeof *copies);
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = copy_of(&recoveries[i]);
+    }
+    return copies;
+}
+
+static void clear_recoveries(struct chronicle_recovery *recoveries, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        clear_recovery(&recoveries[i]);
+    }
+    free(recoveries);
+}
+
+void chronicle_past_clear(struct chronicle_past *past) {
+    clear_recoveries(past->recoveries, past->recovery_count);
+    *past = (struct chronicle_past){0};
+}
+
+static void copy_past(const struct chronicle_past *past, struct chronicle_past *out_copy) {
+    *out_copy = *past;
+    out_copy->recoveries =
+        past->recovery_count > 0 ? copy_recoveries(past->recoveries, past->recovery_count) : NULL;
 }
 
 void chronicle_status_clear(struct chronicle_status *status) {
@@ -18,15 +60,15 @@ void chronicle_status_clear(struct chronicle_status *status) {
         free(status->nodes[i].name);
         free(status->nodes[i].version);
     }
-    for (size_t i = 0; i < status->recovery_count; i++) {
-        clear_recovery(&status->recoveries[i]);
-    }
+    clear_recoveries(status->recoveries, status->recovery_count);
+    chronicle_past_clear(&status->past);
     free(status->nodes);
-    free(status->recoveries);
     free(status->excluded.node);
     free(status->excluded.reason);
     free(status->kept.node);
     free(status->kept.reason);
+    free(status->hung);
+    free(status->hung_node);
     if (status->places != NULL) {
         table_free(status->places);
     }
@@ -37,11 +79,14 @@ void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy) {
     *out_copy = *status;
     out_copy->places = NULL;
-    out_copy->node_capacity = out_copy->recovery_capacity = 0;
+    out_copy->hung = memory_duplicate_string(status->hung);
+    out_copy->hung_node = memory_duplicate_string(status->hung_node);
+    out_copy->node_capacity = 0;
+    out_copy->recovery_capacity = status->recovery_count + 1;
     out_copy->nodes = memory_reserve(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
-    out_copy->recoveries = memory_reserve(NULL, &out_copy->recovery_capacity,
-        status->recovery_count + 1, sizeof *out_copy->recoveries);
+    out_copy->recoveries = copy_recoveries(status->recoveries, status->recovery_count);
+    copy_past(&status->past, &out_copy->past);
     out_copy->excluded.node = memory_duplicate_string(status->excluded.node);
     out_copy->excluded.reason = memory_duplicate_string(status->excluded.reason);
     out_copy->kept.node = memory_duplicate_string(status->kept.node);
@@ -51,18 +96,16 @@ void chronicle_status_copy(
         out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
         out_copy->nodes[i].version = memory_duplicate_string(status->nodes[i].version);
     }
-    for (size_t i = 0; i < status->recovery_count; i++) {
-        out_copy->recoveries[i] = status->recoveries[i];
-        out_copy->recoveries[i].what = memory_duplicate_string(status->recoveries[i].what);
-        out_copy->recoveries[i].node = memory_duplicate_string(status->recoveries[i].node);
-    }
 }
 
 /* Nodes. */
 
-static bool is_present(enum chronicle_node_state state) {
-    return state != CHRONICLE_NODE_ENDED && state != CHRONICLE_NODE_GONE &&
-           state != CHRONICLE_NODE_MISSED;
+static bool is_any_present(const struct chronicle_status *status) {
+    int count = 0;
+    for (int state = 0; state < CHRONICLE_NODE_ENDED; state++) {
+        count += status->in_state[state];
+    }
+    return count > 0;
 }
 
 static bool runs(enum chronicle_node_state state) {
@@ -77,6 +120,10 @@ static void set_state(
     struct chronicle_status *status, struct chronicle_node *node, enum chronicle_node_state state) {
     status->in_state[node->state]--;
     status->in_state[state]++;
+    if (node->has_trained) {
+        status->trained_running_count += (state == CHRONICLE_NODE_RUNNING ? 1 : 0) -
+                                         (node->state == CHRONICLE_NODE_RUNNING ? 1 : 0);
+    }
     node->state = state;
 }
 
@@ -110,6 +157,7 @@ static struct chronicle_node *node_of(struct chronicle_status *status, const cha
     struct chronicle_node *node = &status->nodes[status->known_nodes++];
     *node = (struct chronicle_node){.name = memory_duplicate_string(name),
         .rank = -1,
+        .round = -1,
         .first_rank = -1,
         .workers = -1,
         .step = -1,
@@ -133,7 +181,8 @@ static void add_time(struct chronicle_status *status, struct duration time) {
     if (status->state == JOB_RUNNING) {
         status->since_started.nanoseconds += time.nanoseconds;
     }
-    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING) {
+    if (status->state == JOB_RUNNING || status->state == JOB_TRAINING ||
+        status->state == JOB_HANGING) {
         double seconds = duration_seconds(time);
         account->worker_seconds += seconds * status->worker_count;
         account->missing_worker_seconds +=
@@ -141,7 +190,7 @@ static void add_time(struct chronicle_status *status, struct duration time) {
     }
 }
 
-void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
+static void go_on(struct chronicle_status *status, struct wall_time now) {
     if (!status->has_begun) {
         status->has_begun = true;
         status->began = status->since = status->now = now;
@@ -152,17 +201,35 @@ void chronicle_status_advance(struct chronicle_status *status, struct wall_time 
     }
 }
 
+static void reach_past(struct chronicle_status *status);
+
+void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
+    if (status->past.until.nanoseconds != 0 &&
+        now.nanoseconds >= status->past.until.nanoseconds) {
+        reach_past(status);
+    }
+    go_on(status, now);
+}
+
 struct duration chronicle_status_wall(const struct chronicle_status *status) {
     return (struct duration){status->now.nanoseconds - status->began.nanoseconds -
                              status->account.states[JOB_ENDED].nanoseconds};
 }
 
-/* Recoveries. */
+/* A recovery at work. */
 
 static struct chronicle_recovery *open_recovery(struct chronicle_status *status) {
     struct chronicle_recovery *last =
         status->recovery_count > 0 ? &status->recoveries[status->recovery_count - 1] : NULL;
     return last != NULL && !last->is_over && !last->is_given_up ? last : NULL;
+}
+
+static void forget_from(struct chronicle_recovery *recovery, int moment) {
+    for (; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        recovery->moments[moment] = (struct wall_time){0};
+        free(recovery->last[moment]);
+        recovery->last[moment] = NULL;
+    }
 }
 
 static void reach(struct chronicle_status *status, enum recovery_moment moment,
@@ -172,12 +239,10 @@ static void reach(struct chronicle_status *status, enum recovery_moment moment,
         return;
     }
     recovery->moments[moment] = status->now;
-    recovery->last[moment] = node != NULL ? (int)(node - status->nodes) : -1;
+    free(recovery->last[moment]);
+    recovery->last[moment] = memory_duplicate_string(node != NULL ? node->name : NULL);
     /* What was reached before is to be reached once more, where a failure interrupts. */
-    for (int later = (int)moment + 1; later < RECOVERY_MOMENT_COUNT; later++) {
-        recovery->moments[later] = (struct wall_time){0};
-        recovery->last[later] = -1;
-    }
+    forget_from(recovery, (int)moment + 1);
 }
 
 static void know_culprit(struct chronicle_recovery *recovery, const struct chronicle_entry *entry) {
@@ -204,14 +269,6 @@ static bool is_culprit_missing(
            recovery->moments[RECOVERY_AGREED].nanoseconds == 0;
 }
 
-/* A failure in a recovery belongs to it: what had been started is to be started once more. */
-static void begin_anew(struct chronicle_recovery *recovery) {
-    for (int moment = RECOVERY_STARTED; moment < RECOVERY_MOMENT_COUNT; moment++) {
-        recovery->moments[moment] = (struct wall_time){0};
-        recovery->last[moment] = -1;
-    }
-}
-
 static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
     const struct chronicle_node *node, const struct chronicle_entry *entry) {
     struct chronicle_recovery *open = open_recovery(status);
@@ -219,7 +276,8 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         if (entry->kind != CHRONICLE_STOPPING && is_culprit_missing(open, cause)) {
             know_culprit(open, entry);
         }
-        begin_anew(open);
+        /* A failure in a recovery belongs to it: what had been started starts once more. */
+        forget_from(open, RECOVERY_STARTED);
         return;
     }
     if (status->recovery_count == CHRONICLE_RECOVERIES_MAXIMUM) {
@@ -235,40 +293,22 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         .cause = cause, .round = status->round, .rank = -1, .exit = INT_MIN, .redone_steps = -1};
     know_culprit(recovery, entry);
     reach(status, RECOVERY_FAILED, NULL);
+    if (cause == CHRONICLE_CAUSE_HANG && status->is_hanging) {
+        recovery->moments[RECOVERY_FAILED] = status->hung_since;
+    }
     reach(status, RECOVERY_NOTICED, entry->kind == CHRONICLE_NODE_LOST ? NULL : node);
 }
 
 /* Whether workers run that have not taken a step yet, though they are known to take steps. */
 static bool awaits_steps(const struct chronicle_status *status) {
-    bool has_trained = false;
-    bool is_any_running = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        const struct chronicle_node *node = &status->nodes[i];
-        has_trained = has_trained || node->has_trained;
-        is_any_running = is_any_running || node->state == CHRONICLE_NODE_RUNNING;
-        if (node->state == CHRONICLE_NODE_RUNNING && node->has_trained) {
-            return true;
-        }
-    }
-    return has_trained && is_any_running && !has_node_in(status, CHRONICLE_NODE_TRAINING);
+    return status->trained_running_count > 0 ||
+           (status->trained_count > 0 && has_node_in(status, CHRONICLE_NODE_RUNNING) &&
+               !has_node_in(status, CHRONICLE_NODE_TRAINING));
 }
 
 static bool is_any_at_work(const struct chronicle_status *status) {
     return has_node_in(status, CHRONICLE_NODE_RUNNING) ||
            has_node_in(status, CHRONICLE_NODE_TRAINING);
-}
-
-/* All that go on run again; or nobody goes on. */
-static void end_recovery(struct chronicle_status *status) {
-    struct chronicle_recovery *recovery = open_recovery(status);
-    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
-        has_node_in(status, CHRONICLE_NODE_JOINING) ||
-        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
-        return;
-    }
-    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
-    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
-    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
 }
 
 struct duration chronicle_recovery_phase(
@@ -283,6 +323,175 @@ struct duration chronicle_recovery_phase(
     return (struct duration){time > 0 ? time : 0};
 }
 
+const double recovery_bounds[RECOVERY_BUCKETS] = {
+    0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120, 600};
+
+static void tally_time(struct recovery_times *times, struct duration time) {
+    size_t bucket = 0;
+    while (bucket < RECOVERY_BUCKETS && duration_seconds(time) > recovery_bounds[bucket]) {
+        bucket++;
+    }
+    if (bucket < RECOVERY_BUCKETS) {
+        times->counts[bucket]++;
+    }
+    times->count++;
+    times->sum.nanoseconds += time.nanoseconds;
+}
+
+static void tally_recovery(
+    struct recovery_tally *tally, const struct chronicle_recovery *recovery) {
+    struct duration whole = {0};
+    for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        if (recovery->moments[moment].nanoseconds != 0) {
+            struct duration phase =
+                chronicle_recovery_phase(recovery, (enum recovery_moment)moment);
+            tally_time(&tally->phases[moment], phase);
+            whole.nanoseconds += phase.nanoseconds;
+        }
+    }
+    tally_time(&tally->phases[RECOVERY_FAILED], whole);
+    tally->by_cause[recovery->cause]++;
+}
+
+/* All that go on run again; or nobody goes on. */
+static void end_recovery(struct chronicle_status *status) {
+    struct chronicle_recovery *recovery = open_recovery(status);
+    if (recovery == NULL || has_node_in(status, CHRONICLE_NODE_STOPPING) ||
+        has_node_in(status, CHRONICLE_NODE_JOINING) ||
+        has_node_in(status, CHRONICLE_NODE_STARTING) || awaits_steps(status)) {
+        return;
+    }
+    recovery->is_over = recovery->moments[RECOVERY_STARTED].nanoseconds != 0;
+    if (recovery->is_over) {
+        tally_recovery(&status->tally, recovery);
+    }
+    /* Where nodes run, and none is to start, the failure is news of which the others hear next. */
+    recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
+}
+
+/* The past. */
+
+static bool is_done_with(const struct chronicle_recovery *recovery) {
+    return recovery->is_over || recovery->is_given_up;
+}
+
+void chronicle_status_write_past(
+    const struct chronicle_status *status, struct chronicle_past *out_past) {
+    size_t done = status->recovery_count;
+    while (done > 0 && !is_done_with(&status->recoveries[done - 1])) {
+        done--;
+    }
+    size_t first = done > CHRONICLE_PAST_RECOVERIES_MAXIMUM
+                       ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM
+                       : 0;
+    *out_past = (struct chronicle_past){.began = status->began,
+        .until = status->has_begun ? status->now : (struct wall_time){0},
+        .state = status->state,
+        .largest_worker_count = status->largest_worker_count,
+        .account = status->account,
+        .recovery_number = status->recoveries_before + done,
+        .last_round = done > 0 ? status->recoveries[done - 1].round : -1,
+        .recoveries = done > 0 ? copy_recoveries(status->recoveries + first, done - first) : NULL,
+        .recovery_count = done - first};
+}
+
+void chronicle_status_inherit(
+    struct chronicle_status *status, const struct chronicle_past *past) {
+    chronicle_past_clear(&status->past);
+    copy_past(past, &status->past);
+}
+
+static int64_t last_round_of(const struct chronicle_past *past) {
+    return past->recovery_count > 0 ? past->recoveries[past->recovery_count - 1].round : -1;
+}
+
+void chronicle_past_join(struct chronicle_past *past, const struct chronicle_past *other) {
+    int64_t own_round = last_round_of(past);
+    int64_t other_round = last_round_of(other);
+    if (other_round > own_round ||
+        (other_round == own_round && other->recovery_count > past->recovery_count)) {
+        clear_recoveries(past->recoveries, past->recovery_count);
+        past->recoveries = copy_recoveries(other->recoveries, other->recovery_count);
+        past->recovery_count = other->recovery_count;
+    }
+    if (other->until.nanoseconds > past->until.nanoseconds) {
+        struct chronicle_past later = *other;
+        later.recoveries = past->recoveries;
+        later.recovery_count = past->recovery_count;
+        *past = later;
+    }
+}
+
+/* Those of the past, and of these entries what is later. */
+static void join_recoveries(struct chronicle_status *status, struct chronicle_past *past) {
+    int64_t last_round = last_round_of(past);
+    size_t count = past->recovery_count;
+    size_t told_before = past->recovery_count;
+    past->recoveries = memory_reallocate(
+        past->recoveries, (count + status->recovery_count + 1) * sizeof *past->recoveries);
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        struct chronicle_recovery *recovery = &status->recoveries[i];
+        if (recovery->round <= last_round) {
+            clear_recovery(recovery);
+            continue;
+        }
+        told_before += is_done_with(recovery) && recovery->round <= past->last_round ? 1 : 0;
+        past->recoveries[count++] = *recovery;
+    }
+    size_t dropped = count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
+    for (size_t i = 0; i < dropped; i++) {
+        clear_recovery(&past->recoveries[i]);
+    }
+    memmove(past->recoveries, past->recoveries + dropped,
+        (count - dropped) * sizeof *past->recoveries);
+    free(status->recoveries);
+    status->recoveries = past->recoveries;
+    status->recovery_count = count - dropped;
+    status->recovery_capacity = count + 1;
+    status->recoveries_before =
+        dropped + (past->recovery_number > told_before ? past->recovery_number - told_before : 0);
+    past->recoveries = NULL;
+    past->recovery_count = 0;
+}
+
+/* Of the recoveries that are known, each has one node whose worker was first. */
+static void count_first_failures(struct chronicle_status *status) {
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        status->nodes[i].failed_first = 0;
+    }
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        const struct chronicle_recovery *recovery = &status->recoveries[i];
+        int place = recovery->rank >= 0 && recovery->node != NULL
+                        ? chronicle_status_find(status, recovery->node)
+                        : -1;
+        if (place >= 0) {
+            status->nodes[place].failed_first++;
+        }
+    }
+}
+
+static void reach_past(struct chronicle_status *status) {
+    struct chronicle_past past = status->past;
+    status->past = (struct chronicle_past){0};
+    if (!status->has_begun) {
+        status->state = past.state;
+    }
+    go_on(status, past.until);
+    status->host_changed = past.until;
+    status->has_past = true;
+    status->began = past.began;
+    status->account = past.account;
+    if (past.largest_worker_count > status->largest_worker_count) {
+        status->largest_worker_count = past.largest_worker_count;
+    }
+    int64_t running = past.account.states[JOB_RUNNING].nanoseconds;
+    if (status->since_started.nanoseconds > running) {
+        status->since_started.nanoseconds = running;
+    }
+    join_recoveries(status, &past);
+    count_first_failures(status);
+}
+
 /* Steps. */
 
 /* Up to now the job has started, as is known by its first step. */
@@ -292,6 +501,7 @@ static void take_training(struct chronicle_status *status, struct chronicle_node
         return; /* it stops again already */
     }
     set_state(status, node, CHRONICLE_NODE_TRAINING);
+    status->trained_count += node->has_trained ? 0 : 1;
     node->has_trained = true;
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     if (open_recovery(status) == NULL) {
@@ -333,6 +543,7 @@ static void take_progress(struct chronicle_status *status, struct chronicle_node
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     node->step = step;
     node->rate = chronicle_entry_rate(entry, CHRONICLE_RATE, -1);
+    status->is_hanging = status->is_hanging && node->rate == 0;
     if (!runs(node->state) || step < 0) {
         return;
     }
@@ -361,8 +572,43 @@ static void lose_steps(struct chronicle_status *status) {
 
 /* Entries. */
 
+/* Rounds count up from a multiple of this, which is another one where the record was lost. */
+#define ROUNDS_OF_A_RECORD 1000
+
+static bool is_earlier(int64_t round, int64_t other) {
+    return round < other && round / ROUNDS_OF_A_RECORD == other / ROUNDS_OF_A_RECORD;
+}
+
+/* The job has gone on from this round. */
+static bool is_behind(const struct chronicle_status *status, int64_t round) {
+    return round != status->round && !is_earlier(status->round, round);
+}
+
+/* The job has gone on without the node that tells this, which stood still. */
+static bool is_of_old_round(
+    const struct chronicle_status *status, const struct chronicle_entry *entry) {
+    return status->has_round && entry->has_round && is_behind(status, entry->round);
+}
+
+/* Those of torchrun's that are in the next world are told with it. */
+static void forget_foreign(struct chronicle_status *status) {
+    for (size_t i = 0; has_node_in(status, CHRONICLE_NODE_FOREIGN) && i < status->known_nodes;
+         i++) {
+        if (status->nodes[i].state == CHRONICLE_NODE_FOREIGN) {
+            set_state(status, &status->nodes[i], CHRONICLE_NODE_GONE);
+        }
+    }
+}
+
 static void take_world(struct chronicle_status *status, const struct chronicle_entry *entry) {
     struct chronicle_recovery *recovery = open_recovery(status);
+    if (status->has_round && is_earlier(entry->round, status->round)) {
+        return; /* of a node that stood still */
+    }
+    if (!status->has_round || status->round != entry->round) {
+        status->joined_count = 0;
+        forget_foreign(status);
+    }
     status->has_round = entry->has_round;
     status->round = entry->round;
     status->node_count = (int)chronicle_entry_number(entry, CHRONICLE_NODES, 0);
@@ -377,6 +623,33 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
     }
 }
 
+/* All nodes of the world are known: any other waits for a place, or is gone without a word. */
+static void leave_others_behind(struct chronicle_status *status) {
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        struct chronicle_node *node = &status->nodes[i];
+        bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
+                       node->state == CHRONICLE_NODE_JOINING;
+        if (!is_behind(status, node->round)) {
+            continue;
+        }
+        if (is_idle) {
+            set_state(status, node, CHRONICLE_NODE_WAITING);
+        } else if (runs(node->state) || node->state == CHRONICLE_NODE_STARTING) {
+            set_state(status, node, CHRONICLE_NODE_MISSED);
+        }
+    }
+}
+
+static void count_joined(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    bool is_new = entry->has_round && entry->round == status->round && node->round != entry->round;
+    node->round = entry->has_round ? entry->round : -1;
+    status->joined_count += is_new ? 1 : 0;
+    if (is_new && status->joined_count == status->node_count) {
+        leave_others_behind(status);
+    }
+}
+
 static void take_joined(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
     const char *version = chronicle_entry_text(entry, CHRONICLE_VERSION);
@@ -385,7 +658,11 @@ static void take_joined(struct chronicle_status *status, struct chronicle_node *
     node->workers = (int)chronicle_entry_number(entry, CHRONICLE_WORKERS, -1);
     free(node->version);
     node->version = memory_duplicate_string(version);
-    set_state(status, node, CHRONICLE_NODE_STARTING);
+    set_state(status, node,
+        version != NULL && text_equals(version, CHRONICLE_FOREIGN_VERSION)
+            ? CHRONICLE_NODE_FOREIGN
+            : CHRONICLE_NODE_STARTING);
+    count_joined(status, node, entry);
 }
 
 static void take_waiting(struct chronicle_status *status, struct chronicle_node *node,
@@ -406,13 +683,21 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
         set_state(status, node, CHRONICLE_NODE_ENDING);
         return;
     }
+    if (is_of_old_round(status, entry)) {
+        set_state(status, node, CHRONICLE_NODE_WAITING);
+        return;
+    }
     begin_recovery(status, cause, node, entry);
     set_state(status, node, CHRONICLE_NODE_STOPPING);
 }
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
-    bool has_hung = chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
+    if (is_of_old_round(status, entry)) {
+        return;
+    }
+    bool has_hung = status->hung_rank >= 0 &&
+                    chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
     node->failed_first +=
         open == NULL || is_culprit_missing(open, CHRONICLE_CAUSE_WORKER_FAILED) ? 1 : 0;
@@ -432,6 +717,27 @@ static void take_excluded(struct chronicle_status *status, struct chronicle_node
     *last = (struct chronicle_exclusion){.node = memory_duplicate_string(entry->node),
         .reason = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_REASON)),
         .at = entry->time};
+}
+
+/* From the last step on the job did not train. */
+static void take_hang(struct chronicle_status *status, const struct chronicle_entry *entry) {
+    struct chronicle_account *account = &status->account;
+    int64_t silence = chronicle_entry_number(entry, CHRONICLE_SILENCE, 0);
+    int64_t room = account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds;
+    status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+    if (silence <= 0 || status->state != JOB_TRAINING) {
+        return;
+    }
+    silence = silence < room ? silence : room;
+    account->states[JOB_TRAINING].nanoseconds -= silence;
+    account->states[JOB_HANGING].nanoseconds += silence;
+    status->is_hanging = true;
+    status->hung_since.nanoseconds = entry->time.nanoseconds - silence;
+    status->hangs++;
+    free(status->hung);
+    free(status->hung_node);
+    status->hung = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_WHAT));
+    status->hung_node = memory_duplicate_string(entry->node);
 }
 
 static enum job_result result_named(const char *name) {
@@ -468,12 +774,16 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         break;
     case CHRONICLE_JOINED:
         take_joined(status, node, entry);
-        reach(status, RECOVERY_AGREED, node);
+        if (node->state != CHRONICLE_NODE_FOREIGN) {
+            reach(status, RECOVERY_AGREED, node);
+        }
         break;
     case CHRONICLE_STARTED:
         lose_steps(status);
         set_state(status, node, CHRONICLE_NODE_RUNNING);
         status->hung_rank = -1;
+        status->is_hanging = false;
+        status->slow_at = (struct wall_time){0};
         reach(status, RECOVERY_STARTED, node);
         break;
     case CHRONICLE_WORKER_FAILED:
@@ -489,8 +799,10 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         }
         break;
     case CHRONICLE_NODE_LOST:
-        set_state(status, node, CHRONICLE_NODE_MISSED);
-        begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        if (!is_of_old_round(status, entry)) {
+            set_state(status, node, CHRONICLE_NODE_MISSED);
+            begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        }
         break;
     case CHRONICLE_NODE_LEFT:
         set_state(status, node, CHRONICLE_NODE_GONE);
@@ -503,7 +815,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         take_ended(status, node, entry);
         break;
     case CHRONICLE_HANG:
-        status->hung_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        take_hang(status, entry);
         break;
     case CHRONICLE_PROGRESS:
         take_progress(status, node, entry);
@@ -514,8 +826,12 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_EXCLUDED:
         take_excluded(status, node, entry);
         break;
-    case CHRONICLE_CHECKPOINT:
     case CHRONICLE_SLOW:
+        status->slow_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        status->slow_ratio = chronicle_entry_rate(entry, CHRONICLE_RATIO, 0);
+        status->slow_at = entry->time;
+        break;
+    case CHRONICLE_CHECKPOINT:
     case CHRONICLE_HOST:
     case CHRONICLE_RESTART: /* its world has said so */
     case CHRONICLE_KIND_COUNT:
@@ -524,21 +840,18 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
 }
 
 static enum job_state judge(struct chronicle_status *status) {
-    bool is_any_present = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        is_any_present = is_any_present || is_present(status->nodes[i].state);
-    }
-    return !is_any_present                                ? JOB_ENDED
+    return !is_any_present(status)                              ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
-           : has_node_in(status, CHRONICLE_NODE_TRAINING) ? JOB_TRAINING
-           : has_node_in(status, CHRONICLE_NODE_RUNNING)  ? JOB_RUNNING
-           : has_node_in(status, CHRONICLE_NODE_ENDING)   ? JOB_ENDING
-                                                          : JOB_WAITING;
+           : has_node_in(status, CHRONICLE_NODE_TRAINING)
+               ? (status->is_hanging ? JOB_HANGING : JOB_TRAINING)
+           : has_node_in(status, CHRONICLE_NODE_RUNNING) ? JOB_RUNNING
+           : has_node_in(status, CHRONICLE_NODE_ENDING)  ? JOB_ENDING
+                                                         : JOB_WAITING;
 }
 
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry) {
-    if (!status->has_begun) {
+    if (status->known_nodes == 0) {
         status->max_restarts = -1;
         status->here = -1;
         status->hung_rank = -1;
@@ -550,10 +863,10 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
     if (node == NULL) {
         return;
     }
-    if (entry->kind != CHRONICLE_NODE_LOST) {
+    take_kind(status, node, entry);
+    if (entry->kind != CHRONICLE_NODE_LOST && node->state != CHRONICLE_NODE_FOREIGN) {
         node->said = entry->time;
     }
-    take_kind(status, node, entry);
     end_recovery(status);
     enum job_state state = judge(status);
     if (state != status->state) {
@@ -564,7 +877,7 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
 
 const char *job_state_name(enum job_state state) {
     static const char *const names[] = {
-        "waiting", "starting", "running", "training", "recovering", "ending", "ended"};
+        "waiting", "starting", "running", "training", "hanging", "recovering", "ending", "ended"};
     return names[state];
 }
 
@@ -575,7 +888,7 @@ const char *job_result_name(enum job_result result) {
 
 const char *chronicle_node_state_name(enum chronicle_node_state state) {
     static const char *const names[] = {"waiting", "starting", "running", "training", "stopping",
-        "joining", "ending", "ended", "left", "lost"};
+        "joining", "ending", "ended", "torchrun", "left", "lost"};
     return names[state];
 }
 

@@ -159,3 +159,100 @@ void folded_stack_append_ranks(const struct folded_stack *one, struct text *out)
         i = end;
     }
 }
+
+/* Blame. */
+
+/* So many places are named in one line, and no longer lists of ranks. */
+#define PLACES_NAMED 4
+#define RANKS_NAMED_LENGTH 24
+
+/* As core/failure/failure_report words it. */
+static bool is_held_by_kernel(const struct folded_stack *one) {
+    return one->stack == NULL && (text_starts_with(one->words, "stopped") ||
+                                     text_starts_with(one->words, "in uninterruptible sleep"));
+}
+
+/* The backward pass of data-parallel training waits for other ranks, too. */
+static bool waits_for_others(const struct folded_stack *one) {
+    static const char *const folders[] = {"torch/distributed/", "torch/autograd/"};
+    const char *line = one->stack != NULL ? one->stack : "";
+    bool waits = false;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *found = strstr(line, folders[i]);
+        waits = waits || (found != NULL && found < line + strcspn(line, "\n"));
+    }
+    return waits;
+}
+
+static int compare_blame(const void *left, const void *right) {
+    const struct folded_stack *one = left;
+    const struct folded_stack *other = right;
+    if (is_held_by_kernel(one) != is_held_by_kernel(other)) {
+        return is_held_by_kernel(one) ? -1 : 1;
+    }
+    if (one->times != other->times) {
+        return one->times < other->times ? -1 : 1;
+    }
+    if (waits_for_others(one) != waits_for_others(other)) {
+        return waits_for_others(one) ? 1 : -1;
+    }
+    return (one->ranks[0].rank > other->ranks[0].rank) -
+           (one->ranks[0].rank < other->ranks[0].rank);
+}
+
+void folded_stacks_sort_by_blame(struct folded_stacks *folded) {
+    if (folded->count > 1) {
+        qsort(folded->items, folded->count, sizeof *folded->items, compare_blame);
+    }
+}
+
+/* Where the function stands in a line of a stack, as "/data/data.py:88 in read"; NULL: nowhere. */
+static const char *find_function(const char *line, size_t length) {
+    static const char in[] = " in ";
+    const char *found = NULL;
+    for (const char *next = strstr(line, in); next != NULL && next < line + length;
+         next = strstr(found, in)) {
+        found = next + sizeof in - 1;
+    }
+    return found;
+}
+
+void folded_stack_append_place(const struct folded_stack *one, struct text *out) {
+    const char *line = one->stack != NULL ? one->stack : one->words;
+    size_t length = strcspn(line, "\n");
+    const char *function = one->stack != NULL ? find_function(line, length) : NULL;
+    if (function == NULL) {
+        text_append_bytes(out, line, length);
+        return;
+    }
+    const char *end = function - strlen(" in ");
+    const char *file = end;
+    while (file > line && file[-1] != '/') {
+        file--;
+    }
+    text_append_format(
+        out, "%.*s (%.*s)", (int)(line + length - function), function, (int)(end - file), file);
+}
+
+static void describe_one(const struct folded_stack *one, struct text *out) {
+    struct text ranks = {0};
+    folded_stack_append_ranks(one, &ranks);
+    if (ranks.length <= RANKS_NAMED_LENGTH) {
+        text_append(out, text_string(&ranks));
+    } else {
+        text_append_format(out, "%zu ranks", one->rank_count);
+    }
+    text_append(out, one->stack != NULL ? " in " : " ");
+    folded_stack_append_place(one, out);
+    text_clear(&ranks);
+}
+
+void folded_stacks_describe(const struct folded_stacks *folded, struct text *out) {
+    for (size_t i = 0; i < folded->count && i < PLACES_NAMED; i++) {
+        text_append(out, i > 0 ? "; " : "");
+        describe_one(&folded->items[i], out);
+    }
+    if (folded->count > PLACES_NAMED) {
+        text_append_format(out, "; %zu more places", folded->count - PLACES_NAMED);
+    }
+}

@@ -58,6 +58,17 @@ void folded_stacks_add(struct folded_stacks *folded, const char *stack, const ch
 /* Rare ones first, those without a stack last. */
 void folded_stacks_sort(struct folded_stacks *folded);
 
+/* Of workers that hang: those first that are the reason, as far as can be told. These are workers
+ * that the kernel does not let run, then the rare ones. Of equally many, those are not that wait
+ * for others in PyTorch's own code. */
+void folded_stacks_sort_by_blame(struct folded_stacks *folded);
+
+/* Where they are: "read (data.py:88)", or the words where no stack is known. */
+void folded_stack_append_place(const struct folded_stack *one, struct text *out);
+
+/* "rank 417 in read (data.py:88); 1023 ranks in all_reduce (train.py:214)", in their order. */
+void folded_stacks_describe(const struct folded_stacks *folded, struct text *out);
+
 /* "rank 3", "ranks 0-2,5". */
 void folded_stack_append_ranks(const struct folded_stack *one, struct text *out);
 

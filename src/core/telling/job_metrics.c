@@ -2,6 +2,7 @@
 #include "core/telling/job_metrics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -16,14 +17,14 @@ static const char monitor[] = "LocalElasticAgent._monitor_workers";
 static const char stop[] = "LocalElasticAgent._stop_workers";
 
 /* One metric_stream_step or _end. */
-struct moment {
+struct metric_step {
     const struct metric_stream *stream;
     struct instant now;
     struct wall_time time;
 };
 
 /* Takes the name. */
-static void emit(const struct moment *moment, char *name, int64_t value) {
+static void emit(const struct metric_step *moment, char *name, int64_t value) {
     const struct metric_sink *sink = &moment->stream->sink;
     const struct metric metric = {name, value, moment->time};
     sink->emit(sink->context, &metric);
@@ -32,21 +33,21 @@ static void emit(const struct moment *moment, char *name, int64_t value) {
 
 /* As prof does for a function that began at `since`. */
 static void profile(
-    const struct moment *moment, const char *function, struct instant since, bool is_success) {
+    const struct metric_step *moment, const char *function, struct instant since, bool is_success) {
     struct duration duration = instant_until(since, moment->now);
     emit(moment, text_format("%s.%s", function, is_success ? "success" : "failure"), 1);
     emit(moment, text_format("%s.duration.ms", function),
         duration.nanoseconds / NANOSECONDS_PER_MILLISECOND);
 }
 
-static void emit_of_workers(const struct moment *moment, const char *name, int64_t value) {
+static void emit_of_workers(const struct metric_step *moment, const char *name, int64_t value) {
     emit(moment, text_format("workers.%s.%s", moment->stream->role, name), value);
 }
 
 /* What TorchElastic tells when it has looked at the workers: before it uses a restart, which this
  * machine has done in the same step. */
 static void look(
-    const struct moment *moment, const struct agent_machine *machine, const char *state) {
+    const struct metric_step *moment, const struct agent_machine *machine, const char *state) {
     bool has_used_one =
         machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_RESTART;
     int remaining = restart_policy_remaining(&machine->restarts) + (has_used_one ? 1 : 0);
@@ -55,7 +56,7 @@ static void look(
     emit_of_workers(moment, state, 1);
 }
 
-static void leave_rendezvous(const struct moment *moment, const struct agent_machine *machine) {
+static void leave_rendezvous(const struct metric_step *moment, const struct agent_machine *machine) {
     const struct metric_stream *stream = moment->stream;
     bool has_joined = machine->phase == AGENT_STARTING;
     profile(moment, rendezvous, stream->since, has_joined);
@@ -69,7 +70,7 @@ static void leave_rendezvous(const struct moment *moment, const struct agent_mac
     }
 }
 
-static void leave_start(const struct moment *moment, const struct agent_machine *machine) {
+static void leave_start(const struct metric_step *moment, const struct agent_machine *machine) {
     const struct metric_stream *stream = moment->stream;
     bool has_started = machine->phase == AGENT_RUNNING;
     profile(moment, start, stream->since, has_started);
@@ -84,7 +85,7 @@ static void leave_start(const struct moment *moment, const struct agent_machine 
 
 /* The workers run no longer. Only their own ends are told: what stops them otherwise is not seen by
  * a look at them. */
-static void leave_running(const struct moment *moment, const struct agent_machine *machine,
+static void leave_running(const struct metric_step *moment, const struct agent_machine *machine,
     const struct agent_event *event) {
     if (event->kind == AGENT_EVENT_WORKER_ENDING || event->kind == AGENT_EVENT_WORKER_EXITED ||
         event->kind == AGENT_EVENT_WORKER_STUCK) {
@@ -94,13 +95,13 @@ static void leave_running(const struct moment *moment, const struct agent_machin
 
 /* _stop_workers is what precedes a restart or a failure. After a success TorchElastic stops
  * nothing, and a signal takes another way there. */
-static void leave_stop(const struct moment *moment, const struct agent_machine *machine) {
+static void leave_stop(const struct metric_step *moment, const struct agent_machine *machine) {
     if (machine->stop_reason != AGENT_STOP_CLEAN_UP && machine->stop_reason != AGENT_STOP_SIGNAL) {
         profile(moment, stop, moment->stream->since, !machine->has_abandoned_processes);
     }
 }
 
-static void metric_stream_change_phase(struct metric_stream *stream, const struct moment *moment,
+static void metric_stream_change_phase(struct metric_stream *stream, const struct metric_step *moment,
     enum agent_phase before, const struct agent_machine *machine, const struct agent_event *event) {
     if (before == AGENT_IDLE) {
         stream->began = moment->now;
@@ -129,7 +130,7 @@ static void metric_stream_change_phase(struct metric_stream *stream, const struc
 
 void metric_stream_step(struct metric_stream *stream, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event, struct wall_time time) {
-    const struct moment moment = {stream, event->now, time};
+    const struct metric_step moment = {stream, event->now, time};
     if (machine->phase != before) {
         metric_stream_change_phase(stream, &moment, before, machine, event);
     }
@@ -137,7 +138,7 @@ void metric_stream_step(struct metric_stream *stream, enum agent_phase before,
 
 /* As SimpleElasticAgent._record_metrics, which is not reached where run() raises. */
 static void record(
-    const struct moment *moment, const struct agent_machine *machine, bool is_failed) {
+    const struct metric_step *moment, const struct agent_machine *machine, bool is_failed) {
     int maximum = moment->stream->max_restarts;
     int remaining = restart_policy_remaining(&machine->restarts);
     bool has_restarted = remaining != maximum;
@@ -152,7 +153,7 @@ static void record(
 
 void metric_stream_end(struct metric_stream *stream, const struct agent_machine *machine,
     const struct agent_outcome *outcome, struct instant now, struct wall_time time) {
-    const struct moment moment = {stream, now, time};
+    const struct metric_step moment = {stream, now, time};
     bool has_result = event_plan_agent_end(outcome, &machine->workers) == EVENT_STATE_SUCCEEDED;
     if (has_result) {
         record(&moment, machine, outcome->kind == AGENT_OUTCOME_FAILED);
@@ -317,4 +318,58 @@ const char *job_activity_name(enum job_activity activity) {
 const char *job_restart_cause_name(enum job_restart_cause cause) {
     static const char *const names[] = {"worker_failure", "peer", "membership_change", "none"};
     return names[cause];
+}
+
+/* The whole job. */
+
+#define UNKNOWN_TIME_SECONDS 600
+
+/* What the account has now. */
+static void read_account(
+    const struct chronicle_status *status, bool takes_steps, int64_t out_times[JOB_TIME_COUNT]) {
+    const struct chronicle_account *account = &status->account;
+    int64_t undecided = takes_steps ? status->since_started.nanoseconds : 0;
+    if (undecided > UNKNOWN_TIME_SECONDS * (int64_t)NANOSECONDS_PER_SECOND) {
+        undecided = 0;
+    }
+    const int64_t times[JOB_TIME_COUNT] = {
+        [JOB_TIME_TRAINING_KEPT] =
+            account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds,
+        [JOB_TIME_REDONE] = account->redone.nanoseconds,
+        [JOB_TIME_RUNNING] = account->states[JOB_RUNNING].nanoseconds - undecided,
+        [JOB_TIME_RECOVERING] = account->states[JOB_RECOVERING].nanoseconds,
+        [JOB_TIME_STARTING] = account->states[JOB_STARTING].nanoseconds,
+        [JOB_TIME_WAITING] = account->states[JOB_WAITING].nanoseconds,
+        [JOB_TIME_ENDING] = account->states[JOB_ENDING].nanoseconds,
+    };
+    memcpy(out_times, times, sizeof times);
+}
+
+void job_times_told_follow(
+    struct job_times_told *told, const struct chronicle_status *status, bool takes_steps) {
+    int64_t times[JOB_TIME_COUNT];
+    int64_t wanted = 0; /* by the parts that have become more … */
+    int64_t passed = 0; /* … in the time that has passed since they were told */
+    read_account(status, takes_steps, times);
+    for (int i = 0; i < JOB_TIME_COUNT; i++) {
+        times[i] -= told->times[i].nanoseconds;
+        passed += times[i];
+        wanted += times[i] > 0 ? times[i] : 0;
+    }
+    double part = wanted > passed ? (double)passed / (double)wanted : 1;
+    for (int i = 0; i < JOB_TIME_COUNT && passed > 0; i++) {
+        told->times[i].nanoseconds += times[i] > 0 ? (int64_t)((double)times[i] * part) : 0;
+    }
+}
+
+const char *job_time_name(enum job_time time) {
+    static const char *const names[] = {
+        "training_kept", "redone", "running", "recovering", "starting", "waiting", "ending"};
+    return names[time];
+}
+
+bool job_time_is_known(enum job_time time, const struct chronicle_status *status) {
+    return time == JOB_TIME_TRAINING_KEPT ? status->source != PROGRESS_NONE
+           : time == JOB_TIME_REDONE      ? status->account.knows_redone
+                                          : true;
 }

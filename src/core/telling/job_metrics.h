@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "core/agent/agent_machine.h"
+#include "core/telling/chronicle_status.h"
 #include "core/telling/event_record.h"
 
 /* The metrics of an agent, one by one, with TorchElastic's names: those of the functions that are
@@ -90,6 +91,7 @@ struct job_metrics {
     uint64_t failed_workers;    /* by themselves */
     uint64_t stopped_workers;   /* by the agent, since another one failed or the world changed */
     uint64_t expired_timers;
+    uint64_t hangs;
     struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
     struct instant since;   /* the beginning of the present phase */
     bool has_cause;         /* the cause of the restart under way is known */
@@ -104,6 +106,35 @@ void job_metrics_step(struct job_metrics *metrics, enum agent_phase before,
 
 void job_metrics_watchdog(struct job_metrics *metrics, enum event_watchdog what,
     const struct event_timer_record *timer, struct wall_time now);
+
+/* The time of a whole job, in parts that only rise. The account of a job (chronicle_status) moves
+ * what it has learnt better: time of training that proves to be taken once more, or time until the
+ * first step, which is known when that comes. Here what is told stays told, and the other part has
+ * the less later, so that all parts together are never more than the time that has passed. */
+enum job_time {
+    JOB_TIME_TRAINING_KEPT,
+    JOB_TIME_REDONE,
+    JOB_TIME_RUNNING, /* without steps */
+    JOB_TIME_RECOVERING,
+    JOB_TIME_STARTING,
+    JOB_TIME_WAITING,
+    JOB_TIME_ENDING,
+    JOB_TIME_COUNT,
+};
+
+/* A zeroed struct is valid: nothing is told. */
+struct job_times_told {
+    struct duration times[JOB_TIME_COUNT];
+};
+
+/* `takes_steps`: workers may tell of steps, so that what is not training yet waits to be known, for
+ * ten minutes at most. */
+void job_times_told_follow(
+    struct job_times_told *told, const struct chronicle_status *status, bool takes_steps);
+
+const char *job_time_name(enum job_time time);
+/* Whether it is known for a job that stands so. */
+bool job_time_is_known(enum job_time time, const struct chronicle_status *status);
 
 /* The names, for example "rendezvous" and "worker_failure". */
 const char *job_activity_name(enum job_activity activity);

@@ -18,4 +18,7 @@
 #define ROUND_REASON_NODE "node "
 #define ROUND_REASON_PID " (pid "
 
+/* Of a worker that was ended since the whole job hung. */
+#define ROUND_REASON_HANG "no rank has taken a step for "
+
 #endif

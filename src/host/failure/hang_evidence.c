@@ -17,8 +17,7 @@
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
 #include "host/loop/clock.h"
-#include "host/loop/number_directory.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
 #include "wire/failure/kernel_text.h"
@@ -718,10 +717,10 @@ static void write_heading(struct hang_report *report, const struct hang_evidence
     struct tm local = clock_local_time((int64_t)now.tv_sec);
     long east = labs(local.tm_gmtoff) / 60;
     text_append_format(&report->text,
-        "=== process %d before it is ended, %d-%02d-%02d %02d:%02d:%02d.%06ld %c%02ld%02ld: %s\n",
-        (int)request->pid, local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour,
-        local.tm_min, local.tm_sec, now.tv_nsec / 1000, local.tm_gmtoff < 0 ? '-' : '+', east / 60,
-        east % 60, request->reason);
+        "=== process %d%s, %d-%02d-%02d %02d:%02d:%02d.%06ld %c%02ld%02ld: %s\n", (int)request->pid,
+        request->goes_on ? "" : " before it is ended", local.tm_year + 1900, local.tm_mon + 1,
+        local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, now.tv_nsec / 1000,
+        local.tm_gmtoff < 0 ? '-' : '+', east / 60, east % 60, request->reason);
 }
 
 /* The last lines of its output files. */

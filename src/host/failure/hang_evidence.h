@@ -12,7 +12,6 @@
 
 #include "base/duration.h"
 #include "core/failure/failure_report.h"
-#include "host/failure/hang_evidence_dump.h"
 #include "host/failure/hang_report.h"
 
 #define HANG_EVIDENCE_OUTPUT_COUNT 2
@@ -21,6 +20,7 @@
 struct hang_evidence_request {
     pid_t pid;
     const char *reason;             /* why the process is killed, for the report's heading */
+    bool goes_on;                   /* it is not killed for that reason */
     bool is_brief;                  /* only what the summary has; the process goes on */
     bool is_full;                   /* ask debuggers, too; they stop the process meanwhile */
     struct hang_evidence_dump dump; /* how the process itself can be asked for its Python stacks */

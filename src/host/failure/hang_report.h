@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 #include "base/duration.h"
@@ -48,5 +49,29 @@ void hang_report_append_error(struct hang_report *report, const char *what, int 
 
 /* Appends foreign bytes. Control characters other than newlines become '?'. */
 void hang_report_append_safely(struct text *text, const char *bytes, size_t length);
+
+/* Asks a Python for its stacks. A worker in which Muster's hook runs has told CPython's
+ * faulthandler to write the stacks of all threads to the end of its record when a certain signal
+ * comes. This module sends the signal, and reads what was written.
+ *
+ * The signal kills a process that does not expect it. So it is sent only to a child of this process
+ * that has a handler for it at that moment, and only to a thread that can take it. A process that
+ * has closed the record may have given its number to another file, so it is not asked either.
+ *
+ * The record is a file in memory (memfd): whoever writes to it never waits for the agent. */
+
+/* What was agreed with one process. Zero: nothing. */
+struct hang_evidence_dump {
+    int fd;     /* of the record; the process has the same open file, and appends to it */
+    int signal; /* 0: the process was not asked to listen */
+};
+
+/* Adds the stacks to the report, or says why the process could not be asked or did not answer. It
+ * waits for the answer for a second at most, and for half of the time that the report has left.
+ * *out_stack becomes the stack of the process' first thread, with lines such as "train.py:17 in
+ * step", or NULL; the caller frees it. Returns false when no stack was told. Does nothing when
+ * `dump` has no signal. */
+bool hang_evidence_write_dump(
+    struct hang_report *report, pid_t pid, const struct hang_evidence_dump *dump, char **out_stack);
 
 #endif

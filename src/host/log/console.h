@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/failure.h"
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/event_loop.h"
 
 enum console_kind {

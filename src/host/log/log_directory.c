@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */

@@ -10,7 +10,7 @@
 #include "base/failure.h"
 #include "core/workers/log_plan.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 /* A job's directory on this node. Zeroed, and with --log-dir /dev/null: no directory at all. */
 struct log_directory {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 
 #define RETRY_MILLISECONDS 1000
 

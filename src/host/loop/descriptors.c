@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 
 /* The limit is the process', and so is what is kept of it; stores ask on threads of their own. */
 static _Atomic uint64_t kept;

@@ -19,11 +19,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
-#include "host/network/local_address.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 
 struct question {
     struct nlmsghdr header;

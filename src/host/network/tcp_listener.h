@@ -11,7 +11,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 
 /* Which user of this machine has the other end of a TCP connection, as the kernel's sock_diag
  * tells. It does not matter which addresses the two ends have: a socket that the kernel knows here

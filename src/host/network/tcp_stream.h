@@ -22,7 +22,7 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/failure.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 
 /* Detects connections whose other machine disappears without closing them: power lost, cable

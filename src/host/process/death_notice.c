@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/table.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "host/process/process_table.h"
 
 /* Numbers of signals that stop a process show up in the same field, but end nobody. */

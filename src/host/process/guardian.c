@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/process/process_table.h"
 
 #define LOOKS 16      /* at a silent agent, in the time that it may be silent */

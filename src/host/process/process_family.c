@@ -14,7 +14,6 @@
 
 #include "base/memory.h"
 #include "host/process/guardian.h"
-#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 
 /* The exit status that is reported when the real one was lost, because other code in this process

@@ -21,7 +21,6 @@
 #include "host/loop/descriptors.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
-#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 
 /* The most bytes read of a script's first line. Linux itself reads 256. */

@@ -19,7 +19,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/machine/cpu_plan.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 
 /* Explains why a process could not be started, in words that tell the user what to do: a script
  * without a first line, an interpreter that does not exist, a limit that was reached. Only

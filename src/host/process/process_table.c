@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/clock.h"
+#include "host/loop/files.h"
 
 /* Of a command line, for people. */
 #define COMMAND_SHOWN 100
@@ -306,4 +308,42 @@ void process_table_own_children(struct process_ids *out_children) {
     if (out_children->count == before && has_children) { /* the numbers began anew meanwhile */
         add_children_between(2, PID_CEILING, out_children);
     }
+}
+
+/* Kin. */
+
+/* No sum of a random number and this is a limit that somebody would set, nor RLIM_INFINITY. */
+#define LEAST_LIMIT (UINT64_C(1) << 62)
+
+bool process_kin_may_meet_strangers(void) {
+    siginfo_t info;
+    return getpid() == 1 || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Tries it on this process, because a sandbox may refuse it. */
+uint64_t process_kin_choose_limit(void) {
+    uint64_t limit = LEAST_LIMIT + random_seed() % LEAST_LIMIT;
+    struct rlimit before;
+    if (getrlimit(RLIMIT_LOCKS, &before) != 0) {
+        return 0;
+    }
+    process_kin_take_limit(limit);
+    bool is_taken = process_kin_has_limit(getpid(), limit) == PROCESS_KIN_YES;
+    return setrlimit(RLIMIT_LOCKS, &before) == 0 && is_taken ? limit : 0;
+}
+
+void process_kin_take_limit(uint64_t limit) {
+    struct rlimit locks;
+    if (limit != 0 && getrlimit(RLIMIT_LOCKS, &locks) == 0) {
+        locks.rlim_cur = limit;
+        (void)setrlimit(RLIMIT_LOCKS, &locks);
+    }
+}
+
+enum process_kin_answer process_kin_has_limit(pid_t pid, uint64_t limit) {
+    struct rlimit locks;
+    if (limit == 0 || prlimit(pid, RLIMIT_LOCKS, NULL, &locks) != 0) {
+        return PROCESS_KIN_UNKNOWN;
+    }
+    return locks.rlim_cur == limit ? PROCESS_KIN_YES : PROCESS_KIN_NO;
 }

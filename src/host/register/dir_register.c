@@ -25,7 +25,7 @@
 #include "core/register/register_entry.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 

@@ -22,11 +22,10 @@
 #include "base/text.h"
 #include "core/register/register_entry.h"
 #include "host/loop/clock.h"
-#include "host/loop/whole_file.h"
-#include "host/register/grpc_client.h"
+#include "host/loop/files.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 #include "wire/register/etcd_message.h"
 
 /* What a refusal of an etcd member, or its silence, means for who asks: whether asking on is of

@@ -27,12 +27,11 @@
 #include "core/register/register_entry.h"
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/register/http_client.h"
 #include "host/register/register_engine.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
-#include "wire/register/kubernetes_object.h"
 #include "wire/register/register_entry_text.h"
 
 /* Where the API server of Kubernetes is that keeps a job's register, and how it is asked. In a pod

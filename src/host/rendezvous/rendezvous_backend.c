@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/clock.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"

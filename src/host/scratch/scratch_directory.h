@@ -13,7 +13,7 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define SCRATCH_DIRECTORY_PREFIX "muster-scratch-"
 

@@ -13,8 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/directory_tree.h"
-#include "host/standby/hook_files.h"
+#include "host/loop/files.h"
 
 /* What the interpreter runs of it has to be the work of whoever may change the program anyway. */
 

@@ -8,10 +8,23 @@
 #define MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
+
+/* The files of the hook as part of this program. The build makes the source of them
+ * (tools/embed_hook.py). */
+struct hook_file {
+    const char *name;    /* below the hook's directory; a directory comes before what is in it */
+    const uint8_t *text; /* NULL: this is a directory */
+    size_t length;
+};
+
+extern const struct hook_file hook_files[];
+extern const size_t hook_file_count;
 
 struct hook_directory {
     char *path;

@@ -2,7 +2,8 @@
 #include "host/standby/standby_gate.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,7 +11,7 @@
 
 #include "base/memory.h"
 #include "host/loop/descriptors.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 
 #define PASSAGE_DESCRIPTORS 4
 
@@ -164,4 +165,31 @@ enum failure_code standby_gate_send_go(
     bytes_clear(&body);
     bytes_clear(&packet);
     return code;
+}
+
+/* Spare treatment. */
+
+#define HIGHEST_SCORE 1000
+
+static void set_score(pid_t pid, int score) {
+    char path[NUMBER_PATH_SIZE];
+    char digits[16];
+    number_path_format(path, "/proc/", (int)pid, "/oom_score_adj");
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd != -1) {
+        int length = snprintf(digits, sizeof digits, "%d", score);
+        (void)!write(fd, digits, (size_t)length);
+        close(fd);
+    }
+}
+
+void spare_treatment_begin(pid_t pid) {
+    set_score(pid, HIGHEST_SCORE);
+}
+
+void spare_treatment_end(pid_t pid) {
+    int score;
+    if (whole_file_read_integer("/proc/self/oom_score_adj", &score, NULL) == FAILURE_NONE) {
+        set_score(pid, score);
+    }
 }

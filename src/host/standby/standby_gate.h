@@ -64,4 +64,13 @@ void standby_gate_drain(struct standby_gate *gate);
 /* The same; from now on the standby worker can say nothing more. */
 void standby_gate_shut(struct standby_gate *gate);
 
+/* How the kernel treats a standby worker: it is ended first when memory is short
+ * (/proc/PID/oom_score_adj). Where that cannot be set, nothing happens. */
+
+/* The process is to be ended before all others. */
+void spare_treatment_begin(pid_t pid);
+
+/* It is treated like this process again. */
+void spare_treatment_end(pid_t pid);
+
 #endif

@@ -9,10 +9,10 @@
 #include "base/duration.h"
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_link.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* The addresses of a store to connect to. Its names are resolved, their addresses are handed out
  * one after the other, and then the names are resolved again, because they may become known or

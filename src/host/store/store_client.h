@@ -20,9 +20,9 @@
 #include "base/text.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
+#include "wire/store/store_codec.h"
 #include "wire/store/store_proof.h"
-#include "wire/store/store_reply_codec.h"
 
 struct store_client;
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/blocking_pool.h"
 #include "host/network/tcp_stream.h"
-#include "host/store/munge.h"
-#include "wire/store/store_request_codec.h"
+#include "host/store/store_admission.h"
+#include "wire/store/store_codec.h"
 
 #define STORE_LINK_AHEAD_MAXIMUM 16
 

@@ -10,11 +10,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 #include "host/network/tcp_stream.h"
-#include "host/store/munge.h"
-#include "wire/store/store_reply_codec.h"
+#include "host/store/store_admission.h"
+#include "wire/store/store_codec.h"
 
 static void store_probation_end(struct store_peer *peer);
 

@@ -12,16 +12,15 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/log.h"
-#include "core/store/store_limits.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_request.h"
 #include "core/store/store_table.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_server_settings.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* What a server says about its clients in the log: one line that names the client. Lines are left
  * out when there are too many, since a hostile client can cause as many as it likes. */

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/store_limits.h"
-#include "host/network/local_address.h"
-#include "host/network/tcp_address.h"
+#include "core/store/store_request.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"

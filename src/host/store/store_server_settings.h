@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/log.h"
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 #include "host/loop/tally.h"
 #include "host/network/tcp_listener.h"
 #include "host/store/store_admission.h"

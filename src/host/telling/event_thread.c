@@ -17,7 +17,7 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 #include "host/process/process_spawn.h"
 #include "host/process/process_table.h"
 
@@ -33,7 +33,7 @@ struct event_file {
 };
 
 /* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
- * FAILURE_INVALID when it is another user's (host/loop/directory_tree). */
+ * FAILURE_INVALID when it is another user's (host/loop/files). */
 static enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
     struct failure reason;
@@ -81,7 +81,9 @@ static enum failure_code event_program_open(const char *program,
 /* A program reads the end of its input, and is waited for. Accepts NULL. */
 static void event_file_free(struct event_file *file) {
     if (file != NULL) {
-        close(file->fd);
+        if (file->fd != -1) {
+            close(file->fd);
+        }
         while (file->program.pid > 0 && waitpid(file->program.pid, NULL, 0) < 0 && errno == EINTR) {
         }
         free(file->path);
@@ -144,6 +146,23 @@ static enum failure_code event_file_append(
     return failure_set_system(failure, error, "write");
 }
 
+/* The same of a record that is all of a file. A symbolic link stays; its target is replaced. */
+static enum failure_code event_file_replace(
+    struct event_file *file, struct slice record, struct failure *failure) {
+    char *target = realpath(file->path, NULL);
+    const char *place = target != NULL ? target : file->path;
+    enum failure_code code = shared_place_check(file->path, failure);
+    if (code == FAILURE_NONE && !shared_place_can_be_replaced(place)) {
+        code = failure_set(failure, FAILURE_INVALID, "it is no regular file");
+    }
+    int error = code == FAILURE_NONE ? shared_place_replace(place, record) : 0;
+    if (error != 0) {
+        code = failure_set_system(failure, error, "write");
+    }
+    free(target);
+    return code;
+}
+
 /* Event thread. */
 
 /* Shared by the owner and the thread; freed by the last user. */
@@ -158,6 +177,7 @@ struct event_queue {
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);
     size_t turn_at;
+    bool replaces;
     bool is_opened_later;
     struct text_list waiting;
     size_t length; /* bytes of records not yet written, including those being written … */
@@ -174,6 +194,7 @@ struct event_queue {
 
 struct event_thread {
     const struct log *log;
+    const char *what;
     struct event_queue *queue;
     struct event_wake *wake;
     pthread_t thread;
@@ -196,8 +217,11 @@ static struct event_queue *event_queue_new(const struct event_thread_settings *s
         text_list_add_all(&queue->environment, settings->environment);
     }
     queue->turn_at = settings->turn_at;
+    queue->replaces = settings->replaces;
     queue->is_opened_later = settings->is_opened_later;
-    queue->append = settings->append != NULL ? settings->append : event_file_append;
+    queue->append = settings->append != NULL ? settings->append
+                    : settings->replaces     ? event_file_replace
+                                             : event_file_append;
     return queue;
 }
 
@@ -251,12 +275,24 @@ static bool take_batch(struct event_queue *queue, struct text_list *out_batch) {
     return out_batch->count > 0;
 }
 
+/* A file that each record replaces is opened then. */
+static enum failure_code open_queue(
+    const struct event_queue *queue, struct event_file **out_file, struct failure *failure) {
+    if (queue->is_program) {
+        return event_program_open(queue->path, &queue->environment, out_file, failure);
+    }
+    if (!queue->replaces) {
+        return event_file_open(queue->path, out_file, failure);
+    }
+    const struct event_file file = {.fd = -1, .path = memory_duplicate_string(queue->path)};
+    *out_file = memory_duplicate(&file, sizeof file);
+    return FAILURE_NONE;
+}
+
 static struct event_file *open_file(struct event_queue *queue) {
     struct event_file *file = NULL;
     struct failure failure = {0};
-    enum failure_code code =
-        queue->is_program ? event_program_open(queue->path, &queue->environment, &file, &failure)
-                          : event_file_open(queue->path, &file, &failure);
+    enum failure_code code = open_queue(queue, &file, &failure);
     pthread_mutex_lock(&queue->mutex);
     if (file != NULL && file->program.pid > 0) {
         queue->program = file->program;
@@ -313,7 +349,7 @@ static void await(struct event_queue *queue, const bool *condition, struct durat
 static void complain(struct event_thread *thread, const char *reason) {
     if (!thread->has_complained) {
         thread->has_complained = true;
-        log_warning(thread->log, "events are lost, '%s' does not take them: %s",
+        log_warning(thread->log, "%s are lost, '%s' does not take them: %s", thread->what,
             thread->queue->path, reason);
     }
 }
@@ -327,11 +363,24 @@ static void record_refused(void *context) {
     complain(thread, failure.message);
 }
 
+/* What waits is not wanted any more. Must be called under the mutex. Returns whether there was any.
+ */
+static bool drop_waiting(struct event_queue *queue) {
+    bool was_any = queue->waiting.count > 0;
+    for (size_t i = 0; i < queue->waiting.count; i++) {
+        queue->length -= strlen(queue->waiting.items[i]);
+        queue->count--;
+    }
+    text_list_clear(&queue->waiting);
+    return was_any;
+}
+
 void event_thread_append(struct event_thread *thread, const char *record) {
     struct event_queue *queue = thread->queue;
     size_t length = strlen(record);
     pthread_mutex_lock(&queue->mutex);
     bool is_refused = queue->is_opened && queue->code != FAILURE_NONE;
+    bool is_slow = queue->replaces && drop_waiting(queue);
     bool has_room = queue->length + length <= EVENT_THREAD_CEILING;
     if (is_refused) {
         queue->lost++;
@@ -344,7 +393,7 @@ void event_thread_append(struct event_thread *thread, const char *record) {
         queue->lost++;
     }
     pthread_mutex_unlock(&queue->mutex);
-    if (!has_room && !is_refused) {
+    if (is_slow || (!has_room && !is_refused)) {
         complain(thread, "it is too slow, or does not answer");
     }
 }
@@ -357,7 +406,7 @@ static void warn_of_losses(const struct event_thread *thread) {
                          : queue->failure.code != FAILURE_NONE ? queue->failure.message
                                                                : "it was too slow";
     if (lost > 0 && !(queue->is_opened_later && thread->has_complained)) {
-        log_warning(thread->log, "%" PRIu64 " events were not written to '%s': %s", lost,
+        log_warning(thread->log, "%" PRIu64 " %s were not written to '%s': %s", lost, thread->what,
             queue->path, reason);
     }
 }
@@ -444,6 +493,7 @@ enum failure_code event_thread_new(const struct event_thread_settings *settings,
     struct event_thread **out_thread, struct failure *failure) {
     struct event_thread *thread = memory_allocate(sizeof *thread);
     thread->log = settings->log;
+    thread->what = settings->what != NULL ? settings->what : "events";
     thread->patience = settings->patience;
     enum failure_code code = start(thread, settings, failure);
     if (code != FAILURE_NONE) {

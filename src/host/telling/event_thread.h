@@ -4,7 +4,9 @@
  * waiting records is limited. Records that find no room are lost, and so are records that the disk
  * refuses. The first loss is logged, and at the end their number. A thread that still hangs on a
  * dead disk at the end is left behind; it owns all its data. A program has its standard input
- * closed at the end, or when this process dies, and is killed when it has not ended in time. */
+ * closed at the end, or when this process dies, and is killed when it has not ended in time.
+ *
+ * Or each record is all of a file, which takes the place of the one before it (`replaces`). */
 #ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
 #define MUSTER_HOST_TELLING_EVENT_THREAD_H
 
@@ -41,6 +43,10 @@ struct event_thread_settings {
     /* A file that would grow beyond so many bytes is renamed, to its name and ".1", and that before
      * it to ".2"; older ones go. 0: it grows. */
     size_t turn_at;
+    /* Each record is a whole file: it replaces that at `path`, and one that waits. Nothing is
+     * opened before. */
+    bool replaces;
+    const char *what; /* is lost, for people; NULL: events */
     /* For tests: replaces event_file_append. NULL: no replacement. */
     enum failure_code (*append)(
         struct event_file *file, struct slice record, struct failure *failure);

@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define PREFIX "job-"
 #define RANDOM_LENGTH 8

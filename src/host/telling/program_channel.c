@@ -18,9 +18,12 @@ struct program_channel {
     uv_poll_t *poll;
     struct event_descriptor *death; /* NULL: not watched */
     struct text waiting;
-    size_t sent;    /* of what waits */
-    bool has_asked; /* for the end */
-    bool is_gone;   /* the program, or its end of the socket */
+    size_t sent;            /* of what waits */
+    unsigned char *message; /* what has come of it, … */
+    size_t message_length;
+    bool is_in_message; /* … if one has begun */
+    bool has_asked;     /* for the end */
+    bool is_gone;       /* the program, or its end of the socket */
 };
 
 static void watch(struct program_channel *channel);
@@ -48,16 +51,31 @@ static bool is_passing(int error) {
     return error == EAGAIN || error == EINTR;
 }
 
+static void take_byte(struct program_channel *channel, unsigned char byte) {
+    if (channel->is_in_message) {
+        channel->message[channel->message_length++] = byte;
+    } else if (byte == PROGRAM_CHANNEL_MESSAGE) {
+        channel->is_in_message = true;
+    } else {
+        channel->has_asked = true;
+        channel->settings.asked(channel->settings.context, byte);
+    }
+    if (channel->is_in_message && channel->message_length == channel->settings.message_size) {
+        channel->is_in_message = false;
+        channel->message_length = 0;
+        channel->settings.told(channel->settings.context, channel->message);
+    }
+}
+
 static void read_requests(struct program_channel *channel) {
-    unsigned char requests[16];
+    unsigned char requests[1024];
     ssize_t length = recv(channel->settings.fd, requests, sizeof requests, MSG_DONTWAIT);
     if (length == 0 || (length < 0 && !is_passing(errno))) {
         forget_program(channel);
         return;
     }
     for (ssize_t i = 0; i < length; i++) {
-        channel->has_asked = true;
-        channel->settings.asked(channel->settings.context, requests[i]);
+        take_byte(channel, requests[i]);
     }
 }
 
@@ -118,6 +136,7 @@ enum failure_code program_channel_new(struct event_loop *loop,
     }
     struct program_channel *channel = memory_allocate(sizeof *channel);
     channel->settings = *settings;
+    channel->message = memory_allocate(settings->message_size);
     channel->poll = poll;
     poll->data = channel;
     if (settings->program >= 0 && event_descriptor_new(loop, settings->program, program_died,
@@ -169,14 +188,21 @@ static void ask_nobody(void *context, int signal) {
     (void)signal;
 }
 
+static void tell_nobody(void *context, const void *message) {
+    (void)context;
+    (void)message;
+}
+
 void program_channel_free(struct program_channel *channel) {
     if (channel == NULL) {
         return;
     }
     channel->settings.asked = ask_nobody;
+    channel->settings.told = tell_nobody;
     wait_for_program(channel);
     event_descriptor_free(channel->death);
     uv_close((uv_handle_t *)channel->poll, free_handle);
     text_clear(&channel->waiting);
+    free(channel->message);
     free(channel);
 }

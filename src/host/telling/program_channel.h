@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent's end of a socket to the program that has started it. Lines go out, in order, and never
  * hold up the agent: what the program has not taken waits in memory, up to a limit. What comes in
- * is one byte for each signal by which the program asks the agent to end.
+ * is one byte for each signal by which the program asks the agent to end, or a byte that is no
+ * signal with a message of a fixed size behind it.
  *
  * A program that ends or closes its end asks for SIGTERM in this way, unless it has asked before.
  */
@@ -17,12 +18,17 @@
 /* The most bytes of lines that may be lost and wait for the program. */
 #define PROGRAM_CHANNEL_CEILING ((size_t)16 * 1024 * 1024)
 
+/* The byte before a message. */
+#define PROGRAM_CHANNEL_MESSAGE 0xFF
+
 struct program_channel;
 
 struct program_channel_settings {
     int fd;      /* a connected stream socket; borrowed */
     int program; /* a pidfd of the program, borrowed; -1: there is none */
     void (*asked)(void *context, int signal);
+    void (*told)(void *context, const void *message); /* aligned; borrowed */
+    size_t message_size;
     void *context;
 };
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 #include "host/loop/clock.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define FIFO_MODE 0600
 #define PARENT_MODE 0700

@@ -10,11 +10,10 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "core/workers/signal_name.h"
-#include "main/command_family.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "main/store/store_session.h"
 #include "options/argparse/option_parser.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 /* The record of a rendezvous in words, for people. What others have written into it (addresses, the
  * reason) is made printable. */

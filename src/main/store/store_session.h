@@ -5,9 +5,13 @@
 #ifndef MUSTER_MAIN_STORE_STORE_SESSION_H
 #define MUSTER_MAIN_STORE_STORE_SESSION_H
 
-#include <stdbool.h>
-
 #include <muster/store.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "options/argparse/option_result.h"
+#include "options/argparse/option_table.h"
 
 struct store_session;
 
@@ -45,11 +49,25 @@ struct store_session_question {
 bool store_session_ask(
     struct store_session *session, const struct store_session_question *question);
 
-/* As store_session_ask, for an answer that is yes (1) or no (0); -1 when there was no answer. */
-int store_session_ask_whether(
-    struct store_session *session, const struct store_session_question *question);
+/* `muster store get`, `set` and others: one operation on a running store, from a shell. Each
+ * command is a line in a table: its options, and a function that asks the store and prints the
+ * answer. */
 
-/* For so many seconds. */
-void store_session_pause(struct store_session *session, double seconds);
+struct store_session;
+
+struct store_inspect_command {
+    const char *name;
+    const char *synopsis; /* name and arguments */
+    const char *summary;
+    struct option_table table;
+    /* Returns the exit status. */
+    int (*run)(struct store_session *session, const struct option_result *options);
+};
+
+extern const struct store_inspect_command store_inspect_commands[];
+extern const size_t store_inspect_command_count;
+
+int store_inspect(const struct store_inspect_command *command, const struct text_list *arguments,
+    const struct text_list *environment);
 
 #endif

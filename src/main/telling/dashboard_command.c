@@ -11,14 +11,13 @@
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"
 #include "host/network/health_endpoint.h"
-#include "main/command_family.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "main/telling/job_report.h"
 #include "main/telling/page_text.h"
 #include "main/telling/report_command.h"
 #include "main/telling/status_command.h"
 #include "options/argparse/option_parser.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 #define KEY_BYTES 16
 #define BEARER "Bearer "

@@ -9,7 +9,15 @@
 #include "options/argparse/option_result.h"
 #include "options/launch/launch_options.h"
 
+#define JOB_SLURM_OPTION_DEFINITION                                                                \
+    {                                                                                              \
+        .destination = "slurm_job", .names = {"--slurm-job"},                                      \
+        .help = "The job of this number, or step as 4711.0, of Slurm: an agent of it on this "     \
+                "machine, or else the host of its store, where `srun muster run` has put it."      \
+    }
+
 #define JOB_ENDPOINT_OPTION_DEFINITIONS                                                            \
+    JOB_SLURM_OPTION_DEFINITION,                                                                   \
     {.destination = "rdzv_endpoint",                                                               \
         .names = {"--rdzv-endpoint"},                                                              \
         .help =                                                                                    \
@@ -45,6 +53,8 @@ struct job_endpoint {
     struct job_host *host;         /* NULL: the options name no endpoint */
 };
 
+/* Whether it is a job of Slurm's, or a step of one. */
+bool job_endpoint_is_step(const char *word);
 /* EXIT_SUCCESS, or the exit status of what has been said on stderr. The caller clears it. */
 int job_endpoint_open(const char *program, const struct option_result *options,
     const struct text_list *environment, struct job_endpoint *out_endpoint);

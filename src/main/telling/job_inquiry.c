@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "host/loop/snapshot_socket.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "wire/telling/chronicle_json.h"
 
 void job_inquiry_drop_entries(struct inquiry *inquiry) {
@@ -73,11 +73,22 @@ static int say_several(const struct inquiry *inquiry) {
     return EXIT_STATUS_USAGE;
 }
 
+/* Of a step its job counts. */
+static bool is_of_slurm_job(const struct job_announcement *agent, const char *slurm_job) {
+    const char *own = agent->facts[JOB_FACT_SLURM_JOB];
+    size_t length = slurm_job != NULL ? strcspn(slurm_job, ".") : 0;
+    bool is_of_job =
+        own != NULL && strlen(own) == length && strncmp(own, slurm_job, length) == 0;
+    return slurm_job == NULL ||
+           (is_of_job && (slurm_job[length] == '\0' || text_equals(agent->run_id, slurm_job)));
+}
+
 /* Keeps the agents of the job of that name; NULL: of the one that there is. */
-static void keep_wanted(struct job_list *agents, const char *wanted) {
+static void keep_wanted(struct job_list *agents, const char *wanted, const char *slurm_job) {
     size_t kept = 0;
     for (size_t i = 0; i < agents->count; i++) {
-        if (wanted == NULL || text_equals(agents->items[i].run_id, wanted)) {
+        if ((wanted == NULL || text_equals(agents->items[i].run_id, wanted)) &&
+            is_of_slurm_job(&agents->items[i], slurm_job)) {
             agents->items[kept++] = agents->items[i];
         } else {
             job_announcement_clear(&agents->items[i]);
@@ -86,8 +97,22 @@ static void keep_wanted(struct job_list *agents, const char *wanted) {
     agents->count = kept;
 }
 
-int job_inquiry_find(
-    struct inquiry *inquiry, const char *wanted, const struct text_list *environment) {
+bool job_inquiry_has_agent(const char *slurm_job, const struct text_list *environment) {
+    struct text_list places = {0};
+    struct text_list refusals = {0};
+    struct job_list agents = {0};
+    job_directory_places(environment, &places);
+    job_directory_find_agents(&places, &agents, &refusals);
+    keep_wanted(&agents, NULL, slurm_job);
+    bool is_there = agents.count > 0;
+    job_list_clear(&agents);
+    text_list_clear(&places);
+    text_list_clear(&refusals);
+    return is_there;
+}
+
+int job_inquiry_find(struct inquiry *inquiry, const char *wanted, const char *slurm_job,
+    const struct text_list *environment) {
     struct text_list places = {0};
     struct text_list refusals = {0};
     int status = EXIT_SUCCESS;
@@ -97,9 +122,9 @@ int job_inquiry_find(
         fprintf(
             stderr, "%s: not looking for jobs there: %s\n", inquiry->program, refusals.items[i]);
     }
-    keep_wanted(&inquiry->agents, wanted);
+    keep_wanted(&inquiry->agents, wanted, slurm_job);
     if (inquiry->agents.count == 0) {
-        status = say_none(inquiry->program, wanted, &places);
+        status = say_none(inquiry->program, wanted != NULL ? wanted : slurm_job, &places);
     }
     for (size_t i = 1; i < inquiry->agents.count && status == EXIT_SUCCESS; i++) {
         if (!is_of_one_job(&inquiry->agents.items[0], &inquiry->agents.items[i])) {

@@ -33,8 +33,11 @@ struct inquiry {
 
 /* EXIT_SUCCESS, or the exit status of what has been said on stderr. `wanted`: the job's name; NULL:
  * the one that there is. */
-int job_inquiry_find(
-    struct inquiry *inquiry, const char *wanted, const struct text_list *environment);
+/* `slurm_job`: the same of Slurm; NULL: any. */
+int job_inquiry_find(struct inquiry *inquiry, const char *wanted, const char *slurm_job,
+    const struct text_list *environment);
+/* Whether an agent of this job of Slurm's announces itself here. */
+bool job_inquiry_has_agent(const char *slurm_job, const struct text_list *environment);
 void job_inquiry_clear(struct inquiry *inquiry);
 
 /* Whether any has answered; else `failure`. What is new is there, in the order of its times. */

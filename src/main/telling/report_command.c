@@ -12,8 +12,7 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
-#include "main/command_family.h"
-#include "main/exit_status.h"
+#include "main/command.h"
 #include "main/telling/job_report.h"
 #include "main/telling/report_files.h"
 #include "main/telling/status_command.h"

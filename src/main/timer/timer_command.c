@@ -16,8 +16,7 @@
 
 #include "base/text.h"
 #include "core/workers/signal_name.h"
-#include "main/command_family.h"
-#include "main/command_service.h"
+#include "main/command.h"
 #include "options/argparse/option_parser.h"
 
 /* The option that all sub-commands of `muster timer` share: the FIFO. */

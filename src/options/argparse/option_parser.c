@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "options/argparse/option_help.h"
+#include "options/argparse/option_table.h"
 
 /* Decides whether an argument is an option, and which one: by whole name, by prefix, as a short
  * option with its value attached. Numbers below zero are no options. Looks at one argument alone.

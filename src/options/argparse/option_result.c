@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "options/argparse/option_help.h"
+#include "options/argparse/option_table.h"
 
 #define DEFAULT_COLUMNS 80
 #define MAXIMUM_COLUMNS 10000

@@ -8,7 +8,6 @@
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/restart_history.h"
-#include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
 #include "options/slurm/slurm_step.h"
@@ -874,7 +873,46 @@ static enum failure_code build_standby(struct building *building) {
                                                      : LAUNCH_STANDBY_OFF;
     config->has_progress = is_given(building->options, "progress")
                                ? text_equals(text_of(building, "progress"), "auto")
-                               : config->standby != LAUNCH_STANDBY_OFF || judges_attempts(config);
+                               : config->standby == LAUNCH_STANDBY_ON ||
+                                     (config->standby == LAUNCH_STANDBY_AUTO &&
+                                         config->entry != LAUNCH_ENTRY_PROGRAM) ||
+                                     judges_attempts(config);
+    return FAILURE_NONE;
+}
+
+#define HANG_SECONDS_LONGEST 1e6
+
+static enum failure_code build_hang(struct building *building) {
+    struct launch_hang *hang = &building->config->hang;
+    const char *after = text_of(building, "hang_after");
+    double seconds = 0;
+    hang->is_learned = text_equals(after, "auto");
+    hang->is_wanted = !text_equals(after, "off");
+    hang->restarts = text_equals(text_of(building, "hang_action"), "restart");
+    if (!hang->is_wanted) {
+        if (hang->restarts) {
+            text_list_add(&building->config->warnings,
+                "--hang-action restart has no effect: --hang-after says when a job hangs, and is "
+                "off");
+        }
+        return FAILURE_NONE;
+    }
+    if (!hang->is_learned && (text_parse_float(after, &seconds) != FAILURE_NONE || seconds < 1 ||
+                                 seconds > HANG_SECONDS_LONGEST)) {
+        option_result_reject(building->options, "hang_after",
+            "invalid value %s: give seconds from 1 to %d, auto, or off", after,
+            (int)HANG_SECONDS_LONGEST);
+        return FAILURE_INVALID;
+    }
+    if (is_given(building->options, "progress") && !building->config->has_progress) {
+        option_result_reject(building->options, "hang_after",
+            "needs workers that tell of their steps, and --progress off asks for none; leave one "
+            "of "
+            "the two out");
+        return FAILURE_INVALID;
+    }
+    hang->after = duration_from_seconds(seconds);
+    building->config->has_progress = true;
     return FAILURE_NONE;
 }
 
@@ -895,6 +933,7 @@ static enum failure_code build_plug_ins(struct building *building) {
 static enum failure_code build_events(struct building *building) {
     struct text reason = {0};
     building->config->chronicle = option_copy_unless_empty(text_of(building, "chronicle"));
+    building->config->metrics_file = option_copy_unless_empty(text_of(building, "metrics_file"));
     enum failure_code code = option_parse_event_handler(text_of(building, "event_log_handler"),
         &building->config->event_handler, &building->config->event_file, &reason);
     return option_result_settle(building->options, "event_log_handler", code, &reason);
@@ -1040,7 +1079,7 @@ enum failure_code config_build(struct option_result *options, const struct text_
         build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
         build_events, build_store_memory, build_scratch, build_restart_window, build_fruitless,
-        build_exclusion, build_node_check, build_standby};
+        build_exclusion, build_node_check, build_standby, build_hang};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

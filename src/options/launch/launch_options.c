@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "options/argparse/option_help.h"
 #include "options/argparse/option_parser.h"
+#include "options/argparse/option_table.h"
 #include "options/launch/config_builder.h"
 
 static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};
@@ -353,12 +353,13 @@ static const struct option_group groups[] = {
     {"logs (torchrun has these, too)",
         GROUP("log_dir", "redirects", "tee", "log_line_prefix_template", "local_ranks_filter",
             "duplicate_stdout_filters", "duplicate_stderr_filters", "event_log_handler",
-            "logs_specs", "chronicle")},
+            "logs_specs", "chronicle", "metrics_file")},
     {"nodes", GROUP("slurm", "on_node_loss", "scale_up", "settling_time", "host_timeout",
                   "exit_barrier_timeout", "store_memory", "scratch")},
     {"failures", GROUP("restart_window", "no_progress_restarts", "restart_backoff", "exclude_after",
                      "node_check", "node_check_timeout", "exit_code", "exit_on", "on_timer_expiry",
-                     "evidence", "evidence_timeout", "evidence_signal")},
+                     "evidence", "evidence_timeout", "evidence_signal", "hang_after",
+                     "hang_action")},
     {"standby", GROUP("standby", "standby_parent", "standby_after", "standby_timeout",
                     "standby_rest", "progress")},
     {"security", GROUP("token_file", "auth", "worker_store_from")},

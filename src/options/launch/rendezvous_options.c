@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "core/launch/launch_config.h"
 #include "options/argparse/option_parser.h"
-#include "options/launch/endpoint.h"
 #include "options/launch/option_values.h"
 
 /* Parses --rdzv-conf (KEY=VALUE separated by commas) and checks the values of known keys. Matches

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "wire/pickle/pickle_writer.h"
+#include "wire/pickle/pickle_document.h"
 
 /* The stack and the memo of the pickle machine, over the values of a document. Marks divide the
  * stack as in CPython's unpickler: values below the last mark cannot be reached until the mark is

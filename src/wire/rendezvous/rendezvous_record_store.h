@@ -35,7 +35,7 @@
 #include "base/failure.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/store/store_request.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* What the performer of a rendezvous_record_store has to do: send requests over the node's three
  * connections to the store (the lanes) and pass on events. The list owns everything it points

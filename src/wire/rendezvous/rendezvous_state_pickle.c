@@ -10,7 +10,6 @@
 #include "base/utf8.h"
 #include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
-#include "wire/pickle/pickle_writer.h"
 
 /* Larger round numbers, ranks and counters of Muster are refused. */
 #define RENDEZVOUS_STATE_LARGEST_NUMBER INT32_MAX

@@ -12,7 +12,7 @@
 #include "core/round/round_exchange.h"
 #include "core/store/store_request.h"
 #include "core/workers/worker_group.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 
 /* Of one node: so many addresses are more than any machine has. */
 #define RANK_JSON_ADDRESSES_MAXIMUM_SIZE 4096u

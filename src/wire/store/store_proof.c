@@ -57,6 +57,15 @@ enum store_credential_verdict store_credential_judge(struct slice payload, struc
     return slice_equals(payload, expected) ? STORE_CREDENTIAL_ACCEPTED : STORE_CREDENTIAL_OTHER_JOB;
 }
 
+/* munge reads up to a NUL, and does not see what stands behind it. */
+static bool is_text(const uint8_t *data, size_t length) {
+    size_t i = 0;
+    while (i < length && data[i] > ' ' && data[i] <= '~') {
+        i++;
+    }
+    return i == length;
+}
+
 /* A head, a credential, and so many bytes behind it. */
 static struct store_proof_step take_presented(
     struct store_proof *proof, struct slice input, size_t behind) {
@@ -72,6 +81,9 @@ static struct store_proof_step take_presented(
     }
     if (input.length < HEAD_BYTES + length + behind) {
         return incomplete(HEAD_BYTES + length + behind);
+    }
+    if (!is_text(input.data + HEAD_BYTES, length)) {
+        return fail("a munge credential that is no word of printable characters");
     }
     proof->stage = STORE_PROOF_STAGE_CHECKING;
     return (struct store_proof_step){.outcome = STORE_PROOF_ASKED,

@@ -64,6 +64,12 @@ void agent_line_write_group(const struct run_group *group, struct text *out) {
     text_append(out, "]}\n");
 }
 
+void agent_line_write_ask(bool is_barrier, int attempt, struct text *out) {
+    text_append_format(out, "%c{\"barrier\": %d", AGENT_LINE_ASK, is_barrier ? 1 : 0);
+    write_number("attempt", attempt, out);
+    text_append(out, "}\n");
+}
+
 static void write_account(char kind, const struct failure_account *account, struct text *out) {
     text_append_format(out, "%c", kind);
     failure_json_write(account, out);
@@ -204,6 +210,18 @@ enum failure_code agent_line_read_group(struct slice document, struct run_group 
         *out_group = group;
     } else {
         run_group_clear(&group);
+    }
+    return close_reader(&reader);
+}
+
+enum failure_code agent_line_read_ask(
+    struct slice document, bool *out_is_barrier, int *out_attempt) {
+    struct reader reader = open_reader(document);
+    int64_t is_barrier = read_integer(&reader, "barrier", 0, 1);
+    int attempt = (int)read_integer(&reader, "attempt", 0, INT_MAX);
+    if (reader.code == FAILURE_NONE) {
+        *out_is_barrier = is_barrier == 1;
+        *out_attempt = attempt;
     }
     return close_reader(&reader);
 }

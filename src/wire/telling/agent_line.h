@@ -5,6 +5,7 @@
  *   E  a record of event_json, of the agent, a worker or the rendezvous
  *   M  a metric
  *   G  the worker group, whenever its state has changed
+ *   A  the node asks its program where it is to be
  *   W  a worker that has ended by itself; F a failure of this node; C the job's root cause
  *   R  how it ended. It is the last line, and W, F and C belong to it. */
 #ifndef MUSTER_WIRE_TELLING_AGENT_LINE_H
@@ -24,6 +25,7 @@ enum agent_line_kind {
     AGENT_LINE_EVENT = 'E',
     AGENT_LINE_METRIC = 'M',
     AGENT_LINE_GROUP = 'G',
+    AGENT_LINE_ASK = 'A',
     AGENT_LINE_WORKER = 'W',
     AGENT_LINE_FAILURE = 'F',
     AGENT_LINE_ROOT_CAUSE = 'C',
@@ -34,6 +36,9 @@ enum agent_line_kind {
 void agent_line_write_event(const char *record, struct text *out);
 void agent_line_write_metric(const struct metric *metric, struct text *out);
 void agent_line_write_group(const struct run_group *group, struct text *out);
+
+/* Of a node that its program places: it asks for a round, or to pass the exit barrier. */
+void agent_line_write_ask(bool is_barrier, int attempt, struct text *out);
 
 /* Appends all lines of a result. */
 void agent_line_write_result(const struct run_result *result, struct text *out);
@@ -46,6 +51,10 @@ __attribute__((warn_unused_result)) enum failure_code agent_line_read_metric(
 /* A worker group of a line without its letter; FAILURE_MALFORMED, FAILURE_LIMIT. */
 __attribute__((warn_unused_result)) enum failure_code agent_line_read_group(
     struct slice document, struct run_group *out_group);
+
+/* The same of a line without its letter; FAILURE_MALFORMED, FAILURE_LIMIT. */
+__attribute__((warn_unused_result)) enum failure_code agent_line_read_ask(
+    struct slice document, bool *out_is_barrier, int *out_attempt);
 
 /* Adds what a line of kind W, F, C or R says, without its letter, to `result`; `*out_is_complete`
  * becomes true with R. FAILURE_MALFORMED and FAILURE_LIMIT leave `result` as it was. */

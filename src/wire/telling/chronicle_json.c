@@ -237,10 +237,7 @@ static int count_tellers(const struct chronicle_status *status) {
     int count = 0;
     for (size_t i = 0; i < status->known_nodes; i++) {
         enum chronicle_node_state state = status->nodes[i].state;
-        count += status->nodes[i].rank >= 0 && state != CHRONICLE_NODE_GONE &&
-                         state != CHRONICLE_NODE_MISSED
-                     ? 1
-                     : 0;
+        count += status->nodes[i].rank >= 0 && state < CHRONICLE_NODE_FOREIGN ? 1 : 0;
     }
     return count;
 }
@@ -294,6 +291,16 @@ static void write_job(
     write_number("used", status->restarts, status->max_restarts >= 0, out);
     write_number("max", status->max_restarts, status->max_restarts >= 0, out);
     text_append(out, "}");
+    write_number("hangs", status->hangs, true, out);
+    write_name("host_changed", out);
+    if (status->host_changed.nanoseconds > 0) {
+        text_append(out, "{");
+        write_seconds("at", status->host_changed.nanoseconds, true, out);
+        write_flag("account_kept", status->has_past, out);
+        text_append(out, "}");
+    } else {
+        text_append(out, "null");
+    }
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
     if (status->kept.node != NULL) {
@@ -313,6 +320,21 @@ static void write_job(
         write_seconds("at", status->excluded.at.nanoseconds, true, out);
         text_append(out, "}");
     }
+    text_append(out, "}");
+}
+
+/* While it hangs; else null. */
+static void write_hang(const struct chronicle_status *status, struct text *out) {
+    write_name("hang", out);
+    if (status->state != JOB_HANGING) {
+        text_append(out, "null");
+        return;
+    }
+    text_append(out, "{");
+    write_seconds("since", status->hung_since.nanoseconds, true, out);
+    write_text("node", status->hung_node, out);
+    write_number("rank", status->hung_rank, status->hung_rank >= 0, out);
+    write_text("what", status->hung, out);
     text_append(out, "}");
 }
 
@@ -337,7 +359,7 @@ static void write_account(const struct chronicle_status *status, struct text *ou
     text_append(out, "}");
     write_seconds("starting", account->states[JOB_STARTING].nanoseconds, true, out);
     write_seconds("waiting", account->states[JOB_WAITING].nanoseconds, true, out);
-    write_seconds("hanging", 0, false, out);
+    write_seconds("hanging", account->states[JOB_HANGING].nanoseconds, true, out);
     write_seconds("ending", account->states[JOB_ENDING].nanoseconds, true, out);
     write_name("worker_hours", out);
     text_append_format(out, "%.6f", account->worker_seconds / 3600);
@@ -373,8 +395,7 @@ static void write_recovery(const struct chronicle_status *status, size_t index, 
         write_name(recovery_moment_name(moment), out);
         text_append(out, "{");
         write_seconds("took", phase, true, out);
-        int last = recovery->last[moment];
-        write_text("last", last >= 0 ? status->nodes[last].name : NULL, out);
+        write_text("last", recovery->last[moment], out);
         text_append(out, "}");
     }
     text_append(out, "}");
@@ -448,6 +469,22 @@ static void write_node_said(const struct chronicle_node *node, struct text *out)
     }
 }
 
+static void write_node_version(const struct chronicle_node *node, struct text *out) {
+    if (node->version == NULL) {
+        text_append(out, "null");
+    } else {
+        json_text_write(node->version, out);
+    }
+}
+
+static void write_node_clock(const struct chronicle_node *node, struct text *out) {
+    if (node->clock_offset.nanoseconds == 0) {
+        text_append(out, "null");
+    } else {
+        write_nanoseconds(node->clock_offset.nanoseconds, out);
+    }
+}
+
 static void write_rate(double rate, struct text *out) {
     if (rate < 0) {
         text_append(out, "null");
@@ -476,6 +513,17 @@ static void write_progress(const struct chronicle_status *status, struct text *o
     write_name("rate", out);
     write_rate(status->rate, out);
     write_seconds("at", status->stepped.nanoseconds, status->step >= 0, out);
+    write_name("slow", out);
+    if (status->slow_at.nanoseconds > 0) {
+        text_append(out, "{");
+        write_number("rank", status->slow_rank, true, out);
+        write_name("ratio", out);
+        write_rate(status->slow_ratio, out);
+        write_seconds("at", status->slow_at.nanoseconds, true, out);
+        text_append(out, "}");
+    } else {
+        text_append(out, "null");
+    }
     text_append(out, "}");
 }
 
@@ -492,6 +540,8 @@ static void write_nodes(const struct chronicle_status *status, struct text *out)
     write_column(status, "failed_first", write_node_failed_first, out);
     write_column(status, "spares", write_node_spares, out);
     write_column(status, "said", write_node_said, out);
+    write_column(status, "version", write_node_version, out);
+    write_column(status, "clock_offset", write_node_clock, out);
     text_append(out, "}");
 }
 
@@ -528,6 +578,7 @@ void chronicle_json_write_status(
     write_seen(status, view, out);
     write_job(status, view, out);
     write_progress(status, out);
+    write_hang(status, out);
     write_account(status, out);
     write_recoveries(status, out);
     if (view->has_groups) {

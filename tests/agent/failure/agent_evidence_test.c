@@ -5,7 +5,7 @@
 
 #include "agent/failure/agent_evidence.h"
 #include "agent_fixture.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/remembered_log.h"
 #include "workers_fixture.h"
 

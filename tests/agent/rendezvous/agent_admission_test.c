@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/rendezvous/agent_joining.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "host/remembered_log.h"
 #include "shared_store_fixture.h"
 

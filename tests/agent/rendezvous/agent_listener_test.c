@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "agent/rendezvous/agent_store_host.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 #include "host/store/store_server.h"
 
 static bool is_loopback_only(const struct launch_config *config, const char *name) {

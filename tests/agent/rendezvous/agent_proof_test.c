@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/fake_munge.h"
 
-#include "agent/rendezvous/agent_proof.h"
+#include "agent/rendezvous/agent_node_settings.h"
 #include "host/remembered_log.h"
 
 struct fixture {

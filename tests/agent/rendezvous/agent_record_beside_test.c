@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "core/round/round_key.h"
 #include "host/remembered_log.h"
-#include "host/store/job_token.h"
+#include "host/store/store_admission.h"
 #include "host/store/store_thread.h"
 #include "record_fixture.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"

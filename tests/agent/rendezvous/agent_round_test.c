@@ -6,8 +6,8 @@
 
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
+#include "host/network/network_address.h"
 #include "site_fixture.h"
-#include "host/network/local_address.h"
 
 /* What a round's nodes tell each other is core/round_exchange's test; here, that it gets through.
  */

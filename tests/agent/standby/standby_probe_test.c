@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "../standby_fixture.h"
-#include "agent/standby/worker_record.h"
+#include "agent/standby/standby_spare.h"
 
 static bool run_probe(struct standby_fixture *fixture) {
     struct text_list environment = {0};

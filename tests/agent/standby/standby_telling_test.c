@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "agent/standby/standby_telling.h"
+#include "agent/standby/standby_spare.h"
 
 static void keep(void *context, enum log_level level, const char *origin, const char *message) {
     (void)origin;

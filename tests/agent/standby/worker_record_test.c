@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/standby/worker_record.h"
+#include "agent/standby/standby_spare.h"
 
 #define WORKER 7
 

@@ -123,7 +123,7 @@ FIXTURE_TEST_AFTER(what_standby_workers_would_save_is_told_as_far_as_it_is_known
     assert_not_said(fixture, "save");
     restart(fixture, 5050); /* not worth a word */
     assert_not_said(fixture, "save");
-    fixture->job.agent.config.standby = LAUNCH_STANDBY_ON;
+    fixture->story.has_standby = true;
     restart(fixture, 8400);
     assert_not_said(fixture, offer);
 }

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/watchdog/timer_server.h"
+#include "agent/watchdog/agent_watchdog.h"
 #include "host/loop/snapshot_socket.h"
 #include "host/process/process_table.h"
 #include "host/remembered_log.h"

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "agent/workers/signal_passing.h"
+#include "agent/workers/agent_guardian.h"
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/workers/worker_errors.h"
+#include "agent/workers/attempt_logs.h"
 #include "base/text.h"
 
 /* What stands in for the disk: files called "hangs" wait until somebody lets them go on, "broken"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 TEST(properties_of_a_gpu_are_read) {
     struct kfd_properties properties = kfd_properties_parse(slice_from_string(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/machine/visible_devices.h"
+#include "core/machine/cpu_plan.h"
 
 static struct text_list known_uuids(void) {
     struct text_list uuids = {0};

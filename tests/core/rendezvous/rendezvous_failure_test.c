@@ -246,6 +246,7 @@ ON_BENCH(a_round_for_a_newcomer_in_between_changes_nothing) {
     struct bench *bench = *state;
     bench_run(bench, "mz", true, true);
     restart(bench);
+    bench_show(bench, "new");
     place(&bench->record, muster_node("new"))->is_waiting = true;
     bench_change(bench);
     bench_wait(bench, 1);
@@ -276,8 +277,9 @@ ON_BENCH(a_restart_of_a_node_that_leaves_soon_is_given_back) {
 
 ON_BENCH(growth_gives_nothing_back) {
     struct bench *bench = *state;
-    bench_run(bench, "mz", true, false);
+    bench_run(bench, "mz", true, true);
     restart(bench);
+    bench_show(bench, "new");
     place(&bench->record, muster_node("new"))->is_waiting = true;
     bench_change(bench);
     bench_wait(bench, 1);

@@ -5,9 +5,15 @@
 
 #define ME "me_1_1073741824"
 
-static void let_wait(struct bench *bench, const char *name) {
+/* A node that stands on the wait list, and is nowhere, as far as the host knows. */
+static void let_stand(struct bench *bench, const char *name) {
     place(&bench->record, muster_node(name))->is_waiting = true;
     bench_change(bench);
+}
+
+static void let_wait(struct bench *bench, const char *name) {
+    bench_show(bench, name);
+    let_stand(bench, name);
 }
 
 static int64_t round_after(struct bench *bench, double seconds) {
@@ -20,9 +26,9 @@ static void rejoin(struct bench *bench) {
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
 }
 
-ON_BENCH(the_first_node_admits_who_waits) {
+ON_BENCH(the_host_admits_who_waits) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     let_wait(bench, "y");
     bench_expect(bench, "");
     bench_wait(bench, 0.01);
@@ -33,7 +39,7 @@ ON_BENCH(the_first_node_admits_who_waits) {
 
 ON_BENCH(those_who_come_together_are_admitted_together) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     let_wait(bench, "y");
     bench_wait(bench, 0.005);
     let_wait(bench, "z");
@@ -42,27 +48,77 @@ ON_BENCH(those_who_come_together_are_admitted_together) {
     assert_int_equal(bench->writes, 1);
 }
 
-ON_BENCH(the_others_leave_it_to_the_first) {
+ON_BENCH(the_others_leave_it_to_the_host) {
     struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
+    bench_run(bench, "ma", true, false);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 100), 1);
+}
+
+ON_BENCH(the_host_admits_whatever_its_rank) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, true);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), 2);
+}
+
+ON_BENCH(without_presence_the_first_admits_who_has_a_heartbeat) {
+    struct bench *bench = *state;
+    bench_run(bench, "ma", false, false);
+    struct rendezvous_node *ghost = place(&bench->record, muster_node("ghost"));
+    ghost->is_waiting = true;
+    ghost->has_heartbeat = false;
+    bench_change(bench);
+    assert_int_equal(round_after(bench, 0.02), 1);
+    let_stand(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), 2);
+}
+
+ON_BENCH(without_presence_the_others_leave_it_to_the_first) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", false, false);
+    let_stand(bench, "y");
+    assert_int_equal(round_after(bench, 2), 1);
+}
+
+ON_BENCH(a_node_of_which_nothing_is_heard_is_not_let_in) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, true);
+    let_stand(bench, "ghost");
+    assert_int_equal(round_after(bench, 3), 1);
+    let_wait(bench, "y"); /* it costs those who are there nothing */
+    assert_int_equal(round_after(bench, 0.02), 2);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+    rejoin(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
+    assert_int_equal(bench->record.round, 3);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+}
+
+/* The next host of a store reads of nodes that come to it a moment later. */
+ON_BENCH(a_node_that_shows_itself_late_is_let_in_then) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, true);
+    let_stand(bench, "y");
+    assert_int_equal(round_after(bench, 1), 1);
+    bench_show(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), 2);
 }
 
 ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first) {
     struct bench *bench = *state;
     bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
-    bench_run(bench, "am", true, false);
+    bench_run(bench, "am", false, false);
     struct node_identity a = muster_node("a");
     torchrun_expels(&bench->record, &bench->settings.rendezvous, &a);
-    let_wait(bench, "y");
+    let_stand(bench, "y");
     assert_int_equal(round_after(bench, 0.02), 2);
 }
 
 ON_BENCH(a_world_that_may_not_grow_admits_nobody) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 1000), 1);
 }
@@ -70,7 +126,7 @@ ON_BENCH(a_world_that_may_not_grow_admits_nobody) {
 ON_BENCH(a_world_grows_as_often_as_it_may) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up_interval = duration_from_seconds(30);
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 29.9), 1);
     assert_int_equal(round_after(bench, 0.2), 2);
@@ -78,7 +134,7 @@ ON_BENCH(a_world_grows_as_often_as_it_may) {
 
 ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 0.02), 3);
@@ -103,7 +159,7 @@ static void come_and_go(struct bench *bench) {
 
 ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     come_and_go(bench);
     let_wait(bench, "y");
     assert_int_equal(round_after(bench, 0.9), 3);
@@ -129,7 +185,7 @@ ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly) {
 /* A job of three nodes, of which one is lost again and again just after it was replaced. */
 ON_BENCH(who_replaces_a_lost_node_is_admitted_at_once) {
     struct bench *bench = *state;
-    bench_run(bench, "mxy", true, false);
+    bench_run(bench, "mxy", true, true);
     for (int i = 0; i < 8; i++) {
         rejoin(bench);
         bench_place_round(bench, bench->record.round + 1, "mx");
@@ -143,7 +199,7 @@ ON_BENCH(who_replaces_a_lost_node_is_admitted_at_once) {
 
 ON_BENCH(a_world_that_has_stayed_is_what_is_replaced) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     let_wait(bench, "y");
     bench_wait(bench, 0.02);
     rejoin(bench);
@@ -161,7 +217,7 @@ ON_BENCH(a_world_that_has_stayed_is_what_is_replaced) {
 
 ON_BENCH(who_waits_for_an_admission_is_known_with_the_time_and_the_reason) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     assert_false(rendezvous_machine_admission(bench->machine, bench->now).is_awaited);
     come_and_go(bench);
     let_wait(bench, "y");
@@ -173,7 +229,7 @@ ON_BENCH(who_waits_for_an_admission_is_known_with_the_time_and_the_reason) {
 
 ON_BENCH(a_world_that_lasted_forgives) {
     struct bench *bench = *state;
-    bench_run(bench, "mx", true, false);
+    bench_run(bench, "mx", true, true);
     come_and_go(bench);
     bench_wait(bench, 61);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");

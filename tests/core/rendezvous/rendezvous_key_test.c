@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/rendezvous/moment.h"
+#include "base/duration.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "rendezvous_fixture.h"

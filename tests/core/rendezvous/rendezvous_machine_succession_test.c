@@ -81,6 +81,7 @@ WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so) {
     tell_register(bench, true);
     bench_expect_record(bench, "round 1 complete [" ME ":0 " Z ":1] wait [] spare [] frozen");
     const struct node_identity comes = muster_node("b");
+    bench_show(bench, "b");
     rendezvous_state_obtain(&bench->record, &comes)->is_waiting = true;
     bench_change(bench);
     bench_wait(bench, 30);
@@ -90,17 +91,6 @@ WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so) {
     assert_int_equal(bench->record.round, 2);
     assert_false(bench->record.is_frozen);
     assert_int_equal(rendezvous_state_participants(&bench->record), 3);
-}
-
-WITH_SUCCESSION(whoever_would_admit_nodes_heeds_what_the_host_has_noted) {
-    struct bench *bench = *state;
-    bench_run(bench, "mz", true, false);
-    const struct node_identity comes = muster_node("b");
-    bench->record.is_frozen = true;
-    rendezvous_state_obtain(&bench->record, &comes)->is_waiting = true;
-    bench_change(bench);
-    bench_wait(bench, 30);
-    assert_int_equal(bench->record.round, 1);
 }
 
 /* The next host, which does not know of it, has begun another one of its number. */

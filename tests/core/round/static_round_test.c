@@ -192,7 +192,7 @@ TEST(a_restart_waits_for_all_nodes_and_a_renewed_store) {
     CLEARED_BY(node_clear) struct node node = host_node(1);
     take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
     take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
-    take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "");
     join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait gathered/1");
     take_count(&node, ROUND_KEY_READY, 1, 1, "");
     take_kind(&node, ROUND_EVENT_WAITED, "get gathered/1");

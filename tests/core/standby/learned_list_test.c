@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/learned_list.h"
+#include "core/standby/standby_preparation.h"
 
 static size_t add_text(struct learned_list *list, const char *text) {
     return learned_list_add_text(list, slice_from_string(text));
@@ -44,19 +44,18 @@ TEST(a_line_that_is_cut_off_is_not_read) {
 
 TEST(what_cannot_be_a_module_is_left_out) {
     struct learned_list list;
-    struct text name = {0};
+    struct text line = {0};
     learned_list_init(&list);
     assert_int_equal(add_text(&list, "no tab\n\torigin\n\n\x1b[2J\t\na\tb\x01\n\xff\t\n"), 0);
     for (int i = 0; i < LEARNED_LIST_NAME_MAXIMUM; i++) {
-        text_append(&name, "n");
+        text_append(&line, "n");
     }
-    struct slice fits = slice_from_string(text_string(&name));
-    assert_true(learned_list_add(&list, fits, (struct slice){0}));
-    text_append(&name, "n");
-    struct slice is_too_long = slice_from_string(text_string(&name));
-    assert_false(learned_list_add(&list, is_too_long, (struct slice){0}));
-    assert_int_equal(learned_list_count(&list), 1);
-    text_clear(&name);
+    text_append(&line, "\t\n");
+    char *is_too_long = text_format("n%s", text_string(&line));
+    assert_int_equal(add_text(&list, is_too_long), 0);
+    assert_int_equal(add_text(&list, text_string(&line)), 1);
+    free(is_too_long);
+    text_clear(&line);
     learned_list_clear(&list);
 }
 
@@ -66,10 +65,9 @@ TEST(the_text_never_grows_beyond_its_limits) {
     memset(origin, 'o', sizeof origin);
     learned_list_init(&list);
     for (int i = 0; i < 1100; i++) {
-        char *name = text_format("module%d", i);
-        (void)learned_list_add(
-            &list, slice_from_string(name), (struct slice){(const uint8_t *)origin, sizeof origin});
-        free(name);
+        char *line = text_format("module%d\t%.*s\n", i, (int)sizeof origin, origin);
+        (void)add_text(&list, line);
+        free(line);
     }
     assert_true(list.text.length <= LEARNED_LIST_TEXT_MAXIMUM);
     assert_true(list.text.length > LEARNED_LIST_TEXT_MAXIMUM - 2 * LEARNED_LIST_ORIGIN_MAXIMUM);

@@ -21,6 +21,9 @@ TEST(nobody_waits_in_a_job_that_never_starts_its_workers_again) {
     assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_WANTED);
     config.max_restarts = 0;
     assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_NO_RESTART);
+    config.standby = LAUNCH_STANDBY_AUTO; /* who has not asked for them is not told */
+    assert_int_equal(standby_choose(&config, 1, 8), STANDBY_CHOICE_OFF);
+    config.standby = LAUNCH_STANDBY_ON;
     config.maximum_nodes = 2;
     assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_WANTED);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/standby_environment.h"
+#include "core/standby/standby_preparation.h"
 
 static struct text_list worker(void) {
     struct text_list list = {0};

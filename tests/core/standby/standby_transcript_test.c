@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/standby/standby_transcript.h"
+#include "core/standby/standby_plan.h"
 
 static void expect_event(struct standby_event event, const char *expected) {
     struct text line = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
 
 static const struct duration after = {INT64_C(60000000000)};
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/store/store_limits.h"
 #include "core/store/store_request.h"
 
 TEST(operations_have_the_numbers_and_names_of_pytorch) {

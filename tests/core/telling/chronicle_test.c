@@ -374,12 +374,15 @@ TEST(phases_of_two_nodes_are_the_differences_of_their_last_moments) {
     assert_int_equal(status.state, JOB_RUNNING);
     const struct chronicle_recovery *recovery = &status.recoveries[0];
     expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STOPPED), 212);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_STOPPED]].name, "b");
+    assert_string_equal(recovery->last[RECOVERY_STOPPED], "b");
     expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_AGREED), 6);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_AGREED]].name, "a");
+    assert_string_equal(recovery->last[RECOVERY_AGREED], "a");
     expect_milliseconds(chronicle_recovery_phase(recovery, RECOVERY_STARTED), 32);
-    assert_string_equal(status.nodes[recovery->last[RECOVERY_STARTED]].name, "b");
+    assert_string_equal(recovery->last[RECOVERY_STARTED], "b");
     expect_milliseconds(status.account.states[JOB_RECOVERING], 250);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 1);
+    expect_milliseconds(status.tally.phases[RECOVERY_FAILED].sum, 250);
+    expect_milliseconds(status.tally.phases[RECOVERY_STARTED].sum, 32);
     chronicle_status_clear(&status);
 }
 
@@ -395,6 +398,8 @@ TEST(failure_during_a_recovery_belongs_to_it) {
     tell(&status, "a", 60, CHRONICLE_JOINED, 0);
     tell(&status, "a", 70, CHRONICLE_STARTED, 0);
     assert_int_equal(status.recovery_count, 1);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_SCALE_UP], 1);
+    assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 0);
     int64_t sum = 0;
     for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
         sum += chronicle_recovery_phase(&status.recoveries[0], (enum recovery_moment)moment)
@@ -587,10 +592,62 @@ TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, te
     restart(fixture, 2);
     assert_int_equal(fixture->status.recovery_count, 1);
     assert_false(fixture->status.recoveries[0].is_over);
+    assert_int_equal(fixture->status.tally.phases[RECOVERY_FAILED].count, 0);
     note_training(fixture, 500, PROGRESS_OPTIMIZER);
     assert_int_equal(fixture->status.recovery_count, 1);
     assert_true(fixture->status.recoveries[0].is_over);
     expect_milliseconds(fixture->status.account.states[JOB_RECOVERING], 149 + 10000 + 149 + 500);
+    expect_law(fixture);
+}
+
+static void note_hang(struct fixture *fixture, int milliseconds, double seconds) {
+    fixture->now += milliseconds;
+    chronicle_note_hang(fixture->chronicle,
+        (struct instant){fixture->now * NANOSECONDS_PER_MILLISECOND}, 1, "rank 1 in read",
+        "read (data.py:88)", duration_from_seconds(seconds));
+}
+
+TEST_WITH(
+    hang_is_the_time_from_the_last_step_until_steps_are_taken_again, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 5000, PROGRESS_PROGRAM, 10);
+    note_hang(fixture, 4000, 3);
+    assert_int_equal(fixture->status.state, JOB_HANGING);
+    assert_int_equal(fixture->status.hangs, 1);
+    assert_string_equal(fixture->status.hung, "rank 1 in read");
+    expect_milliseconds(fixture->status.account.states[JOB_TRAINING], 6000);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 3000);
+    note(fixture, 1000,
+        (struct progress_news){.kind = CHRONICLE_PROGRESS, .source = PROGRESS_PROGRAM, .step = 10});
+    assert_int_equal(fixture->status.state, JOB_HANGING); /* that no step is taken is no news */
+    note_step(fixture, 1000, PROGRESS_PROGRAM, 11);
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 5000);
+    expect_law(fixture);
+}
+
+TEST_WITH(worker_that_hangs_has_failed_with_its_last_step, set_up_test, tear_down_test) {
+    struct fixture *fixture = *state;
+    run(fixture);
+    note_training(fixture, 1000, PROGRESS_PROGRAM);
+    note_step(fixture, 5000, PROGRESS_PROGRAM, 10);
+    note_hang(fixture, 4000, 3);
+    take_end(fixture, 100, 1, 137);
+    take_end(fixture, 100, 0, 143);
+    take_kind(fixture, 12, AGENT_EVENT_ALL_GONE);
+    join(fixture, 6, 1);
+    take_kind(fixture, 31, AGENT_EVENT_WORKERS_STARTED);
+    note_training(fixture, 700, PROGRESS_PROGRAM);
+    const struct chronicle_recovery *recovery = &fixture->status.recoveries[0];
+    assert_int_equal(recovery->cause, CHRONICLE_CAUSE_HANG);
+    assert_int_equal(recovery->moments[RECOVERY_NOTICED].nanoseconds -
+                         recovery->moments[RECOVERY_FAILED].nanoseconds,
+        (3000 + 100) * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_string_equal(recovery->what, "rank 1 in read");
+    assert_int_equal(fixture->status.state, JOB_TRAINING);
+    expect_milliseconds(fixture->status.account.states[JOB_HANGING], 3000 + 100);
     expect_law(fixture);
 }
 

@@ -182,3 +182,64 @@ TEST(the_watchdogs_kills_are_timed_from_the_deadline) {
     assert_int_equal(metrics.kills.count, 2);
     assert_int_equal(metrics.kills.sum.nanoseconds, 500);
 }
+
+/* The time of a whole job. */
+
+static void pass(struct chronicle_status *status, enum job_state state, int seconds) {
+    status->account.states[state].nanoseconds += seconds * INT64_C(1000000000);
+    status->now.nanoseconds += seconds * INT64_C(1000000000);
+}
+
+static void assert_told(const struct job_times_told *told, enum job_time time, int seconds) {
+    int64_t away = told->times[time].nanoseconds - seconds * INT64_C(1000000000);
+    assert_in_range(away + JOB_TIME_COUNT, 0, 2 * JOB_TIME_COUNT); /* nanoseconds are rounded */
+}
+
+TEST(time_that_proves_to_be_redone_is_told_later_and_none_is_taken_back) {
+    struct chronicle_status status = {.source = PROGRESS_PROGRAM};
+    struct job_times_told told = {0};
+    pass(&status, JOB_TRAINING, 100);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_TRAINING_KEPT, 100);
+    status.account.redone = duration_from_seconds(30);
+    pass(&status, JOB_RECOVERING, 6);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_TRAINING_KEPT, 100);
+    assert_told(&told, JOB_TIME_RECOVERING, 1);
+    assert_told(&told, JOB_TIME_REDONE, 5);
+    pass(&status, JOB_TRAINING, 40);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_TRAINING_KEPT, 110);
+    assert_told(&told, JOB_TIME_RECOVERING, 6);
+    assert_told(&told, JOB_TIME_REDONE, 30);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_TRAINING_KEPT, 110);
+}
+
+TEST(time_before_the_first_step_waits_to_be_known_where_steps_are_told) {
+    struct chronicle_status status = {0};
+    struct job_times_told told = {0};
+    struct job_times_told without = {0};
+    status.since_started = duration_from_seconds(20);
+    pass(&status, JOB_RUNNING, 20);
+    job_times_told_follow(&told, &status, true);
+    job_times_told_follow(&without, &status, false);
+    assert_told(&told, JOB_TIME_RUNNING, 0);
+    assert_told(&without, JOB_TIME_RUNNING, 20);
+    status.account.states[JOB_STARTING] = status.since_started; /* the first step has come */
+    status.account.states[JOB_RUNNING] = status.since_started = (struct duration){0};
+    pass(&status, JOB_TRAINING, 5);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_STARTING, 20);
+    assert_told(&told, JOB_TIME_TRAINING_KEPT, 5);
+    assert_told(&told, JOB_TIME_RUNNING, 0);
+}
+
+TEST(a_job_that_never_takes_a_step_is_told_to_run) {
+    struct chronicle_status status = {0};
+    struct job_times_told told = {0};
+    status.since_started = duration_from_seconds(601);
+    pass(&status, JOB_RUNNING, 601);
+    job_times_told_follow(&told, &status, true);
+    assert_told(&told, JOB_TIME_RUNNING, 601);
+}

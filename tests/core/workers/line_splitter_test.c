@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/workers/line_splitter.h"
+#include "core/workers/log_plan.h"
 
 /* The result: the joined lines, and where each of them ended in the input. */
 struct collected {

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "host/failure/error_file.h"
+#include "host/failure/death_evidence.h"
 #include "temporary_tree.h"
 
 static enum failure_code read_named(const struct temporary_tree *tree, const char *name,

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "hang_fixture.h"
-#include "host/failure/hang_evidence_dump.h"
-#include "host/standby/memory_file.h"
+#include "host/failure/hang_report.h"
+#include "host/loop/files.h"
 
 #define SIGNAL 50
 

@@ -13,7 +13,7 @@
 #include "hang_fixture.h"
 #include "host/failure/hang_evidence.h"
 #include "host/loop/clock.h"
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 
 static void learn(void *context, const struct hang_summary *summary) {
     hang_summary_clear(context);

@@ -9,7 +9,7 @@
 
 #include "host/failure/hang_report.h"
 #include "host/loop/clock.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "processes.h"
 #include "temporary_tree.h"
 

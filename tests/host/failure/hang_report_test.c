@@ -5,7 +5,7 @@
 
 #include "host/failure/hang_report.h"
 #include "host/loop/clock.h"
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "temporary_tree.h"
 
 static const struct duration a_minute = {60000000000};

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
-#include "host/failure/process_evidence.h"
-#include "host/loop/whole_file.h"
+#include "host/failure/death_evidence.h"
+#include "host/loop/files.h"
 #include "processes.h"
 #include "wire/failure/kernel_text.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/abort_notice.h"
+#include "host/loop/event_loop.h"
 
 /* Aborts in a child, with that errno. Returns the status of the child, and what it wrote. */
 static int abort_with(int error, char *out_words, size_t size) {

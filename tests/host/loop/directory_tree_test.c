@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define FILE_BYTES 10000
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/embedded_loop.h"
+#include "host/loop/event_loop.h"
 
 #define LONG_MILLISECONDS 60000
 

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "temporary_tree.h"
 
 struct search {

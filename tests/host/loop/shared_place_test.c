@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/loop/directory_tree.h"
+#include "host/loop/files.h"
 
 #define NOBODY 65534
 #define WRITING (O_WRONLY | O_CLOEXEC)

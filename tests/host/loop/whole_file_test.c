@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "temporary_tree.h"
 
 static enum failure_code read_named(const struct temporary_tree *tree, const char *name,

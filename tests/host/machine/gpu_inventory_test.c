@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "host/machine/machine_topology.h"
+#include "host/machine/machine.h"
 #include "temporary_tree.h"
 
 #define FAKE_NVML TESTS_BUILD_DIRECTORY "/libfake_nvml.so"

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "core/machine/cpu_plan.h"
-#include "host/machine/machine_topology.h"
+#include "host/machine/machine.h"
 #include "temporary_tree.h"
 
 __attribute__((format(printf, 3, 4))) static void write_file(

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "host/machine/memory_limit.h"
+#include "host/machine/machine.h"
 #include "temporary_tree.h"
 
 struct fixture {

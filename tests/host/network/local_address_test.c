@@ -8,8 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "host/network/local_address.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 
 static bool can_bind(const struct addrinfo *address) {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

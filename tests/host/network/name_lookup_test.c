@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 
 #define UNKNOWN "no-such-name.invalid"
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 
 struct connection {

@@ -3,8 +3,7 @@
 
 #include <arpa/inet.h>
 
-#include "host/network/name_lookup.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 
 static void expect(const union tcp_address *address, const char *text, int port) {
     char described[TCP_ADDRESS_TEXT_SIZE];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host/loop/descriptors.h"
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"

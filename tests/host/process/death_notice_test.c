@@ -13,9 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "host/process/death_notice.h"
-#include "host/standby/memory_file.h"
 
 /* A worker that says on a pipe when it has taken its mutex, and what it does then. */
 struct fixture {

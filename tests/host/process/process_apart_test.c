@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host/loop/event_loop.h"
-#include "host/loop/number_directory.h"
+#include "host/loop/files.h"
 #include "host/process/process_apart.h"
 
 struct story {

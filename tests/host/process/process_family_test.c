@@ -8,7 +8,6 @@
 
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
-#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 

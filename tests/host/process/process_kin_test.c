@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "host/process/process_kin.h"
+#include "host/process/process_table.h"
 #include "processes.h"
 
 TEST(a_limit_is_chosen_that_nobody_has) {

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "host/process/signal_witness.h"
+#include "host/process/process_apart.h"
 #include "processes.h"
 
 struct fixture {

@@ -4,9 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/hook_files.h"
 #include "temporary_tree.h"
 
 static void install(const struct temporary_tree *tree) {

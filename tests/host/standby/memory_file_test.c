@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "host/standby/memory_file.h"
+#include "host/loop/files.h"
 
 TEST(a_file_has_the_bytes_it_was_made_of) {
     int fd;

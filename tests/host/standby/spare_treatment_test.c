@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
-#include "host/standby/spare_treatment.h"
+#include "host/loop/files.h"
+#include "host/standby/standby_gate.h"
 #include "processes.h"
 
 static struct process start(void) {

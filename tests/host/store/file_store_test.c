@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 #include "base/memory.h"
-#include "host/loop/whole_file.h"
-#include "host/store/file_store.h"
+#include "host/loop/files.h"
+#include "host/store/store_access.h"
 #include "host/store_answers.h"
 #include "temporary_tree.h"
 
@@ -18,7 +18,7 @@
 #define LONG duration_from_milliseconds(60000)
 
 struct user {
-    struct file_store *store;
+    struct store_access *store;
     int connected;
     int lost;
     struct failure failure; /* of `connected` or `lost` */
@@ -54,21 +54,21 @@ static void set_up(struct fixture *fixture) {
 }
 
 static void tear_down(struct fixture *fixture) {
-    file_store_free(fixture->first.store);
-    file_store_free(fixture->second.store);
+    store_access_free(fixture->first.store);
+    store_access_free(fixture->second.store);
     assert_true(event_loop_free(fixture->loop));
     free(fixture->path);
     temporary_tree_clear(&fixture->tree);
 }
 
 static void start(struct fixture *fixture, struct user *user, struct duration connect_timeout) {
-    user->store = file_store_new(fixture->loop, &(struct file_store_settings){
-                                                    .path = fixture->path,
-                                                    .connect_timeout = connect_timeout,
-                                                    .connected = connected,
-                                                    .lost = lost,
-                                                    .context = user,
-                                                });
+    user->store = store_access_over_file(fixture->loop, &(struct file_store_settings){
+                                                            .path = fixture->path,
+                                                            .connect_timeout = connect_timeout,
+                                                            .connected = connected,
+                                                            .lost = lost,
+                                                            .context = user,
+                                                        });
 }
 
 static void start_both(struct fixture *fixture) {
@@ -94,10 +94,10 @@ static void turn_until(struct fixture *fixture, const int *counter) {
 static void begin(struct user *user, const struct store_request *request, struct duration timeout,
     struct store_answer *answer) {
     *answer = (struct store_answer){0};
-    file_store_send(user->store, &(struct store_client_call){.request = *request,
-                                     .timeout = timeout,
-                                     .done = store_answer_remember,
-                                     .context = answer});
+    store_access_send(user->store, &(struct store_client_call){.request = *request,
+                                       .timeout = timeout,
+                                       .done = store_answer_remember,
+                                       .context = answer});
     assert_int_equal(answer->calls, 0);
 }
 
@@ -138,7 +138,7 @@ FIXTURE_TEST(users_are_counted_in_and_out_as_pytorch_counts) {
     static const char came[] = "\x09\0\0\0refcount/\1\0\0\0"
                                "1";
     assert_bytes(fixture, came, sizeof came - 1);
-    file_store_free(fixture->first.store);
+    store_access_free(fixture->first.store);
     fixture->first.store = NULL;
     static const char left[] = "\x09\0\0\0refcount/\1\0\0\0"
                                "1\x08\0\0\0cleanup/\1\0\0\0"
@@ -153,14 +153,14 @@ FIXTURE_TEST(a_visitor_neither_makes_a_file_nor_is_counted) {
         .connect_timeout = LONG,
         .connected = connected,
         .context = &fixture->first};
-    fixture->first.store = file_store_new(fixture->loop, &settings);
+    fixture->first.store = store_access_over_file(fixture->loop, &settings);
     turn_until(fixture, &fixture->first.connected);
     assert_int_equal(fixture->first.failure.system_error, ENOENT);
     temporary_tree_write_bytes(&fixture->tree, "store", "\2\0\0\0/k\1\0\0\0v", 11);
     settings.context = &fixture->second;
-    fixture->second.store = file_store_new(fixture->loop, &settings);
+    fixture->second.store = store_access_over_file(fixture->loop, &settings);
     assert_string_equal(ask(fixture, &fixture->second, get_request("k")).text, "v");
-    file_store_free(fixture->second.store);
+    store_access_free(fixture->second.store);
     fixture->second.store = NULL;
     assert_bytes(fixture, "\2\0\0\0/k\1\0\0\0v", 11);
 }
@@ -206,11 +206,11 @@ FIXTURE_TEST(a_waiting_user_is_released_by_another) {
 FIXTURE_TEST(a_get_that_waits_first_gives_the_value_that_came) {
     start_both(fixture);
     struct store_answer got = {0};
-    file_store_send(fixture->first.store, &(struct store_client_call){.request = get_request("k"),
-                                              .waits_first = true,
-                                              .timeout = LONG,
-                                              .done = store_answer_remember,
-                                              .context = &got});
+    store_access_send(fixture->first.store, &(struct store_client_call){.request = get_request("k"),
+                                                .waits_first = true,
+                                                .timeout = LONG,
+                                                .done = store_answer_remember,
+                                                .context = &got});
     (void)ask(fixture, &fixture->second, set_request("k", "late"));
     turn_until(fixture, &got.calls);
     assert_string_equal(got.text, "late");
@@ -300,7 +300,7 @@ FIXTURE_TEST(a_removed_file_is_a_lost_store) {
     assert_int_equal(waited.code, FAILURE_DISCONNECTED);
     assert_non_null(strstr(fixture->first.failure.message, "removed"));
     assert_int_equal(ask(fixture, &fixture->first, get_request("k")).code, FAILURE_DISCONNECTED);
-    file_store_free(fixture->first.store);
+    store_access_free(fixture->first.store);
     fixture->first.store = NULL;
     assert_false(temporary_tree_has(&fixture->tree, "store"));
 }
@@ -335,12 +335,12 @@ FIXTURE_TEST(a_raw_key_is_taken_as_it_is_but_never_as_a_removal) {
         .timeout = LONG,
         .done = store_answer_remember,
         .context = &answer};
-    file_store_send(fixture->first.store, &call);
+    store_access_send(fixture->first.store, &call);
     turn_until(fixture, &answer.calls);
     assert_string_equal(answer.text, "1");
     answer = (struct store_answer){0};
     call.request = set_request("-refcount/", "");
-    file_store_send(fixture->first.store, &call);
+    store_access_send(fixture->first.store, &call);
     turn_until(fixture, &answer.calls);
     assert_int_equal(answer.code, FAILURE_INVALID);
     assert_int_equal(fixture->first.lost, 0);
@@ -357,7 +357,7 @@ FIXTURE_TEST(freeing_cancels_what_is_pending) {
     request = get_request("other");
     begin(&fixture->first, &request, LONG, &queued);
     (void)event_loop_run_ready(fixture->loop);
-    file_store_free(fixture->first.store);
+    store_access_free(fixture->first.store);
     fixture->first.store = NULL;
     assert_int_equal(waited.code, FAILURE_CANCELLED);
     assert_int_equal(queued.code, FAILURE_CANCELLED);
@@ -367,14 +367,14 @@ FIXTURE_TEST(freeing_cancels_what_is_pending) {
 static void free_store(void *context, const struct store_client_result *result) {
     struct user *user = context;
     assert_int_equal(result->code, FAILURE_NONE);
-    file_store_free(user->store);
+    store_access_free(user->store);
     user->store = NULL;
     user->lost++; /* lets the test see the call */
 }
 
 FIXTURE_TEST(a_store_may_be_freed_by_whom_it_answers) {
     start(fixture, &fixture->first, LONG);
-    file_store_send(
+    store_access_send(
         fixture->first.store, &(struct store_client_call){.request = set_request("k", "v"),
                                   .timeout = LONG,
                                   .done = free_store,
@@ -443,7 +443,7 @@ FIXTURE_TEST(paths_that_cannot_hold_a_store_are_named) {
         turn_until(fixture, &user.connected);
         assert_non_null(strstr(user.failure.message, rows[i].path));
         assert_non_null(strstr(user.failure.message, rows[i].words));
-        file_store_free(user.store);
+        store_access_free(user.store);
         free(fixture->path);
     }
     fixture->path = fifo;

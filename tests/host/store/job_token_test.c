@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/store/job_token.h"
+#include "host/store/store_admission.h"
 
 #define TOKEN "0123456789abcdef"
 

@@ -2,7 +2,7 @@
 #include "host/fake_munge.h"
 
 #include "host/loop/event_loop.h"
-#include "host/store/munge.h"
+#include "host/store/store_admission.h"
 
 #define LONG duration_from_seconds(60)
 

@@ -5,7 +5,7 @@
 
 #include "host/fake_munge.h"
 #include "host/remembered_log.h"
-#include "host/store/munge.h"
+#include "host/store/store_admission.h"
 #include "host/store_client_fixture.h"
 #include "wire/store_proof_key.h"
 

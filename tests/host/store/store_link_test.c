@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "host/network/name_lookup.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_link.h"

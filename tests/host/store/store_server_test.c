@@ -3,7 +3,7 @@
 
 #include <netinet/tcp.h>
 
-#include "host/network/tcp_address.h"
+#include "host/network/network_address.h"
 #include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/loop/whole_file.h"
+#include "host/loop/files.h"
 #include "host/remembered_log.h"
 #include "host/telling/event_thread.h"
 
@@ -186,6 +186,69 @@ FIXTURE_TEST(what_finds_no_room_is_lost_said_once_and_counted) {
     assert_int_equal(taken_by_disk, room);
     assert_int_equal(fixture->log.count, 2);
     assert_true(remembered_log_has(&fixture->log, "7 events were not written to '/tmp/"));
+}
+
+static struct event_thread *start_replacing(struct fixture *fixture, const char *path,
+    enum failure_code (*append)(
+        struct event_file *file, struct slice record, struct failure *failure)) {
+    struct event_thread *thread = NULL;
+    const struct event_thread_settings settings = {.loop = fixture->loop,
+        .log = &fixture->log.log,
+        .path = path,
+        .patience = LONG,
+        .is_opened_later = true,
+        .replaces = true,
+        .what = "metrics",
+        .append = append};
+    assert_int_equal(event_thread_new(&settings, &thread, NULL), FAILURE_NONE);
+    return thread;
+}
+
+FIXTURE_TEST(a_record_that_is_all_of_a_file_replaces_the_one_before) {
+    struct bytes content = {0};
+    struct event_thread *thread = start_replacing(fixture, fixture->path, NULL);
+    event_thread_append(thread, "a long first page\n");
+    event_thread_free(thread);
+    thread = start_replacing(fixture, fixture->path, NULL);
+    event_thread_append(thread, "the last\n");
+    event_thread_free(thread);
+    assert_int_equal(whole_file_read(fixture->path, false, 100, &content, NULL), FAILURE_NONE);
+    assert_int_equal(content.length, 9);
+    assert_memory_equal(content.data, "the last\n", 9);
+    assert_int_equal(fixture->log.count, 0);
+    bytes_clear(&content);
+}
+
+FIXTURE_TEST(what_is_no_file_is_replaced_by_none) {
+    unlink(fixture->path);
+    assert_int_equal(mkfifo(fixture->path, 0600), 0);
+    struct event_thread *thread = start_replacing(fixture, fixture->path, NULL);
+    event_thread_append(thread, "one\n");
+    while (fixture->log.count == 0) {
+        event_loop_run_ready(fixture->loop);
+    }
+    event_thread_append(thread, "two\n");
+    event_thread_free(thread);
+    assert_int_equal(fixture->log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, "metrics are lost, '/tmp/"));
+    assert_true(remembered_log_has(&fixture->log, "it is no regular file"));
+    struct stat status;
+    assert_int_equal(stat(fixture->path, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+}
+
+FIXTURE_TEST(what_waits_for_a_slow_disk_is_replaced_and_said_once) {
+    change_disk(false);
+    struct event_thread *thread = start_replacing(fixture, fixture->path, hang);
+    for (int i = 0; i < 5; i++) {
+        event_thread_append(thread, "a page\n");
+    }
+    assert_int_equal(fixture->log.count, 1);
+    assert_true(remembered_log_has(&fixture->log, "it is too slow, or does not answer"));
+    change_disk(true);
+    event_thread_free(thread);
+    assert_in_range(taken_by_disk, 1, 4); /* the first may have been taken before the second came */
+    assert_int_equal(fixture->log.count, 1);
 }
 
 FIXTURE_TEST(a_disk_that_refuses_is_told_of_at_once_and_at_the_end) {

@@ -17,6 +17,7 @@ struct fixture {
     int ends[2]; /* the program's, the agent's */
     int asked[4];
     size_t asked_count;
+    int64_t told; /* the last message */
 };
 
 static void note(void *context, int signal) {
@@ -26,11 +27,18 @@ static void note(void *context, int signal) {
     event_loop_stop(fixture->loop);
 }
 
+static void keep_message(void *context, const void *message) {
+    struct fixture *fixture = context;
+    memcpy(&fixture->told, message, sizeof fixture->told);
+    event_loop_stop(fixture->loop);
+}
+
 static void set_up(struct fixture *fixture, int program) {
     *fixture = (struct fixture){0};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fixture->ends), 0);
-    const struct program_channel_settings settings = {fixture->ends[1], program, note, fixture};
+    const struct program_channel_settings settings = {
+        fixture->ends[1], program, note, keep_message, sizeof fixture->told, fixture};
     assert_int_equal(
         program_channel_new(fixture->loop, &settings, &fixture->channel, NULL), FAILURE_NONE);
 }
@@ -50,6 +58,21 @@ static void read_all(int fd, struct text *out) {
     while ((length = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT)) > 0) {
         text_append_bytes(out, chunk, (size_t)length);
     }
+}
+
+FIXTURE_TEST_AFTER(messages_come_whole_between_signals, set_up(&fixture, -1)) {
+    const int64_t message = 0x0f01020304050607;
+    unsigned char bytes[2 + sizeof message] = {PROGRAM_CHANNEL_MESSAGE};
+    memcpy(bytes + 1, &message, sizeof message);
+    bytes[sizeof bytes - 1] = SIGTERM;
+    assert_int_equal(send(fixture->ends[0], bytes, 4, 0), 4); /* in two pieces */
+    (void)event_loop_run_ready(fixture->loop);
+    assert_int_equal(fixture->told, 0);
+    assert_int_equal(send(fixture->ends[0], bytes + 4, sizeof bytes - 4, 0), sizeof bytes - 4);
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->told, message);
+    assert_int_equal(fixture->asked_count, 1);
+    assert_int_equal(fixture->asked[0], SIGTERM);
 }
 
 FIXTURE_TEST_AFTER(lines_come_in_order, set_up(&fixture, -1)) {

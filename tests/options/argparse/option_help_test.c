@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/argparse/option_help.h"
+#include "options/argparse/option_table.h"
 #include "sample_table.h"
 
 static const struct option_definition definitions[] = {

@@ -29,12 +29,6 @@ TEST(variables_are_the_destination_in_capitals) {
     assert_null(option_variable_name(&sample_table, entry("rate")));
 }
 
-TEST(placeholders_show_choices_or_the_destination) {
-    expect_taken(option_placeholder(entry("colour")), "{red,green}");
-    expect_taken(option_placeholder(entry("tag_list")), "TAG_LIST");
-    expect_taken(option_placeholder(entry("key")), "key");
-}
-
 TEST(only_options_with_values_are_followed_by_one) {
     static const char *const with[] = {"size", "rate", "colour", "tag_list", "complete"};
     static const char *const without[] = {"help", "version", "verbose", "quiet", "key", "rest"};

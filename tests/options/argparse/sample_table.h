@@ -3,7 +3,6 @@
 #ifndef MUSTER_TESTS_OPTIONS_SAMPLE_TABLE_H
 #define MUSTER_TESTS_OPTIONS_SAMPLE_TABLE_H
 
-#include "options/argparse/option_help.h"
 #include "options/argparse/option_table.h"
 
 static const char *const sample_colours[] = {"red", "green", NULL};

@@ -82,9 +82,9 @@ TEST_WITH(the_signal_for_evidence_is_a_real_time_signal, NULL, clear) {
 }
 
 TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
-    assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_OFF);
+    assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_AUTO);
     assert_true(duration_seconds(config_of("t.py")->standby_after) == 2.5);
-    assert_int_equal(config_of("--standby auto t.py")->standby, LAUNCH_STANDBY_AUTO);
+    assert_int_equal(config_of("--standby off t.py")->standby, LAUNCH_STANDBY_OFF);
     assert_int_equal(config_of("--standby on t.py")->standby, LAUNCH_STANDBY_ON);
     assert_true(duration_seconds(config_of("--standby-after 0.2 t.py")->standby_after) == 0.2);
     assert_true(duration_seconds(config_of("t.py")->standby_timeout) == 30);
@@ -92,6 +92,11 @@ TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
     expect_mistake(
         "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
     assert_true(config_of("t.py")->has_standby_parent);
+    assert_true(config_of("t.py")->has_progress);
+    assert_false(config_of("--no-python t.sh")->has_progress);
+    assert_true(config_of("--standby on --no-python t.sh")->has_progress);
+    assert_false(config_of("--standby off t.py")->has_progress);
+    assert_true(config_of("--standby off --progress auto t.py")->has_progress);
     assert_false(config_of("--standby-parent off t.py")->has_standby_parent);
     assert_true(config_of("t.py")->standby_rest == 10);
     assert_true(config_of("--standby-rest 0 t.py")->standby_rest == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "options/launch/endpoint.h"
+#include "options/launch/option_values.h"
 
 static void expect(const char *text, const char *host, int port) {
     struct endpoint endpoint;

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "pickle_fixture.h"
+#include "wire/pickle/pickle_document.h"
 #include "wire/pickle/pickle_reader.h"
-#include "wire/pickle/pickle_writer.h"
 
 static void assert_integer(int64_t integer, const char *digits) {
     CLEARED_BY(bytes_clear) struct bytes out = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/register/kubernetes_object.h"
+#include "wire/register/register_entry_text.h"
 
 #define CONFIG_MAP                                                                                 \
     "{\"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"n\", \"resourceVersion\": \"12\", "      \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "wire/store/file_store_codec.h"
+#include "wire/store/store_codec.h"
 
 static const struct file_store_limits limits = FILE_STORE_LIMITS_DEFAULT;
 

@@ -130,6 +130,23 @@ TEST(a_length_beyond_the_limit_is_refused_at_once) {
     }
 }
 
+/* munge reads a credential up to its first NUL: what stands behind it would be seen by nobody. */
+TEST(a_credential_that_is_no_word_is_refused_unread) {
+    static const char *const bodies[] = {"MUNGE:\0x", "MUNGE:x\n", "MUNGE: x", "MUNGE:\xc3\xa4"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct fixture fixture;
+        set_up(&fixture);
+        challenge(&fixture);
+        uint8_t sent[] = {0xf2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        memcpy(sent + 5, bodies[i], 8);
+        struct store_proof_step step = store_proof_serve(
+            &fixture.server, &fixture.key, everything, (struct slice){sent, sizeof sent});
+        assert_int_equal(step.outcome, STORE_PROOF_FAILED);
+        assert_non_null(strstr(step.reason, "no word"));
+        tear_down(&fixture);
+    }
+}
+
 FIXTURE_TEST(the_longest_credential_is_waited_for) {
     static const uint8_t head[] = {0xf2, 0, 16, 0, 0};
     challenge(fixture);

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "wire/store/store_reply_codec.h"
+#include "wire/store/store_codec.h"
 #include "wire/store_vectors.h"
 
 static void assert_lists_equal(

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "wire/store/store_request_codec.h"
+#include "wire/store/store_codec.h"
 #include "wire/store_proof_key.h"
 #include "wire/store_vectors.h"
 
