@@ -56,7 +56,8 @@ static void look(
     emit_of_workers(moment, state, 1);
 }
 
-static void leave_rendezvous(const struct metric_step *moment, const struct agent_machine *machine) {
+static void leave_rendezvous(
+    const struct metric_step *moment, const struct agent_machine *machine) {
     const struct metric_stream *stream = moment->stream;
     bool has_joined = machine->phase == AGENT_STARTING;
     profile(moment, rendezvous, stream->since, has_joined);
@@ -101,8 +102,9 @@ static void leave_stop(const struct metric_step *moment, const struct agent_mach
     }
 }
 
-static void metric_stream_change_phase(struct metric_stream *stream, const struct metric_step *moment,
-    enum agent_phase before, const struct agent_machine *machine, const struct agent_event *event) {
+static void metric_stream_change_phase(struct metric_stream *stream,
+    const struct metric_step *moment, enum agent_phase before, const struct agent_machine *machine,
+    const struct agent_event *event) {
     if (before == AGENT_IDLE) {
         stream->began = moment->now;
     } else if (before == AGENT_JOINING) {

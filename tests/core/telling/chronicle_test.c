@@ -569,21 +569,6 @@ TEST_WITH(steps_that_are_taken_again_are_redone_work, set_up_test, tear_down_tes
     expect_law(fixture);
 }
 
-TEST_WITH(steps_of_an_optimizer_do_not_say_what_was_redone, set_up_test, tear_down_test) {
-    struct fixture *fixture = *state;
-    run(fixture);
-    note_training(fixture, 1000, PROGRESS_OPTIMIZER);
-    note_step(fixture, 10000, PROGRESS_OPTIMIZER, 100);
-    restart(fixture, 1);
-    note_training(fixture, 700, PROGRESS_OPTIMIZER);
-    note_step(fixture, 0, PROGRESS_OPTIMIZER, 1);
-    note_step(fixture, 1000, PROGRESS_OPTIMIZER, 11);
-    assert_int_equal(fixture->status.recoveries[0].redone_steps, -1);
-    expect_milliseconds(fixture->status.account.redone, 0);
-    assert_false(fixture->status.account.knows_redone);
-    expect_law(fixture);
-}
-
 TEST_WITH(failure_before_the_first_step_belongs_to_the_recovery, set_up_test, tear_down_test) {
     struct fixture *fixture = *state;
     run(fixture);
