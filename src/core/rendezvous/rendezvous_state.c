@@ -337,11 +337,6 @@ static size_t find_blame(const struct rendezvous_state *state, const char *addre
     return place;
 }
 
-int64_t rendezvous_state_blamed(const struct rendezvous_state *state, const char *address) {
-    size_t place = find_blame(state, address);
-    return place < state->blame_count ? state->blames[place].count : 0;
-}
-
 void rendezvous_state_forgive(struct rendezvous_state *state, const char *address) {
     size_t place = find_blame(state, address);
     if (place < state->blame_count) {
@@ -352,7 +347,9 @@ void rendezvous_state_forgive(struct rendezvous_state *state, const char *addres
 }
 
 int64_t rendezvous_state_blame(struct rendezvous_state *state, const char *address) {
-    struct rendezvous_blame blame = {.count = rendezvous_state_blamed(state, address) + 1};
+    size_t place = find_blame(state, address);
+    struct rendezvous_blame blame = {
+        .count = 1 + (place < state->blame_count ? state->blames[place].count : 0)};
     snprintf(blame.address, sizeof blame.address, "%s", address);
     rendezvous_state_forgive(state, address);
     if (state->blames == NULL) {

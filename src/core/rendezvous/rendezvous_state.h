@@ -216,8 +216,6 @@ void rendezvous_state_raise_restarts(struct rendezvous_state *state, int64_t res
 
 /* The workers of the node have failed first once more. Returns how often they have by now. */
 int64_t rendezvous_state_blame(struct rendezvous_state *state, const char *address);
-/* How often they have. */
-int64_t rendezvous_state_blamed(const struct rendezvous_state *state, const char *address);
 /* The last blame is taken back: the loss of another node was the cause. */
 void rendezvous_state_take_blame_back(struct rendezvous_state *state);
 /* The node is not blamed any more. */
