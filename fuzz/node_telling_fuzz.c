@@ -39,8 +39,8 @@ static void take_item(struct job_chronicle *job, struct slice item) {
         struct bytes again = {0};
         struct chronicle_past read;
         node_telling_write_past(&past, &anchor, true, &again);
-        FUZZ_REQUIRE(node_telling_read_past(bytes_slice(&again), &anchor, &read, &theirs) ==
-                     FAILURE_NONE);
+        FUZZ_REQUIRE(
+            node_telling_read_past(bytes_slice(&again), &anchor, &read, &theirs) == FAILURE_NONE);
         FUZZ_REQUIRE(read.until.nanoseconds == past.until.nanoseconds);
         FUZZ_REQUIRE(read.recovery_count == past.recovery_count);
         job_chronicle_inherit(job, &past);

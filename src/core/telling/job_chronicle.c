@@ -115,8 +115,8 @@ static bool is_new(
     return is_new;
 }
 
-void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
-    struct duration offset) {
+void job_chronicle_note_clock(
+    struct job_chronicle *job, const char *node, struct wall_time life, struct duration offset) {
     struct teller *teller = teller_of(job, node, life);
     if (teller != NULL && offset.nanoseconds > teller->clock_offset.nanoseconds) {
         teller->clock_offset = offset; /* that of the telling that took the least time */
@@ -128,8 +128,8 @@ static bool show_clock(void *context, struct slice key, void *value) {
     struct chronicle_status *status = context;
     const struct teller *teller = value;
     const char *name = memchr(key.data, ' ', key.length);
-    char *node = text_format("%.*s", (int)(key.length - (size_t)(name + 1 - (const char *)key.data)),
-        name + 1);
+    char *node = text_format(
+        "%.*s", (int)(key.length - (size_t)(name + 1 - (const char *)key.data)), name + 1);
     int place = chronicle_status_find(status, node);
     int64_t offset = teller->clock_offset.nanoseconds;
     free(node);

@@ -26,8 +26,8 @@ bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall
 
 /* By this the clock of that agent is ahead of the host's, as far as one telling shows: it may have
  * been on its way. */
-void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
-    struct duration offset);
+void job_chronicle_note_clock(
+    struct job_chronicle *job, const char *node, struct wall_time life, struct duration offset);
 
 /* What a host before this one has told of the job, by this host's clock. It counts until something
  * is settled: then the nodes have told it. */

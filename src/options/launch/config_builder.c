@@ -871,12 +871,12 @@ static enum failure_code build_standby(struct building *building) {
     config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
                       : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
                                                      : LAUNCH_STANDBY_OFF;
-    config->has_progress =
-        is_given(building->options, "progress")
-            ? text_equals(text_of(building, "progress"), "auto")
-            : config->standby == LAUNCH_STANDBY_ON ||
-                  (config->standby == LAUNCH_STANDBY_AUTO && config->entry != LAUNCH_ENTRY_PROGRAM) ||
-                   judges_attempts(config);
+    config->has_progress = is_given(building->options, "progress")
+                               ? text_equals(text_of(building, "progress"), "auto")
+                               : config->standby == LAUNCH_STANDBY_ON ||
+                                     (config->standby == LAUNCH_STANDBY_AUTO &&
+                                         config->entry != LAUNCH_ENTRY_PROGRAM) ||
+                                     judges_attempts(config);
     return FAILURE_NONE;
 }
 

@@ -295,8 +295,8 @@ TEST(host_that_hears_of_nothing_but_the_account_goes_on_from_there) {
     job_chronicle_inherit(after, &past);
     job_chronicle_write_status(after, at(16000), &status);
     assert_int_equal(status.state, JOB_RUNNING);
-    assert_int_equal(chronicle_status_wall(&status).nanoseconds,
-        16000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(
+        chronicle_status_wall(&status).nanoseconds, 16000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
     assert_int_equal(status.recovery_count, 1);
     chronicle_status_clear(&status);
     chronicle_past_clear(&past);
@@ -352,8 +352,7 @@ TEST(who_is_not_in_the_next_world_is_lost_or_waits) {
         assert_true(tell(job, &story.told[i], 7600));
     }
     (void)add(&story, 1, 9000, CHRONICLE_STOPPING);
-    chronicle_entry_add_text(
-        &story.told[story.count - 1].entry, CHRONICLE_CAUSE, "node_left");
+    chronicle_entry_add_text(&story.told[story.count - 1].entry, CHRONICLE_CAUSE, "node_left");
     (void)add(&story, 1, 9010, CHRONICLE_STOPPED);
     struct chronicle_entry *world = add(&story, 0, 9100, CHRONICLE_WORLD);
     world->round = 2;
