@@ -420,6 +420,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
     [RENDEZVOUS_EFFECT_STORE_AWAITED] = "store_awaited",
     [RENDEZVOUS_EFFECT_CLOSED] = "closed",
+    [RENDEZVOUS_EFFECT_EXCLUDED] = "excluded",
     [RENDEZVOUS_EFFECT_FAILED] = "failed",
     [RENDEZVOUS_EFFECT_FAILURE_STANDS] = "failure_stands",
     [RENDEZVOUS_EFFECT_SETTLED] = "settled",
@@ -664,6 +665,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
     case RENDEZVOUS_EFFECT_BEAT:
     case RENDEZVOUS_EFFECT_FETCH:
     case RENDEZVOUS_EFFECT_TELL_WATCHERS:
+    case RENDEZVOUS_EFFECT_EXCLUDED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_SETTLED:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
@@ -1053,6 +1055,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
+    case RENDEZVOUS_EFFECT_EXCLUDED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
         break;
