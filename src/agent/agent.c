@@ -19,7 +19,6 @@
 #include "core/round/round_key.h"
 #include "core/store/store_request.h"
 #include "core/telling/event_record.h"
-#include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"

@@ -9,7 +9,7 @@
 #include "core/telling/job_chronicle.h"
 #include "host/telling/job_asking.h"
 #include "wire/telling/chronicle_json.h"
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
@@ -92,8 +92,8 @@ struct agent_job_chronicle {
     int64_t last_seq;    /* of this node's entries */
     int64_t told_seq;    /* the last that was told on this connection */
     struct host_clock clock;
-    int64_t again_seq;   /* up to here it is told once more to another host */
-    int64_t world_seq;   /* of the entry about the last world; 0: there was none */
+    int64_t again_seq; /* up to here it is told once more to another host */
+    int64_t world_seq; /* of the entry about the last world; 0: there was none */
     struct past_anchor world;
     struct chronicle_past past; /* by this node's clock */
     bool is_past_owed;          /* to this host, which may not know it */
@@ -223,9 +223,9 @@ static void set_past(struct agent_job_chronicle *job, const char *name,
     struct bytes bytes = {0};
     char *key = text_format("%s%s", job->settings.folder, name);
     node_telling_write_past(past, &job->hosting.anchor, has_recoveries, &bytes);
-    ear_send(job, (struct store_request){.operation = STORE_SET,
-                      .key = slice_from_string(key),
-                      .value = bytes_slice(&bytes)});
+    ear_send(job,
+        (struct store_request){
+            .operation = STORE_SET, .key = slice_from_string(key), .value = bytes_slice(&bytes)});
     bytes_clear(&bytes);
     free(key);
 }
@@ -248,8 +248,8 @@ static void publish_past(void *context) {
 static void publish_later(struct agent_job_chronicle *job) {
     if (job->settings.may_move && !job->hosting.is_publishing) {
         job->hosting.is_publishing = true;
-        event_timer_set(job->hosting.publishing, instant_after(event_loop_now(job->loop),
-                                                     duration_from_seconds(PUBLISH_SECONDS)));
+        event_timer_set(job->hosting.publishing,
+            instant_after(event_loop_now(job->loop), duration_from_seconds(PUBLISH_SECONDS)));
     }
 }
 
@@ -473,8 +473,8 @@ static void learn_past(struct agent_job_chronicle *job) {
         ask_for_past(job, TELLING_KEY_ACCOUNT);
     }
     if (job->settings.may_move && job->settings.placement->group_rank < LEARNERS) {
-        event_timer_set(job->learning, instant_after(event_loop_now(job->loop),
-                                           duration_from_seconds(LEARN_SECONDS)));
+        event_timer_set(job->learning,
+            instant_after(event_loop_now(job->loop), duration_from_seconds(LEARN_SECONDS)));
     }
 }
 
@@ -488,7 +488,8 @@ struct adding {
     bool has_world;
 };
 
-/* Of another host what is told soon again, and of any what it knows itself: the nodes of torchrun's.
+/* Of another host what is told soon again, and of any what it knows itself: the nodes of
+ * torchrun's.
  */
 static bool is_small_talk(
     const struct agent_job_chronicle *job, const struct chronicle_entry *entry) {

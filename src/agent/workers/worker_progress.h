@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/telling/progress_watch.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
 

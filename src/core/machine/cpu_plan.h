@@ -60,7 +60,7 @@ struct kfd_properties kfd_properties_parse(struct slice text);
 
 /* What a plan needs to know of this machine: the CPUs that this process may use, the place of each
  * CPU in the machine, and the NUMA node of each accelerator. These are plain values:
- * host/machine_topology fills them in, and core/cpu_plan reads them. */
+ * host/machine fills them in, and core/cpu_plan reads them. */
 
 /* The largest machine that is accepted. */
 #define MACHINE_MAXIMUM_NODES 4096

@@ -29,7 +29,7 @@
 #include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 enum membership_kind {
     MEMBERSHIP_ALONE,

@@ -17,7 +17,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 /* What a node keeps; the oldest entries go first. */
 #define CHRONICLE_ENTRIES_MAXIMUM ((size_t)1024)

@@ -233,7 +233,7 @@ static double busy_of(const struct progress_watch *watch, int local_rank, struct
                : -1;
 }
 
-static int compare_times(const void *left, const void *right) {
+static int compare_busy(const void *left, const void *right) {
     double one = *(const double *)left;
     double other = *(const double *)right;
     return (one > other) - (one < other);
@@ -250,7 +250,7 @@ static double median_busy(struct progress_watch *watch) {
     if (count < 2) {
         return 0;
     }
-    qsort(watch->sorted, count, sizeof *watch->sorted, compare_times);
+    qsort(watch->sorted, count, sizeof *watch->sorted, compare_busy);
     return watch->sorted[(count - 1) / 2];
 }
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_member.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "rendezvous_bench.h"
 #include "rendezvous_fixture.h"
 

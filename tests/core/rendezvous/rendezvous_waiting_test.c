@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 
 static struct rendezvous_node nodes[40];
 static struct rendezvous_state shared;

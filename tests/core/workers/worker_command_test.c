@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 static struct launch_config config_of(enum launch_entry entry, const char *script) {
     struct launch_config config = {.entry = entry, .script = memory_duplicate_string(script)};

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 static struct launch_config plain_config(void) {
     return (struct launch_config){
