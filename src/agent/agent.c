@@ -74,7 +74,8 @@ static int agent_end_by_signal(struct agent *agent) {
 static bool has_failed_second(const struct agent *agent) {
     return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
            agent->outcome.kind == AGENT_OUTCOME_FAILED &&
-           node_machine_knowledge(agent->node)->trouble != NULL;
+           node_machine_knowledge(agent->node)->trouble != NULL &&
+           !node_machine_knowledge(agent->node)->is_cut_off;
 }
 
 /* The node of the worker that failed first has the report. The others name it. */

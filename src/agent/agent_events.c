@@ -865,7 +865,6 @@ int agent_hang_found(void *context, const struct job_hang *hang, bool is_of_job)
     }
     tell_hang(agent, local_rank, hang);
     agent_chronicle_note_hang(agent->chronicle, local_rank, hang);
-    agent_metrics_note_hang(agent->metrics);
     if (!agent->config->hang.restarts) {
         return -1;
     }

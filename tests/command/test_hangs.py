@@ -40,9 +40,11 @@ def all_reduce():
     os.mkfifo("gate.%d" % rank)
     open("gate.%d" % rank).read()
 
+note("ready")
+for other in range(int(os.environ["WORLD_SIZE"])):
+    wait_for("ready.%d.%d" % (other, attempt))
 take_steps.last = 0
 take_steps()
-note("stepped")
 if attempt == 0:
     BODY
 """
@@ -102,7 +104,7 @@ wait_for("end")
 
 
 def test_a_rank_that_sleeps_in_its_data_loader_is_told_once_and_the_job_goes_on(start, status, scratch):
-    job = start(ELSEWHERE, "--hang-after", 1)
+    job = start(ELSEWHERE, "--hang-after", 2)
     job.wait_until(lambda: "hang: " in job.err(), "the hang")
     told = status("--json")
     assert told.status == 3, told
@@ -145,7 +147,7 @@ def expect_restart(ended, scratch, rank):
 
 
 def test_a_rank_that_is_stopped_counts_as_failed_and_the_job_restarts(muster, start, scratch):
-    job = start('if rank == 2:\n    os.kill(os.getpid(), signal.SIGSTOP)\nall_reduce()', "--hang-after", 1, "--hang-action", "restart")
+    job = start('if rank == 2:\n    os.kill(os.getpid(), signal.SIGSTOP)\nall_reduce()', "--hang-after", 2, "--hang-action", "restart")
     ended = job.finish()
     expect_restart(ended, scratch, 2)
     assert ": rank 2 stopped" in ended.err, ended
@@ -167,7 +169,7 @@ all_reduce()
 
 
 def test_a_rank_in_uninterruptible_sleep_is_to_blame(start, scratch):
-    ended = start(SPAWN, "--hang-after", 1, "--hang-action", "restart", "--shutdown-timeout", 0.5).finish()
+    ended = start(SPAWN, "--hang-after", 2, "--hang-action", "restart", "--shutdown-timeout", 0.5).finish()
     expect_restart(ended, scratch, 0)
     assert ": rank 0 in uninterruptible sleep" in ended.err, ended
 
@@ -176,7 +178,7 @@ def test_a_rank_that_the_kernel_does_not_let_die_ends_the_job_without_a_restart(
     disk = make_disk(scratch)
     body = 'if rank == 1:\n    file = os.open("disk/file", os.O_WRONLY | os.O_CREAT)\n    note("opened")\n    wait_for("frozen")\n    os.write(file, b"x")\nall_reduce()'
     try:
-        job = start(body, "--hang-after", 1, "--hang-action", "restart", workers=2)
+        job = start(body, "--hang-after", 2, "--hang-action", "restart", workers=2)
         job.wait_until((scratch / "opened.1.0").exists, "the file")
         disk.freeze()
         (scratch / "frozen").touch()
@@ -189,21 +191,15 @@ def test_a_rank_that_the_kernel_does_not_let_die_ends_the_job_without_a_restart(
 
 
 def test_a_job_without_restarts_ends_with_where_its_ranks_were(start, scratch):
-    ended = start(ELSEWHERE, "--hang-after", 1, "--hang-action", "restart", "--max-restarts", 0).finish()
+    ended = start(ELSEWHERE, "--hang-after", 2, "--hang-action", "restart", "--max-restarts", 0).finish()
     assert ended.status == 1, ended
     assert "killed by the agent, since no rank has taken a step for " in ended.err, ended
     assert ended.err.index("hang: no rank") < ended.err.index("ChildFailedError"), ended
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "if rank == 2:\n    take_steps(300)",  # the others take none for as long
-        "time.sleep(0.9)\ntake_steps(1)\n" * 4,
-    ],
-)
-def test_a_job_that_steps_is_never_ended(start, scratch, body):
-    ended = start(body, "--hang-after", 2, "--hang-action", "restart").finish()
+def test_a_job_that_steps_is_never_ended(start):
+    """One of its ranks does, longer than the others may rest."""
+    ended = start("if rank == 2:\n    take_steps(600)", "--hang-after", 4, "--hang-action", "restart").finish()
     assert ended.status == 0 and "hang: " not in ended.err, ended
 
 
@@ -221,7 +217,7 @@ def test_steps_that_grow_tenfold_are_no_hang(start):
 
 
 def test_without_evidence_the_hang_is_told_and_nothing_is_written(start, scratch):
-    job = start(ELSEWHERE, "--hang-after", 1, "--evidence", "off")
+    job = start(ELSEWHERE, "--hang-after", 2, "--evidence", "off")
     job.wait_until(lambda: "hang: " in job.err(), "the hang")
     (scratch / "data").touch()
     (scratch / "end").touch()
@@ -232,7 +228,7 @@ def test_without_evidence_the_hang_is_told_and_nothing_is_written(start, scratch
 
 
 def test_a_second_hang_is_told_too(start, scratch):
-    job = start('for name in "data", "more":\n    wait_for(name)\n    take_steps()', "--hang-after", 1)
+    job = start('for name in "data", "more":\n    wait_for(name)\n    take_steps()', "--hang-after", 2)
     for count, name in enumerate(("data", "more"), 1):
         job.wait_until(lambda: job.err().count("hang: ") == count, "the hang")
         (scratch / name).touch()
@@ -242,7 +238,7 @@ def test_a_second_hang_is_told_too(start, scratch):
 
 def test_hangs_are_counted(start, scratch):
     port = free_port()
-    job = start(ELSEWHERE, "--hang-after", 1, TORCHELASTIC_HEALTH_CHECK_PORT=port)
+    job = start(ELSEWHERE, "--hang-after", 2, TORCHELASTIC_HEALTH_CHECK_PORT=port)
 
     def count():
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
@@ -283,7 +279,7 @@ def entries_of_all(scratch, kind):
 def test_of_several_nodes_the_one_with_the_odd_rank_restarts_the_job(make_job, scratch):
     job = make_job(3, restarts=1)
     body = "if rank == 3:\n    signal.pause()\nall_reduce()"
-    start_nodes(job, scratch, body, "--hang-after", 1, "--hang-action", "restart")
+    start_nodes(job, scratch, body, "--hang-after", 2, "--hang-action", "restart")
     ends = job.finish()
     assert {end.status for end in ends.values()} == {0}, job.tell()
     ((name, (hang,)),) = entries_of_all(scratch, "hang").items()
@@ -296,8 +292,9 @@ def test_of_several_nodes_the_one_with_the_odd_rank_restarts_the_job(make_job, s
 
 def test_as_long_as_one_node_takes_steps_the_job_does_not_hang(make_job, scratch):
     job = make_job(3, restarts=0)
-    body = 'if rank >= 4:\n    while not os.path.exists("end"):\n        take_steps(1)\nelse:\n    all_reduce()'
-    start_nodes(job, scratch, body, "--hang-after", 1, "--hang-action", "restart")
+    body = 'if os.environ["NODE"] == "node3":\n    while not os.path.exists("end"):\n        take_steps(1)\nelse:\n    all_reduce()'
+    start_nodes(job, scratch, body, "--hang-after", 2, "--hang-action", "restart", names=("node1", "node2"))
+    start_nodes(job, scratch, body, "--hang-after", 600, "--hang-action", "restart", names=("node3",))
     stands = "no worker of this node has taken a step for "
     wait_until(lambda: sum(stands in node.err() for node in job.started) == 2, "two nodes that stand still")
     open_gates(scratch)  # whoever would end the job has had the time of an answer
@@ -305,3 +302,36 @@ def test_as_long_as_one_node_takes_steps_the_job_does_not_hang(make_job, scratch
     (scratch / "end").touch()
     finish(job, scratch)
     assert not entries_of_all(scratch, "hang") and not entries_of_all(scratch, "worker_failed"), job.tell()
+
+
+def test_fixed_nodes_find_a_hang_too(muster, scratch):
+    write_worker(scratch, "if rank == 3:\n    signal.pause()\nall_reduce()")
+    port = free_port()
+    options = ["--nnodes", 2, "--nproc-per-node", 2, "--max-restarts", 1, "--master-addr", "127.0.0.1", "--master-port", port]
+    nodes = []
+    for rank in 0, 1:
+        words = ["run", *options, "--node-rank", rank, "--local-addr", f"node{rank}", "--chronicle", f"events.node{rank}"]
+        words += ["--hang-after", 2, "--hang-action", "restart", "worker.py"]
+        env = {"PYTHON_EXEC": sys.executable, "MUSTER_RUNTIME_DIR": scratch / "announced"}
+        nodes.append(muster.start(list(map(str, words)), env=env, cwd=scratch))
+    for node in nodes:
+        ended = node.finish()
+        assert ended.status == 0, ended
+    ((name, (hang,)),) = entries_of_all(scratch, "hang").items()
+    assert (name, hang["rank"]) == ("node1", 3) and "ranks 0-2 " in hang["what"], hang
+    assert len(entries_of_all(scratch, "restart")) == 2
+
+
+def test_where_no_agent_hosts_the_store_a_node_tells_of_itself_and_ends_nothing(make_job, muster, scratch):
+    port = free_port()
+    store = muster.start(["store", "serve", "--port", str(port)])
+    job = make_job(2, port=port, restarts=0, conf=["is_host=false"])
+    try:
+        start_nodes(job, scratch, "all_reduce()", "--hang-after", 2, "--hang-action", "restart", names=("node1", "node2"))
+        alone = "hang: of this node no rank has taken a step for "
+        wait_until(lambda: all(alone in node.err() for node in job.started), "both nodes", 60)
+        finish(job, scratch)
+        assert not entries_of_all(scratch, "hang") and not entries_of_all(scratch, "worker_failed")
+    finally:
+        store.signal(signal.SIGTERM)
+        store.finish()

@@ -75,6 +75,8 @@ OPTIONS = {
     "progress": ([], WORDS | {"default": "auto", "choices": ["auto", "off"]}),  # Muster's own
     "chronicle": ([], WORDS | {"default": ""}),  # Muster's own
     "metrics_file": ([], WORDS | {"default": ""}),  # Muster's own
+    "hang_after": ([], WORDS | {"default": "off"}),  # Muster's own
+    "hang_action": ([], WORDS | {"default": "tell", "choices": ["tell", "restart"]}),  # Muster's own
     "exit_on": ([], WORDS | {"default": ""}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),
@@ -83,7 +85,7 @@ OPTIONS = {
 ADDITIONS = {
     "slurm", "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up",
     "settling_time", "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout",
-    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress", "chronicle", "metrics_file", "exit_on",
+    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress", "chronicle", "metrics_file", "hang_after", "hang_action", "exit_on",
     "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}

@@ -50,12 +50,6 @@ void agent_metrics_watchdog(struct agent_metrics *metrics, enum event_watchdog w
     }
 }
 
-void agent_metrics_note_hang(struct agent_metrics *metrics) {
-    if (metrics != NULL) {
-        metrics->job.hangs++;
-    }
-}
-
 /* One family of one sample. */
 static void write_number(const struct metrics_page *page, const char *name, enum metrics_kind kind,
     const char *help, uint64_t value) {
@@ -133,13 +127,6 @@ static void write_activities(const struct agent_metrics *metrics, const struct m
         const char *label = job_activity_name((enum job_activity)i);
         metrics_text_number(page, failures, (struct metrics_label){"activity", label},
             metrics->job.activities[i].failures);
-    }
-}
-
-static void write_hangs(const struct agent_metrics *metrics, const struct metrics_page *page) {
-    if (metrics->settings.config->hang.is_wanted) {
-        write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
-            "How often the job has hung with a worker of this node to blame.", metrics->job.hangs);
     }
 }
 
@@ -308,6 +295,9 @@ static void write_job_recoveries(
         metrics_text_number(
             page, total, (struct metrics_label){"cause", label}, status->tally.by_cause[cause]);
     }
+    write_number(page, "muster_job_hangs_total", METRICS_COUNTER,
+        "How often no rank has taken a step for too long, though the workers lived.",
+        (uint64_t)status->hangs);
     metrics_text_begin(page, seconds, METRICS_HISTOGRAM,
         "How long the phases of these recoveries took, and the whole of each.");
     for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
@@ -342,7 +332,6 @@ static void write_all(struct agent_metrics *metrics, bool is_last, struct text *
     write_workers(metrics, facts.machine, &page);
     write_restarts(metrics, facts.machine, &page);
     write_activities(metrics, &page);
-    write_hangs(metrics, &page);
     write_timers(metrics, facts.watchdog, &page);
     write_standby(facts.standby, &page);
     write_stores(metrics, &page);

@@ -58,8 +58,6 @@ struct tally *agent_metrics_log_bytes(struct agent_metrics *metrics);
 /* See job_metrics_step and job_metrics_watchdog. */
 void agent_metrics_step(struct agent_metrics *metrics, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event);
-/* The job hangs, and a worker of this node is to blame. */
-void agent_metrics_note_hang(struct agent_metrics *metrics);
 void agent_metrics_watchdog(struct agent_metrics *metrics, enum event_watchdog what,
     const struct event_timer_record *timer, struct wall_time now);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event records of a job, which a launcher writes for other programs: one event as a value, and
- * which events a step of the agent causes. wire/event_json spells them, and the handler of
+ * which events a step of the agent causes. wire/telling/event_json spells them, and the handler of
  * --event-log-handler writes them. Compare torch/distributed/elastic/events/api.py Event, and
  * SimpleElasticAgent._construct_event, record_duration and _record_worker_events in
  * torch/distributed/elastic/agent/server/api.py. */
@@ -17,7 +17,7 @@
 #include "core/failure/failure_report.h"
 
 /* How the job has ended on this node, for the program that has started the agent: RunResult in
- * torch/distributed/elastic/agent/server/api.py. wire/telling/run_result_json spells it. */
+ * torch/distributed/elastic/agent/server/api.py. wire/telling/agent_line spells it. */
 
 /* Of what the function of a worker gives back. */
 #define RUN_RETURN_VALUE_MAXIMUM ((size_t)512 * 1024)

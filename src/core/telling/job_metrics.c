@@ -336,6 +336,7 @@ static void read_account(
             account->states[JOB_TRAINING].nanoseconds - account->redone.nanoseconds,
         [JOB_TIME_REDONE] = account->redone.nanoseconds,
         [JOB_TIME_RUNNING] = account->states[JOB_RUNNING].nanoseconds - undecided,
+        [JOB_TIME_HANGING] = account->states[JOB_HANGING].nanoseconds,
         [JOB_TIME_RECOVERING] = account->states[JOB_RECOVERING].nanoseconds,
         [JOB_TIME_STARTING] = account->states[JOB_STARTING].nanoseconds,
         [JOB_TIME_WAITING] = account->states[JOB_WAITING].nanoseconds,
@@ -362,8 +363,8 @@ void job_times_told_follow(
 }
 
 const char *job_time_name(enum job_time time) {
-    static const char *const names[] = {
-        "training_kept", "redone", "running", "recovering", "starting", "waiting", "ending"};
+    static const char *const names[] = {"training_kept", "redone", "running", "hanging",
+        "recovering", "starting", "waiting", "ending"};
     return names[time];
 }
 

@@ -91,7 +91,6 @@ struct job_metrics {
     uint64_t failed_workers;    /* by themselves */
     uint64_t stopped_workers;   /* by the agent, since another one failed or the world changed */
     uint64_t expired_timers;
-    uint64_t hangs;
     struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
     struct instant since;   /* the beginning of the present phase */
     bool has_cause;         /* the cause of the restart under way is known */
@@ -115,6 +114,7 @@ enum job_time {
     JOB_TIME_TRAINING_KEPT,
     JOB_TIME_REDONE,
     JOB_TIME_RUNNING, /* without steps */
+    JOB_TIME_HANGING,
     JOB_TIME_RECOVERING,
     JOB_TIME_STARTING,
     JOB_TIME_WAITING,

@@ -244,6 +244,7 @@ int job_endpoint_open(const char *program, const struct option_result *options,
     return EXIT_SUCCESS;
 }
 
+/* Accepts one that is none. */
 static void job_endpoint_clear(struct job_endpoint *endpoint) {
     job_host_free(endpoint->host);
     launch_options_clear(&endpoint->options);

@@ -62,7 +62,8 @@ struct job_endpoint {
 
 /* Whether it is a job of Slurm's, or a step of one. */
 bool job_endpoint_is_step(const char *word);
-/* EXIT_SUCCESS, or the exit status of what has been said on stderr. The caller clears it. */
+/* EXIT_SUCCESS, or the exit status of what has been said on stderr. job_inquiry_clear clears
+ * it. */
 int job_endpoint_open(const char *program, const struct option_result *options,
     const struct text_list *environment, struct job_endpoint *out_endpoint);
 

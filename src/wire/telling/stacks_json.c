@@ -10,6 +10,7 @@
 #include "core/failure/failure_report.h"
 #include "wire/json/json_document.h"
 
+/* Of one line. */
 #define STACKS_LINE_MAXIMUM ((size_t)512 * 1024)
 
 /* Writing. */

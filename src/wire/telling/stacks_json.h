@@ -11,7 +11,7 @@
 #include "core/telling/job_hang.h"
 
 #define STACKS_SCHEMA "muster.stacks/1"
-/* Of one line, and of all that an agent says. */
+/* Of all that an agent says. */
 #define STACKS_ANSWER_MAXIMUM ((size_t)1024 * 1024)
 /* Ranks in a line that is read. */
 #define STACKS_RANKS_MAXIMUM ((size_t)16384)

@@ -41,7 +41,7 @@ static void gather(struct fixture *fixture) {
             (struct agent_evidence_subject){agent_workers_pid(fixture->workers.workers, i), i};
     }
     struct agent_evidence_order order = {
-        subjects, 2, "the test wants it", duration_from_seconds(60), done, fixture};
+        subjects, 2, "the test wants it", duration_from_seconds(60), done, fixture, NULL};
     agent_evidence_gather(fixture->evidence, &order);
 }
 
@@ -91,7 +91,7 @@ TEST(without_evidence_it_is_done_at_once) {
 TEST_OF(fixture, with_nobody_to_look_at_it_is_done_at_once, start(&fixture, LAUNCH_EVIDENCE_BASIC),
     finish) {
     struct agent_evidence_order order = {
-        NULL, 0, "the test wants it", duration_from_seconds(60), done, fixture};
+        NULL, 0, "the test wants it", duration_from_seconds(60), done, fixture, NULL};
     agent_evidence_gather(fixture->evidence, &order);
     assert_int_equal(fixture->done_count, 1);
 }

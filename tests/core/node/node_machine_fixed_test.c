@@ -42,10 +42,26 @@ TEST_OF(play, a_store_that_is_never_reached_fails_the_join,
         "the store cannot be reached: no connection to the job's store at host:29400");
 }
 
+#define STORE_GONE                                                                                 \
+    "note the store is gone (node 0): the job has failed; the workers here have 1 s to fail by "   \
+    "themselves, and say why; arm_timer at=1.000"
+
 TEST_OF(play, a_lost_store_is_a_failed_peer, open_running(&fixture, 1), play_close) {
     play_fixed_kind(fixture, ROUND_EVENT_CONNECTION_LOST);
+    play_expect(fixture, STORE_GONE);
+    play_membership_kind(fixture, MEMBERSHIP_EVENT_TIMER_FIRED);
     play_expect(fixture, "signal_workers 15");
     assert_string_equal(play_knowledge(fixture)->trouble, "the store is gone (node 0)");
+}
+
+TEST_OF(play, a_worker_that_fails_when_the_store_is_lost_is_not_ended_by_a_signal,
+    open_running(&fixture, 1), play_close) {
+    play_fixed_kind(fixture, ROUND_EVENT_CONNECTION_LOST);
+    play_expect(fixture, STORE_GONE);
+    play_exit(fixture, 0, 1);
+    assert_int_equal(node_machine_workers(fixture->node)->failure_count, 1);
+    assert_false(node_machine_workers(fixture->node)->failures[0].is_from_our_signal);
+    assert_true(play_knowledge(fixture)->is_cut_off);
 }
 
 /* The store is to have an answer for the last words: a node that ends before they are on their way

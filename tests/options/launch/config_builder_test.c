@@ -81,6 +81,34 @@ TEST_WITH(the_signal_for_evidence_is_a_real_time_signal, NULL, clear) {
     expect_mistake("--evidence-signal no t.py", "--evidence-signal/--evidence_signal: ", "or off");
 }
 
+TEST_WITH(hang_is_off_learned_or_a_time, NULL, clear) {
+    assert_false(config_of("t.py")->hang.is_wanted);
+    assert_false(config_of("--hang-after off --progress off t.py")->has_progress);
+    assert_true(config_of("--hang-after auto t.py")->hang.is_learned);
+    assert_false(config_of("--hang-after auto t.py")->hang.restarts);
+    assert_true(config_of("--standby off --hang-after 90.5 t.py")->has_progress);
+    assert_true(duration_seconds(config_of("--hang-after 90.5 t.py")->hang.after) == 90.5);
+    assert_false(config_of("--hang-after 90.5 t.py")->hang.is_learned);
+    assert_true(config_of("--hang-after 1 --hang-action restart t.py")->hang.restarts);
+    expect_mistake("--hang-after 0.9 t.py", "--hang-after/--hang_after: ", "seconds from 1 to");
+    expect_mistake("--hang-after -5 t.py", "--hang-after/--hang_after: ", "-5");
+    expect_mistake("--hang-after 1000001 t.py", "--hang-after/--hang_after: ", "1000000");
+    expect_mistake("--hang-after nan t.py", "--hang-after/--hang_after: ", "nan");
+    expect_mistake("--hang-after on t.py", "--hang-after/--hang_after: ", "auto, or off");
+    expect_mistake(
+        "--hang-after auto --progress off t.py", "--hang-after/--hang_after: ", "--progress off");
+    expect_mistake("--hang-action kill t.py", "--hang-action/--hang_action: ", "'restart'");
+}
+
+TEST_WITH(an_action_for_hangs_that_nobody_asks_for_is_said_to_have_no_effect, NULL, clear) {
+    const struct launch_config *config = config_of("--hang-action restart t.py");
+    bool is_said = false;
+    for (size_t i = 0; i < config->warnings.count; i++) {
+        is_said = is_said || strstr(config->warnings.items[i], "--hang-action restart") != NULL;
+    }
+    assert_true(is_said);
+}
+
 TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
     assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_AUTO);
     assert_true(duration_seconds(config_of("t.py")->standby_after) == 2.5);
