@@ -42,6 +42,13 @@ static void record_written(void *context) {
     event_loop_stop(fixture->site.loop);
 }
 
+static void wished(
+    void *context, const struct node_identity *identity, const struct rendezvous_wish *wish) {
+    (void)context;
+    (void)wish;
+    assert_string_equal(identity->address, "node7");
+}
+
 static void done(void *context) {
     struct fixture *fixture = context;
     fixture->done_count++;
@@ -61,6 +68,7 @@ static void set_up(struct fixture *fixture, bool stands_by) {
         .stands_by = stands_by,
         .environment = &fixture->environment,
         .gone = gone,
+        .wished = wished,
         .record_written = record_written,
         .context = fixture,
     };
