@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -242,10 +243,10 @@ def test_hangs_are_counted(start, scratch):
 
     def count():
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
-        return "\nmuster_job_hangs_total 1\n" in page or "\nmuster_job_hangs_total{" in page and '"} 1\n' in page
+        return re.search(r"^muster_job_hangs_total\{[^\n]*\} 1$", page, re.MULTILINE)
 
     job.wait_until(lambda: "hang: " in job.err(), "the hang")
-    assert count()
+    job.wait_until(count, "the count")
     job.signal(signal.SIGTERM)
     job.finish()
 

@@ -196,8 +196,7 @@ static void go_on(struct chronicle_status *status, struct wall_time now) {
 static void reach_past(struct chronicle_status *status);
 
 void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
-    if (status->past.until.nanoseconds != 0 &&
-        now.nanoseconds >= status->past.until.nanoseconds) {
+    if (status->past.until.nanoseconds != 0 && now.nanoseconds >= status->past.until.nanoseconds) {
         reach_past(status);
     }
     go_on(status, now);
@@ -373,9 +372,8 @@ void chronicle_status_write_past(
     while (done > 0 && !is_done_with(&status->recoveries[done - 1])) {
         done--;
     }
-    size_t first = done > CHRONICLE_PAST_RECOVERIES_MAXIMUM
-                       ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM
-                       : 0;
+    size_t first =
+        done > CHRONICLE_PAST_RECOVERIES_MAXIMUM ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM : 0;
     *out_past = (struct chronicle_past){.began = status->began,
         .until = status->has_begun ? status->now : (struct wall_time){0},
         .state = status->state,
@@ -385,12 +383,6 @@ void chronicle_status_write_past(
         .last_round = done > 0 ? status->recoveries[done - 1].round : -1,
         .recoveries = done > 0 ? copy_recoveries(status->recoveries + first, done - first) : NULL,
         .recovery_count = done - first};
-}
-
-void chronicle_status_inherit(
-    struct chronicle_status *status, const struct chronicle_past *past) {
-    chronicle_past_clear(&status->past);
-    copy_past(past, &status->past);
 }
 
 static int64_t last_round_of(const struct chronicle_past *past) {
@@ -430,12 +422,13 @@ static void join_recoveries(struct chronicle_status *status, struct chronicle_pa
         told_before += is_done_with(recovery) && recovery->round <= past->last_round ? 1 : 0;
         past->recoveries[count++] = *recovery;
     }
-    size_t dropped = count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
+    size_t dropped =
+        count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
     for (size_t i = 0; i < dropped; i++) {
         clear_recovery(&past->recoveries[i]);
     }
-    memmove(past->recoveries, past->recoveries + dropped,
-        (count - dropped) * sizeof *past->recoveries);
+    memmove(
+        past->recoveries, past->recoveries + dropped, (count - dropped) * sizeof *past->recoveries);
     free(status->recoveries);
     status->recoveries = past->recoveries;
     status->recovery_count = count - dropped;
@@ -473,6 +466,7 @@ static void reach_past(struct chronicle_status *status) {
     status->has_past = true;
     status->began = past.began;
     status->account = past.account;
+    status->tally = (struct recovery_tally){0};
     if (past.largest_worker_count > status->largest_worker_count) {
         status->largest_worker_count = past.largest_worker_count;
     }
@@ -619,8 +613,8 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
 static void leave_others_behind(struct chronicle_status *status) {
     for (size_t i = 0; i < status->known_nodes; i++) {
         struct chronicle_node *node = &status->nodes[i];
-        bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
-                       node->state == CHRONICLE_NODE_JOINING;
+        bool is_idle =
+            node->state == CHRONICLE_NODE_STOPPING || node->state == CHRONICLE_NODE_JOINING;
         if (!is_behind(status, node->round)) {
             continue;
         }
@@ -812,7 +806,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
 }
 
 static enum job_state judge(struct chronicle_status *status) {
-    return !is_any_present(status)                              ? JOB_ENDED
+    return !is_any_present(status)                        ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
            : has_node_in(status, CHRONICLE_NODE_TRAINING)
