@@ -103,8 +103,8 @@ def shown(run):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("text, arguments", [
-    (LOADER, ["fork", 2]), (LOADER, ["spawn", 1]), (LOADER, ["forkserver", 1]), (SPAWN, []), (SAVE, []), (GROUP, []),
-], ids=["loader-fork", "loader-spawn", "loader-forkserver", "spawn", "save", "group"])
+    (LOADER, ["fork", 2]), (LOADER, ["spawn", 1]), (SPAWN, []), (SAVE, []), (GROUP, []),
+], ids=["loader-fork", "loader-spawn", "spawn", "save", "group"])
 def test_a_pytorch_program_runs_as_if_started_cold(keeper, scratch, text, arguments):
     (scratch / "script.py").write_text(textwrap.dedent(text))
     words, names = ["script.py", *arguments], {"OMP_NUM_THREADS": "1"}
