@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -252,12 +253,12 @@ def test_hangs_are_counted(start, scratch):
     port = free_port()
     job = start(ELSEWHERE, "--hang-after", 2, TORCHELASTIC_HEALTH_CHECK_PORT=port)
 
-    def count():
+    def is_counted():
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
-        return "\nmuster_job_hangs_total 1\n" in page or "\nmuster_job_hangs_total{" in page and '"} 1\n' in page
+        return re.search(r"^muster_job_hangs_total\{.*\} 1$", page, re.MULTILINE) and re.search(r"kind=\"hanging\"\} [0-9.]*[1-9]", page)
 
     job.wait_until(lambda: "hang: " in job.err(), "the hang")
-    assert count()
+    wait_until(is_counted, "the metrics")  # they tell what cannot change any more, seconds later
     job.signal(signal.SIGTERM)
     job.finish()
 
