@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "core/machine/device_answer.h"
+#include "core/machine/cpu_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

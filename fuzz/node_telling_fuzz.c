@@ -30,8 +30,25 @@ static void take(
 }
 
 static void take_item(struct job_chronicle *job, struct slice item) {
+    const struct past_anchor anchor = {-1, now};
     struct node_telling telling;
     struct job_question question;
+    struct chronicle_past past;
+    struct wall_time theirs;
+    if (node_telling_read_past(item, &anchor, &past, &theirs) == FAILURE_NONE) {
+        struct bytes again = {0};
+        struct chronicle_past read;
+        node_telling_write_past(&past, &anchor, true, &again);
+        FUZZ_REQUIRE(node_telling_read_past(bytes_slice(&again), &anchor, &read, &theirs) ==
+                     FAILURE_NONE);
+        FUZZ_REQUIRE(read.until.nanoseconds == past.until.nanoseconds);
+        FUZZ_REQUIRE(read.recovery_count == past.recovery_count);
+        job_chronicle_inherit(job, &past);
+        chronicle_past_clear(&read);
+        chronicle_past_clear(&past);
+        bytes_clear(&again);
+        return;
+    }
     enum failure_code code = node_telling_read(item, now, &telling, take, job);
     FUZZ_REQUIRE(code == FAILURE_NONE || code == FAILURE_MALFORMED);
     node_telling_clear(&telling);

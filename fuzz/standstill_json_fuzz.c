@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz_input.h"
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 /* As the only node of its job. */
 static void judge(struct standstill *told) {

@@ -86,4 +86,8 @@ static inline bool temporary_tree_has(const struct temporary_tree *tree, const c
     return has;
 }
 
+/* A test that is given such a directory. */
+#define TREE_TEST(name)                                                                            \
+    TEST_OF(temporary_tree, name, temporary_tree_init(&fixture), temporary_tree_clear)
+
 #endif

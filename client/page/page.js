@@ -48,7 +48,7 @@ const clock = t => { const d = new Date(t * 1e3); return two(d.getUTCHours()) + 
 const day = t => new Date(t * 1e3).toISOString().slice(0, 10);
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part / whole > .9995 && part < whole ? 2 : 1) + " %" : "–";
 const GOOD = new Set(["running", "training"]);
-const CLASS = { running: "good", training: "good", starting: "start", joining: "start", waiting: "wait", stopping: "recover", recovering: "recover", ending: "wait", ended: "wait", left: "wait", lost: "fail", hanging: "fail" };
+const CLASS = { running: "good", training: "good", starting: "start", joining: "start", waiting: "wait", stopping: "recover", recovering: "recover", ending: "wait", ended: "wait", torchrun: "wait", left: "wait", lost: "fail", hanging: "fail" };
 const CAUSE = { worker_failed: "worker failed", node_lost: "node lost", node_left: "node left", scale_up: "more nodes" };
 const cause = c => c == null ? "restart" : CAUSE[c] || c;
 // Shapes as well as colours, for those who do not tell them apart.

@@ -19,7 +19,6 @@
 #include "core/round/round_key.h"
 #include "core/store/store_request.h"
 #include "core/telling/event_record.h"
-#include "core/telling/run_result.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptors.h"
@@ -75,7 +74,8 @@ static int agent_end_by_signal(struct agent *agent) {
 static bool has_failed_second(const struct agent *agent) {
     return agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED &&
            agent->outcome.kind == AGENT_OUTCOME_FAILED &&
-           node_machine_knowledge(agent->node)->trouble != NULL;
+           node_machine_knowledge(agent->node)->trouble != NULL &&
+           !node_machine_knowledge(agent->node)->is_cut_off;
 }
 
 /* The node of the worker that failed first has the report. The others name it. */
@@ -467,6 +467,7 @@ static void open_job_chronicle(struct agent *agent) {
         .log_dir = agent->preparation.logs.run_path,
         .folder = kind == MEMBERSHIP_ALONE ? NULL : text_string(&agent->telling_folder),
         .key = agent_proof_key(agent->proof),
+        .may_move = agent->config->dynamic.register_engine != NULL,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .connection = store_connection,
         .send = ask_store,
@@ -520,6 +521,10 @@ static void stand_still(void *context, struct duration silence) {
 static void prepare_progress(struct agent *agent) {
     const struct worker_progress_settings settings = {
         .worker_count = agent->preparation.worker_count,
+        .has_hook = agent->standby == NULL && standby_is_for_python(agent->config) &&
+                    (agent->program == NULL || agent->program->function == NULL),
+        .guardian = agent_guardian_process(agent->guardian),
+        .log = agent->log,
         .placement = &node_machine_knowledge(agent->node)->placement,
         .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,

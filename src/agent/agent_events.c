@@ -540,6 +540,11 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
     worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
         agent->chronicle, before, node_machine_agent(agent->node), event, find_outcome(effects));
+    if (before == AGENT_JOINING && node_machine_agent(agent->node)->phase == AGENT_STARTING &&
+        agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING) {
+        agent_chronicle_note_record(
+            agent->chronicle, rendezvous_machine_state(node_machine_rendezvous(agent->node)));
+    }
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);

@@ -8,8 +8,6 @@
 #include <stddef.h>
 
 #include "agent/failure/agent_evidence.h"
-#include "agent/failure/agent_stacks.h"
-#include "agent/failure/agent_stuck_watch.h"
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
@@ -33,7 +31,7 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "core/workers/signal_name.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"

@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "core/launch/launch_config.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "host/failure/death_evidence.h"
 #include "host/loop/clock.h"
 #include "host/loop/event_loop.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 
 /* For what a node that the program places waits. */
 enum agent_waiting {

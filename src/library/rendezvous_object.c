@@ -17,7 +17,7 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/loop/clock.h"
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 #include "wire/store/store_codec.h"
 

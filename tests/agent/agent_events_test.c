@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "events_fixture.h"
@@ -17,14 +15,6 @@ FIXTURE_TEST_AFTER(what_follows_at_once_is_done_before_the_event_is, set_up(&fix
     assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
 }
 
-FIXTURE_TEST_AFTER(signal_becomes_the_outcome, set_up(&fixture, "exec sleep 1000")) {
-    start_workers(fixture);
-    agent_signal_received(&fixture->agent, SIGTERM);
-    event_loop_run(fixture->agent.loop);
-    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
-    assert_int_equal(fixture->agent.outcome.signal, SIGTERM);
-}
-
 /* Their files are being made, which may never end. */
 FIXTURE_TEST_AFTER(
     signal_ends_a_start_that_waits_for_its_files, set_up(&fixture, "touch $DIR/started")) {
@@ -36,48 +26,8 @@ FIXTURE_TEST_AFTER(
     assert_false(agent_fixture_has_file(&fixture->job, "started"));
 }
 
-/* The workers forget it at once. */
-FIXTURE_TEST_AFTER(reason_of_a_failed_start_reaches_the_worker_group, set_up(&fixture, "")) {
-    free(fixture->job.config.script);
-    fixture->job.config.script = memory_duplicate_string("/nowhere/program");
-    start_workers(fixture);
-    assert_int_equal(phase_of(fixture), AGENT_DONE);
-    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_FAILED);
-    assert_non_null(strstr(
-        node_machine_workers(fixture->agent.node)->failures[0].start_message, "/nowhere/program"));
-    assert_true(has_logged(fixture, "starting <- start_failed rank=0 cannot execute "
-                                    "'/nowhere/program': No such file or directory\n"));
-}
-
-/* Open for both, so that readers and writers need not wait for each other. */
-static int open_fifo(const struct agent_fixture *job, const char *name) {
-    char *path = text_format("%s/%s", job->directory, name);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0);
-    free(path);
-    return fd;
-}
-
 static void post_agent(struct fixture *fixture, struct agent_event event) {
     agent_post(&fixture->agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
-}
-
-/* The second start of the workers ends well. */
-TEST(new_round_starts_the_workers_anew_at_no_cost) {
-    struct fixture fixture;
-    set_up(&fixture, "mkdir $DIR/$RANK 2>/dev/null || exit 0; echo >$DIR/running; exec sleep 1000");
-    int running = open_fifo(&fixture.job, "running");
-    start_workers(&fixture);
-    char lines[2];
-    assert_int_equal(read(running, &lines[0], 1), 1);
-    assert_int_equal(read(running, &lines[1], 1), 1);
-    post_agent(&fixture, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER});
-    event_loop_run(fixture.agent.loop);
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
-    assert_int_equal(node_machine_knowledge(fixture.agent.node)->placement.attempt, 0);
-    close(running);
-    tear_down(&fixture);
 }
 
 /* The queue. */
@@ -124,16 +74,14 @@ static void signal_agent(struct fixture *fixture) {
 }
 
 /* A signal that comes while two effects of a step are carried out waits for the second. */
-TEST(what_comes_between_two_effects_waits_for_the_second) {
-    struct fixture fixture;
-    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
-    fixture.cue = "stopping -> signal_workers 15";
-    fixture.interlude = signal_agent;
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    assert_true(position_of(&fixture, "stopping -> arm_timer") <
-                position_of(&fixture, "stopping <- signal_received 15"));
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(what_comes_between_two_effects_waits_for_the_second,
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3")) {
+    fixture->cue = "stopping -> signal_workers 15";
+    fixture->interlude = signal_agent;
+    start(fixture);
+    event_loop_run(fixture->agent.loop);
+    assert_true(position_of(fixture, "stopping -> arm_timer") <
+                position_of(fixture, "stopping <- signal_received 15"));
 }
 
 /* Hosting the store is told when the rendezvous is opened. */
@@ -161,51 +109,23 @@ FIXTURE_TEST_AFTER(what_comes_after_the_end_is_not_heard, set_up(&fixture, "exit
 /* What is done with effects. */
 
 /* The answer is posted with its account, before anything that follows. */
-TEST(who_is_to_blame_is_told_with_the_failure) {
-    struct fixture fixture;
-    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
-    struct launch_config *config = &fixture.job.config;
+FIXTURE_TEST_AFTER(who_is_to_blame_is_told_with_the_failure,
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3")) {
+    struct launch_config *config = &fixture->job.config;
     config->rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
     config->local_address = memory_duplicate_string("127.0.0.1");
     config->dynamic.host = memory_duplicate_string("127.0.0.1");
     config->dynamic.is_host = LAUNCH_IS_HOST_YES;
     config->dynamic.read_timeout = duration_from_seconds(60);
     rendezvous_settings_init(&config->dynamic.settings);
-    start(&fixture);
-    event_loop_run(fixture.agent.loop);
-    char *line = text_format("membership <- doubt_asked rank 1 (local_rank 1) on %s failed: exit "
-                             "code 3\n",
-        fixture.agent.preparation.node_name);
-    assert_true(has_logged(&fixture, line));
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
-    free(line);
-    tear_down(&fixture);
-}
-
-FIXTURE_TEST_AFTER(a_restart_is_said_with_what_is_left_of_them,
-    set_up(&fixture, "test $TORCHELASTIC_RESTART_COUNT = 1")) {
-    fixture->job.config.max_restarts = 2;
     start(fixture);
     event_loop_run(fixture->agent.loop);
-    assert_true(has_logged(fixture, "restarting the workers: restart 1 of 2 (--max-restarts)"));
-    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
-}
-
-TEST(a_deadline_that_passes_kills_the_workers) {
-    struct fixture fixture;
-    set_up(&fixture, "trap '' TERM; echo >$DIR/running; while :; do sleep 1000; done");
-    fixture.job.config.shutdown_timeout = duration_from_milliseconds(1);
-    int running = open_fifo(&fixture.job, "running");
-    start_workers(&fixture);
-    char lines[2];
-    assert_int_equal(read(running, &lines[0], 1), 1);
-    assert_int_equal(read(running, &lines[1], 1), 1);
-    agent_signal_received(&fixture.agent, SIGTERM);
-    event_loop_run(fixture.agent.loop);
-    assert_true(has_logged(&fixture, "stopping -> kill_workers"));
-    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
-    close(running);
-    tear_down(&fixture);
+    char *line = text_format("membership <- doubt_asked rank 1 (local_rank 1) on %s failed: exit "
+                             "code 3\n",
+        fixture->agent.preparation.node_name);
+    assert_true(has_logged(fixture, line));
+    assert_int_equal(fixture->agent.outcome.kind, AGENT_OUTCOME_FAILED);
+    free(line);
 }
 
 static void never(void *context) {

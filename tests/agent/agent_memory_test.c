@@ -31,14 +31,11 @@ static void close_scene(struct scene *scene) {
     }
 }
 
-TEST(memory_that_comes_back_is_kept_again) {
-    struct scene scene;
-    open_scene(&scene);
+TEST_OF(scene, memory_that_comes_back_is_kept_again, open_scene(&fixture), close_scene) {
     assert_true(spare_memory_give_up_reserve());
     assert_true(spare_memory_give_up_reserve());
     assert_false(spare_memory_has_last_reserve());
-    (void)event_loop_run_ready(scene.loop);
+    (void)event_loop_run_ready(fixture->loop);
     assert_true(spare_memory_has_last_reserve());
-    assert_int_equal(scene.exhausted, 0);
-    close_scene(&scene);
+    assert_int_equal(fixture->exhausted, 0);
 }

@@ -59,14 +59,11 @@ TEST(bad_padding_is_malformed_and_adds_nothing) {
     }
 }
 
-TEST(the_ceiling_holds_both_ways) {
-    struct bytes out;
-    bytes_init(&out, 7);
-    assert_int_equal(base64_encode(slice_from_string("four"), &out), FAILURE_LIMIT);
-    assert_int_equal(base64_decode(slice_from_string("Zm9vYmFyZm9v"), &out), FAILURE_LIMIT);
-    assert_int_equal(out.length, 0);
-    assert_int_equal(base64_encode(slice_from_string("two"), &out), FAILURE_NONE);
-    assert_int_equal(base64_decode(slice_from_string("Zm9v"), &out), FAILURE_NONE);
-    assert_int_equal(out.length, 7);
-    bytes_clear(&out);
+TEST_OF(bytes, the_ceiling_holds_both_ways, bytes_init(&fixture, 7), bytes_clear) {
+    assert_int_equal(base64_encode(slice_from_string("four"), fixture), FAILURE_LIMIT);
+    assert_int_equal(base64_decode(slice_from_string("Zm9vYmFyZm9v"), fixture), FAILURE_LIMIT);
+    assert_int_equal(fixture->length, 0);
+    assert_int_equal(base64_encode(slice_from_string("two"), fixture), FAILURE_NONE);
+    assert_int_equal(base64_decode(slice_from_string("Zm9v"), fixture), FAILURE_NONE);
+    assert_int_equal(fixture->length, 7);
 }

@@ -3,13 +3,10 @@
 
 #include "base/bytes.h"
 
-TEST(append_beyond_the_ceiling_changes_nothing) {
-    struct bytes bytes;
-    bytes_init(&bytes, 4);
-    assert_int_equal(bytes_append(&bytes, "abc", 3), FAILURE_NONE);
-    assert_int_equal(bytes_append(&bytes, "de", 2), FAILURE_LIMIT);
-    assert_int_equal(bytes.length, 3);
-    bytes_clear(&bytes);
+TEST_OF(bytes, append_beyond_the_ceiling_changes_nothing, bytes_init(&fixture, 4), bytes_clear) {
+    assert_int_equal(bytes_append(fixture, "abc", 3), FAILURE_NONE);
+    assert_int_equal(bytes_append(fixture, "de", 2), FAILURE_LIMIT);
+    assert_int_equal(fixture->length, 3);
 }
 
 TEST(absurd_length_is_refused_before_allocation) {
@@ -19,16 +16,14 @@ TEST(absurd_length_is_refused_before_allocation) {
     assert_null(bytes.data);
 }
 
-TEST(a_buffer_grows_to_a_capacity_and_never_shrinks) {
-    struct bytes bytes;
-    bytes_init(&bytes, 10);
-    assert_int_equal(bytes_grow(&bytes, 11), FAILURE_LIMIT);
-    assert_int_equal(bytes_grow(&bytes, 7), FAILURE_NONE);
-    assert_int_equal(bytes_append(&bytes, "1234567", 7), FAILURE_NONE);
-    assert_int_equal(bytes.capacity, 7);
-    assert_int_equal(bytes_grow(&bytes, 3), FAILURE_NONE);
-    assert_true(slice_equals(bytes_slice(&bytes), slice_from_string("1234567")));
-    bytes_clear(&bytes);
+TEST_OF(
+    bytes, a_buffer_grows_to_a_capacity_and_never_shrinks, bytes_init(&fixture, 10), bytes_clear) {
+    assert_int_equal(bytes_grow(fixture, 11), FAILURE_LIMIT);
+    assert_int_equal(bytes_grow(fixture, 7), FAILURE_NONE);
+    assert_int_equal(bytes_append(fixture, "1234567", 7), FAILURE_NONE);
+    assert_int_equal(fixture->capacity, 7);
+    assert_int_equal(bytes_grow(fixture, 3), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(fixture), slice_from_string("1234567")));
 }
 
 TEST(consuming_keeps_the_rest) {

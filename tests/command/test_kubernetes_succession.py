@@ -5,7 +5,7 @@ goes and comes, and what a user may get wrong."""
 import pytest
 
 from support.kubernetes import Kubernetes
-from support.nodes import Job, start_nodes
+from support.nodes import Job, start_nodes, wait_until
 
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 240
@@ -116,3 +116,21 @@ def test_a_server_that_is_not_there_is_named_in_the_end(muster, kubernetes):
     end = run_one(muster, "--rdzv-conf", ",".join([*kubernetes.conf, "join_timeout=8"]))
     assert end.status == 1 and f"Kubernetes ({kubernetes.url}): " in end.err, end
     kubernetes.start()
+
+
+def test_the_status_is_asked_of_the_host_that_the_server_names(muster, kubernetes, make_kubernetes_job, scratch):
+    job = make_kubernetes_job("2:3")
+    start_nodes(job, 3, PATIENCE)
+    words = ["--rdzv-backend", "k8s", "--rdzv-endpoint", "ml/train", "--rdzv-id", "job", "--rdzv-conf", ",".join(kubernetes.conf)]
+
+    def ask(nodes):
+        told = muster.run(["status", *words], env={"MUSTER_RUNTIME_DIR": scratch / "nobody"})
+        return told if told.status == 0 and f"{nodes} of 3 nodes" in told.out else None
+
+    wait_until(lambda: ask(3), "the status", PATIENCE)
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    told = wait_until(lambda: ask(2), "the status from the next host", PATIENCE)
+    assert "before the host changed, " in told.out, told
+    world.end()
+    assert job.succeeds(PATIENCE)

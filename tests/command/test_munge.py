@@ -310,3 +310,25 @@ def test_a_loopback_endpoint_needs_no_munge(muster, daemons):
     job.start("node2")
     job.wait_for_world("node1", "node2").end()
     assert job.succeeds()
+
+
+def test_the_status_is_told_to_who_proves_himself_as_the_nodes_do(muster, job, daemons, scratch):
+    one, two, stranger = daemons(), daemons(), daemons(key="another key")
+    job.start_host("node1", env=one.env)
+    job.start("node2", env=two.env)
+    world = job.wait_for_world("node1", "node2")
+
+    def ask(env, *words):
+        return muster.run(
+            ["status", "--rdzv-endpoint", job.endpoint, "--rdzv-id", "job", "--timeout", "20", *words],
+            env={**env, "MUSTER_RUNTIME_DIR": scratch / "nobody"},
+        )
+
+    told = wait_until(lambda: (told := ask(two.env, *MUNGE)).status == 0 and "not all" not in told.out and told, "the status")
+    assert "2 of 2 nodes" in told.out, told
+    refused = ask(two.env, "--auth", "none")
+    assert refused.status == 1 and not refused.out and "munge" in refused.err, refused
+    refused = ask(stranger.env, *MUNGE)
+    assert refused.status == 1 and not refused.out, refused
+    world.end()
+    assert job.succeeds()

@@ -217,3 +217,66 @@ def test_the_page_cannot_be_made_shorter(play):
     )
 
 
+
+
+STUB = {
+    "torch/__init__.py": "from torch import optim\nimport colorsys\n",
+    "torch/optim/__init__.py": "from torch.optim import optimizer\n",
+    "torch/optim/optimizer.py": """
+class Handle:
+    def __init__(self, hook):
+        self.hook = hook
+        hooks.append(hook)
+    def remove(self):
+        hooks.remove(self.hook)
+hooks = []
+def register_optimizer_step_post_hook(hook):
+    return Handle(hook)
+class SGD:
+    def step(self):
+        for hook in list(hooks):
+            hook(self, (), {})
+""",
+}
+
+
+def test_without_standby_workers_a_hook_of_its_own_counts_the_steps_and_leaves_no_trace(play, scratch):
+    for name, text in STUB.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ran = play(
+        """
+        import torch, json
+        assert "MUSTER_STANDBY" not in os.environ and "PYTHONPATH" not in os.environ, os.environ
+        assert not [name for name in sys.modules if name.startswith("muster_standby")]
+        assert not [path for path in sys.path if "standby" in path], sys.path
+        assert not hasattr(sys.modules["_frozen_importlib"]._find_spec, "found")  # it is done, and gone
+        optimizer = torch.optim.optimizer.SGD()
+        for n in range(5):
+            optimizer.step()
+            time.sleep(0.02)
+        """,
+        "--standby", "off", "--progress", "auto",
+    )  # fmt: skip
+    assert of_kind(ran, "training", "source") == [("optimizer",)]
+    assert of_kind(ran, "progress", "step", "source")[-1] == (5, "optimizer")
+
+
+def test_a_program_that_tells_its_steps_ends_the_counting_of_that_hook(play, scratch):
+    for name, text in STUB.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ran = play(
+        """
+        import torch
+        optimizer = torch.optim.optimizer.SGD()
+        for n in range(100, 105):
+            optimizer.step()
+            muster.progress.step(n)
+        assert not torch.optim.optimizer.hooks
+        """,
+        "--standby", "off", "--progress", "auto",
+    )  # fmt: skip
+    assert of_kind(ran, "progress", "step", "source")[-1] == (104, "program")

@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from support.json_schema import check
 from support.nodes import wait_until
+from support.peers import DEFAULT_ROOT, give_up
 
 HOSTILE = "<script>alert(1)</script> </script> \u202e \u2028 <b>"
 CHROMIUM = "/usr/bin/chromium"
@@ -272,3 +274,40 @@ def test_the_dashboard_is_live_in_a_browser_and_asks_for_its_key(browser, runnin
     assert text_of(browser, "job") != "Muster" and "Only" not in text_of(browser, "story")
     look_at(browser, running.url.split("#")[0])
     assert "has not the key" in text_of(browser, "story")
+
+
+def axe_of():
+    path = pathlib.Path(os.environ.get("PEER_ROOT", DEFAULT_ROOT)).parent / "axe/node_modules/axe-core/axe.min.js"
+    if not path.exists():
+        give_up("axe-core is not installed: tools/install-peers")
+    return path.read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_page(browser, page, scheme):
+    axe = axe_of()
+    look_at(browser, page(8), 1360, scheme)
+    browser.execute_script(axe)
+    found = browser.execute_async_script("axe.run(document).then(arguments[0])")
+    assert found["passes"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+
+
+def test_the_dashboard_follows_a_job_through_a_failure(browser, make_job, muster, scratch):
+    place = scratch / "announced"
+    job = make_job(2, env={"MUSTER_RUNTIME_DIR": place})
+    for name in ("node1", "node2"):
+        job.start(name)
+    world = job.wait_for_world("node1", "node2")
+    dashboard = Dashboard(muster, place)
+    look_at(browser, dashboard.url)
+    wait_until(lambda: "2 of 2 nodes run" in text_of(browser, "story"), "the job on the page")
+    assert "exit code" not in text_of(browser, "rec")
+    world.of("node2").end(7)
+    world = job.wait_for_world("node1", "node2")
+    wait_until(lambda: "exit code 7" in text_of(browser, "rec"), "the failure on the page")
+    wait_until(lambda: "2 of 2 nodes run" in text_of(browser, "story"), "the job that goes on")
+    assert browser.get_log("browser") == []
+    world.end()
+    assert job.succeeds()
+    dashboard.end()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -146,5 +147,73 @@ def test_the_next_host_knows_what_the_nodes_that_are_left_tell_again(make_job, a
     assert told["job"]["began"] <= before["job"]["since"]  # the starts before were told again
     assert [recovery["cause"] for recovery in told["recoveries"]] == ["node_lost"]
     assert ask("status", at="node3").status == 0
+    world.end()
+    assert job.succeeds()
+
+
+def test_the_next_host_goes_on_with_the_account_and_the_recoveries(make_job, ask, places, scratch):
+    register = scratch / "register"
+    register.mkdir(mode=0o700)
+    job = make_job("2:3", "--rdzv-backend", "dir", path=register)
+    host = start(job, places, "node1")
+    host.wait_for_log("this node hosts the store")
+    for name in ("node2", "node3"):
+        start(job, places, name)
+    words = ["--rdzv-backend", "dir", "--rdzv-endpoint", job.endpoint, "--rdzv-id", "job"]
+    world = job.wait_for_world("node1", "node2", "node3")
+    for failures in (1, 2, 3):
+        world.of("node3").end(7)
+        world = job.wait_for_world("node1", "node2", "node3")
+        told = wait_for(ask, lambda told: is_recovered(told) and len(told["recoveries"]) == failures, *words)
+        began = told["job"]["began"]
+        assert told["job"]["host_changed"] is None
+        if failures == 1:  # what is settled then is told to the nodes with the next rounds
+            time.sleep(7)
+    host.kill()
+    world = job.wait_for_world("node2", "node3")
+
+    def is_taken_over(told):
+        return told["job"]["state"] == "running" and told["job"]["nodes"]["here"] == 2 and told["seen"]["complete"]
+
+    told = wait_for(ask, lambda told: is_taken_over(told) and told["job"]["host_changed"], *words)
+    assert told["job"]["host_changed"]["account_kept"]
+    assert told["job"]["began"] == pytest.approx(began, abs=0.5)
+    assert [recovery["cause"] for recovery in told["recoveries"]] == ["worker_failed"] * 3 + ["node_lost"]
+    assert [recovery["node"] for recovery in told["recoveries"]][:3] == ["node3"] * 3
+    account = told["account"]
+    parts = [account[name] for name in ("running", "starting", "waiting", "ending")] + list(account["recovering"].values())
+    assert sum(parts) == pytest.approx(account["wall"], abs=1e-3)
+    shown = ask("status", *words).out
+    assert "before the host changed, " in shown and "the account and the recoveries are kept, events are not" in shown
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_node_whose_clock_differs_is_named(make_job, ask, places):
+    """The clock that is told wrong is that of a made-up node: no test sets the clock of this machine."""
+    job = make_job(2)
+    for name in ("node1", "node2"):
+        start(job, places, name)
+    world = job.wait_for_world("node1", "node2")
+    words = ["--rdzv-endpoint", job.endpoint, "--rdzv-id", "job"]
+    told = wait_for(ask, lambda told: told["seen"]["complete"], *words)
+    assert told["nodes"]["clock_offset"] == [None, None]
+
+    def size(number):
+        out = b""
+        while number >= 0x80:
+            out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
+        return out + bytes([number])
+
+    said = int((time.time() + 600) * 1e6)
+    name = size(5) + b"node9"
+    entry = bytes([16, 0]) + size(1) + size(0) + size(0) + size(0)  # spares
+    with RawClient(job.port) as client:
+        client.send(request(PUSH, b"/torch.rendezvous.job/muster/telling/asked", b"\x01" + size(said) + size(said) + name + size(len(entry)) + entry))
+        client.ping()
+    told = wait_for(ask, lambda told: "node9" in told["nodes"]["name"], *words)
+    offsets = dict(zip(told["nodes"]["name"], told["nodes"]["clock_offset"]))
+    assert offsets["node9"] == pytest.approx(600, abs=60) and offsets["node1"] is None and offsets["node2"] is None
+    assert "  clocks differ from the host's: node9 is 9 min " in ask("status", *words).out or "node9 is 10 min " in ask("status", *words).out
     world.end()
     assert job.succeeds()

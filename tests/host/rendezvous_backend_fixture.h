@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 
@@ -244,12 +244,6 @@ static inline void ask_bare(struct fixture *fixture, struct store_request reques
     };
     store_client_send(fixture->bare, &call);
     await(fixture, 1);
-}
-
-static inline void set_record(struct fixture *fixture, const char *value) {
-    ask_bare(fixture, (struct store_request){.operation = STORE_SET,
-                          .key = slice_from_string("/torch.rendezvous.a job/with a name"),
-                          .value = slice_from_string(value)});
 }
 
 static inline void fetch(struct node *node) {

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from support.etcd import Etcd, make_certificates, require_etcd, require_other_etcd
-from support.nodes import Job
+from support.nodes import Job, wait_until
 
 pytestmark = pytest.mark.timeout(900)
 # Etcd and the agents may both be slow on a machine that does much else.
@@ -204,5 +204,24 @@ def test_a_member_that_stands_still_is_left_for_the_next(make_etcd, make_etcd_jo
     job.started[0].kill()
     world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
     assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds(PATIENCE)
+
+
+def test_the_status_is_asked_of_the_host_that_etcd_names(muster, make_etcd, make_etcd_job, scratch):
+    etcd = make_etcd(1)
+    job = make_etcd_job(etcd, "2:3")
+    start_nodes(job, 3)
+    words = ["--rdzv-backend", "etcd", "--rdzv-endpoint", etcd.endpoints, "--rdzv-id", "job"]
+
+    def ask(nodes):
+        told = muster.run(["status", *words], env={"MUSTER_RUNTIME_DIR": scratch / "nobody"})
+        return told if told.status == 0 and f"{nodes} of 3 nodes" in told.out else None
+
+    wait_until(lambda: ask(3), "the status", PATIENCE)
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    told = wait_until(lambda: ask(2), "the status from the next host", PATIENCE)
+    assert "before the host changed, " in told.out, told
     world.end()
     assert job.succeeds(PATIENCE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Agents of both kinds, muster's and torchrun's, in jobs whose nodes come and go."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,9 @@ import time
 import pytest
 
 from support.binary import ROOT
+from support.json_schema import check
 from support.mixed_nodes import MixedJob
+from support.nodes import wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -289,3 +292,36 @@ def test_a_round_with_a_node_of_torchruns_has_a_store_for_everybody(make_mixed_j
     job.wait_for_world({muster.number: 1}, after=both).assert_has_met()
     job.let_go()
     job.finish({muster.number: 0, torchrun.number: 1})
+
+
+@pytest.mark.parametrize("host", ["muster", "torchrun"])
+def test_the_status_lists_the_nodes_of_torchruns_as_such(make_mixed_job, muster, scratch, host):
+    """Where one of them hosts the store nobody knows the whole job; then it is what this node knows."""
+    place = scratch / "announced"
+    place.mkdir(mode=0o700)
+    job = make_mixed_job(options=["--max-restarts", 1])
+    job.start("muster", 1, is_host=host == "muster", env={"MUSTER_RUNTIME_DIR": place})
+    job.start("torchrun", 2, is_host=host == "torchrun")
+    world = job.wait_for_world({1: 1, 2: 1})
+
+    def find():
+        shown = muster.run(["status", "--json", "--nodes"], env={"MUSTER_RUNTIME_DIR": place})
+        told = json.loads(shown.out) if shown.status in (0, 3) else None
+        return told if told and told["job"]["state"] == "running" else None
+
+    told = check(wait_until(find, "the status"), "status")
+    nodes = told["nodes"]
+    assert sorted(zip(nodes["version"], nodes["state"]))[1] == ("torchrun", "torchrun"), nodes
+    place_of_theirs = nodes["state"].index("torchrun")
+    assert nodes["rank"][place_of_theirs] == 1 and nodes["said"][place_of_theirs] is None
+    assert nodes["step"][place_of_theirs] is None and nodes["workers"][place_of_theirs] is None
+    assert told["seen"]["from"] == ("host" if host == "muster" else "nodes") and not told["seen"]["complete"]
+    shown = muster.run(["status"], env={"MUSTER_RUNTIME_DIR": place})
+    words = "; a node of torchrun's tells nothing" if host == "muster" else "; seen from 127.0.0.1 only"
+    assert shown.status == 0 and words in shown.out.splitlines()[0], shown
+    job.fail(2)
+    world = job.wait_for_world({1: 1, 2: 1}, after=world)
+    told = wait_until(lambda: (found := find()) and found["recoveries"] and found["recoveries"][-1]["over"] and found, "the recovery")
+    assert told["nodes"]["state"].count("torchrun") == 1
+    job.let_go()
+    job.finish()

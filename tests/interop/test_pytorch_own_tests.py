@@ -35,10 +35,9 @@ BACKENDS = {
     "file": "elastic/rendezvous/c10d_rendezvous_backend_test.py",
     "classes": ["TCPStoreBackendTest", "FileStoreBackendTest", "CreateBackendTest"],
     "replaced": {"C10dRendezvousBackend", "FileStore", "RendezvousBackend", "RendezvousStateError", "TCPStore", "create_backend"},
-    "passed": 28,
+    "passed": 29,
     "left_out": {
         "CreateBackendTest.test_create_backend_raises_error_if_file_path_is_invalid": "puts a false store into PyTorch's module",
-        "CreateBackendTest.test_create_backend_raises_error_if_endpoint_is_invalid": "passes, and waits for 20 s",
     },
 }  # fmt: skip
 
@@ -167,14 +166,13 @@ RUNS = {
     "file": "launcher/run_test.py",
     "classes": ["ElasticLaunchTest"],
     "replaced": {"launch"},
-    "passed": 14,
+    "passed": 15,
     "left_out": {
         **dict.fromkeys((f"ElasticLaunchTest.test_{name}" for name in (
             "launch_elastic_agent_raise_exception", "launch_elastic_worker_raise_exception", "launch_shutdown",
             "nproc_gpu_launch_configurations")), "puts a mock into PyTorch's modules"),
         **dict.fromkeys((f"ElasticLaunchTest.test_{name}" for name in (
             "init_method_env", "init_method_tcp", "is_not_torchelastic_launched")), "launches nothing"),
-        "ElasticLaunchTest.test_nproc_launch_unknown_configurations": "names a device that the workers' PyTorch is asked for: no ValueError",
         "ElasticLaunchTest.test_min_max_nodes_parse": "is of a function of PyTorch's command line",
     },
 }  # fmt: skip

@@ -294,3 +294,30 @@ def test_a_batch_job_goes_on_without_its_first_node_where_a_directory_is_the_reg
     assert cluster.job(job.job)["JobState"] == "RUNNING"
     assert cluster.ask("scancel", job.job).returncode == 0
     cluster.wait_for_state(job.job, "CANCELLED")
+
+
+def test_status_finds_the_host_of_a_step_by_the_number_of_the_job(make_slurm, muster):
+    """From the controller, where no agent is, and by `srun --overlap` from a node of the job."""
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster, "--nnodes", "3")
+    job.wait_for_world(*ALL)
+
+    def ask(*words):
+        return cluster.start_muster(muster, words).finish()
+
+    def is_told():
+        told = ask("status", "--slurm-job", job.job)
+        return told if told.status == 0 and "3 of 3 nodes" in told.out and "not all" not in told.out else None
+
+    told = cluster.wait_for(is_told, "the status of the whole job")
+    assert told.out.startswith(f"{job.job}.0  running  "), told
+    assert ask("status", "--slurm-job", f"{job.job}.0").status == 0
+    events = ask("events", "--slurm-job", job.job, "--kind", "started")
+    assert events.status == 0 and events.out.count("started") == 3, events
+    nobody = ask("status", "--slurm-job", f"{job.job}.7")
+    assert nobody.status == 1 and "has no step that runs" in nobody.err, nobody
+    mistake = ask("status", "--slurm-job", "4711;reboot")
+    assert mistake.status == 2 and "4711.0" in mistake.err, mistake
+    overlap = cluster.start(muster, ["srun", "--overlap", "--jobid", job.job, "-N1", "-n1", muster.binary, "status"]).finish()
+    assert overlap.status == 0 and "3 of 3 nodes" in overlap.out, overlap
+    assert job.finish() == 0

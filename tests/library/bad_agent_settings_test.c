@@ -133,12 +133,11 @@ static void do_next(void *context, int restarts) {
 
 TEST(node_that_the_program_places) {
     begin_settings();
-    REFUSED(muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID,
+    REFUSED(muster_agent_settings, rdzv_endpoint, BOTH, MUSTER_ERROR_INVALID,
         PLACED(rdzv_endpoint, "localhost:29400"));
-    REFUSED(muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID,
+    REFUSED(muster_agent_settings, rdzv_configs, BOTH, MUSTER_ERROR_INVALID,
         PLACED(rdzv_configs, "timeout=1"));
-    REFUSED(
-        muster_agent_settings, next_rendezvous, BOTH, MUSTER_ERROR_INVALID, PLACED(max_nodes, 2));
+    REFUSED(muster_agent_settings, max_nodes, BOTH, MUSTER_ERROR_INVALID, PLACED(max_nodes, 2));
     REFUSED(
         muster_agent_settings, rdzv_backend, EMPTY, MUSTER_ERROR_INVALID, PLACED(rdzv_backend, ""));
     REFUSED(muster_agent_settings, rdzv_backend, TOO_LONG, MUSTER_ERROR_LIMIT,
@@ -149,7 +148,7 @@ TEST(node_that_the_program_places) {
 TEST(command_line_for_a_program) {
     begin_settings();
     one_word[0] = "--nope";
-    REFUSED(muster_agent_settings, options, UNKNOWN, MUSTER_ERROR_INVALID, LINE(role, NULL));
+    REFUSED(muster_agent_settings, options, UNKNOWN, MUSTER_ERROR_INVALID, LINE(options, one_word));
     one_word[0] = "train.py";
     REFUSED(muster_agent_settings, args, BOTH, MUSTER_ERROR_INVALID, LINE(args, fixture.args));
     end_settings();

@@ -202,9 +202,6 @@ static void ask(void *context, int restarts) {
     (given_round.known = good, given_round.known.member = (value),                                 \
         muster_agent_set_round(agent, &given_round.known, failure))
 
-#define NO_ROUND(member, kind, value)                                                              \
-    REFUSED(muster_agent_round, member, kind, MUSTER_ERROR_INVALID, ROUND(member, value))
-
 TEST(rounds) {
     struct muster_agent_round good = MUSTER_AGENT_ROUND;
     char *long_text = bad_input_text(1024);
@@ -220,28 +217,36 @@ TEST(rounds) {
     }
     REFUSED(muster_agent_set_round, round, IS_NULL, MUSTER_ERROR_INVALID,
         muster_agent_set_round(agent, NULL, failure));
-    NO_ROUND(size, BELOW, 0);
-    NO_ROUND(size, BELOW, sizeof good - 1);
-    NO_ROUND(size, ABOVE, SIZE_MAX);
+    REFUSED(muster_agent_round, size, BELOW, MUSTER_ERROR_INVALID, ROUND(size, 0));
+    REFUSED(muster_agent_round, size, BELOW, MUSTER_ERROR_INVALID, ROUND(size, sizeof good - 1));
+    REFUSED(muster_agent_round, size, ABOVE, MUSTER_ERROR_INVALID, ROUND(size, SIZE_MAX));
     REFUSED(
         muster_agent_round, size, NEWER, MUSTER_ERROR_UNSUPPORTED, ROUND(size, sizeof given_round));
-    NO_ROUND(group_rank, BELOW, -1);
-    NO_ROUND(group_rank, ABOVE, 1);
-    NO_ROUND(group_world_size, BELOW, 0);
-    NO_ROUND(group_world_size, ABOVE, 65537);
-    NO_ROUND(global_rank, BELOW, -1);
-    NO_ROUND(global_rank, ABOVE, 1);
-    NO_ROUND(world_size, BELOW, 0);
-    NO_ROUND(world_size, ABOVE, INT_MAX);
-    NO_ROUND(role_rank, BELOW, INT_MIN);
-    NO_ROUND(role_rank, ABOVE, INT_MAX);
-    NO_ROUND(role_world_size, BELOW, 0);
-    NO_ROUND(role_world_size, ABOVE, (1 << 28) + 1);
-    NO_ROUND(master_port, BELOW, 0);
-    NO_ROUND(master_port, ABOVE, 65536);
-    NO_ROUND(master_addr, IS_NULL, NULL);
-    NO_ROUND(master_addr, EMPTY, "");
-    NO_ROUND(master_addr, NOT_UTF8, NO_UTF8);
+    REFUSED(muster_agent_round, group_rank, BELOW, MUSTER_ERROR_INVALID, ROUND(group_rank, -1));
+    REFUSED(muster_agent_round, group_rank, ABOVE, MUSTER_ERROR_INVALID, ROUND(group_rank, 1));
+    REFUSED(muster_agent_round, group_world_size, BELOW, MUSTER_ERROR_INVALID,
+        ROUND(group_world_size, 0));
+    REFUSED(muster_agent_round, group_world_size, ABOVE, MUSTER_ERROR_INVALID,
+        ROUND(group_world_size, 65537));
+    REFUSED(muster_agent_round, global_rank, BELOW, MUSTER_ERROR_INVALID, ROUND(global_rank, -1));
+    REFUSED(muster_agent_round, global_rank, ABOVE, MUSTER_ERROR_INVALID, ROUND(global_rank, 1));
+    REFUSED(muster_agent_round, world_size, BELOW, MUSTER_ERROR_INVALID, ROUND(world_size, 0));
+    REFUSED(
+        muster_agent_round, world_size, ABOVE, MUSTER_ERROR_INVALID, ROUND(world_size, INT_MAX));
+    REFUSED(muster_agent_round, role_rank, BELOW, MUSTER_ERROR_INVALID, ROUND(role_rank, INT_MIN));
+    REFUSED(muster_agent_round, role_rank, ABOVE, MUSTER_ERROR_INVALID, ROUND(role_rank, INT_MAX));
+    REFUSED(muster_agent_round, role_world_size, BELOW, MUSTER_ERROR_INVALID,
+        ROUND(role_world_size, 0));
+    REFUSED(muster_agent_round, role_world_size, ABOVE, MUSTER_ERROR_INVALID,
+        ROUND(role_world_size, (1 << 28) + 1));
+    REFUSED(muster_agent_round, master_port, BELOW, MUSTER_ERROR_INVALID, ROUND(master_port, 0));
+    REFUSED(
+        muster_agent_round, master_port, ABOVE, MUSTER_ERROR_INVALID, ROUND(master_port, 65536));
+    REFUSED(
+        muster_agent_round, master_addr, IS_NULL, MUSTER_ERROR_INVALID, ROUND(master_addr, NULL));
+    REFUSED(muster_agent_round, master_addr, EMPTY, MUSTER_ERROR_INVALID, ROUND(master_addr, ""));
+    REFUSED(muster_agent_round, master_addr, NOT_UTF8, MUSTER_ERROR_INVALID,
+        ROUND(master_addr, NO_UTF8));
     REFUSED(muster_agent_round, master_addr, TOO_LONG, MUSTER_ERROR_LIMIT,
         ROUND(master_addr, long_text));
     REFUSED(muster_agent_end_round, reason, IS_NULL, MUSTER_ERROR_INVALID,

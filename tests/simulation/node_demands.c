@@ -253,11 +253,11 @@ static struct whole_settings haunted(uint64_t seed) {
 static const char *check_it_is_missed(
     const struct whole_settings *settings, const struct whole_outcome *outcome) {
     bool comes_late = settings->story[0].at == 30;
-    return outcome->restarts != 0             ? "a ghost has cost a restart"
+    return outcome->restarts != 0              ? "a ghost has cost a restart"
            : comes_late && outcome->worlds > 1 ? "a ghost was let in"
-           : outcome->worlds > 2    ? "there were worlds for nothing"
-           : outcome->seconds > 120 ? "somebody waited long for nobody"
-                                    : NULL;
+           : outcome->worlds > 2               ? "there were worlds for nothing"
+           : outcome->seconds > 120            ? "somebody waited long for nobody"
+                                               : NULL;
 }
 
 static void a_node_that_is_nowhere_is_waited_for_by_nobody(void **state) {

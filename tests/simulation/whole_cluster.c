@@ -145,6 +145,8 @@ struct whole_node *whole_add_node(struct whole_cluster *cluster, int64_t time, b
     node->ending.is_torch = is_torch;
     snprintf(node->name, sizeof node->name, "%s%d", is_torch ? "torch" : "node",
         cluster->settings.is_calm ? node->index : (int)whole_between(cluster, 0, 99));
+    snprintf(
+        node->chronicle_name, sizeof node->chronicle_name, "%s.%d", node->name, node->index);
     cluster->nodes[cluster->node_count++] = node;
     whole_node_init(cluster, node);
     whole_schedule(cluster, time, NULL, node_comes)->subject = node;
@@ -244,6 +246,8 @@ static void clear(struct whole_cluster *cluster) {
         whole_node_clear(node);
     }
     whole_store_clear(cluster);
+    job_chronicle_free(cluster->host);
+    job_chronicle_free(cluster->next_host);
     while (cluster->connections != NULL) {
         struct whole_connection *connection = cluster->connections;
         cluster->connections = connection->next;
@@ -308,6 +312,7 @@ struct whole_outcome whole_cluster_play(const struct whole_settings *settings) {
     init_random(cluster);
     cluster->nodes = memory_allocate(WHOLE_NODES_MAXIMUM * sizeof *cluster->nodes);
     whole_store_init(cluster);
+    cluster->host = job_chronicle_new();
     whole_plan_job(cluster);
     while (cluster->heap.count > 0 && !is_over(cluster)) {
         take_next(cluster);
@@ -319,6 +324,7 @@ struct whole_outcome whole_cluster_play(const struct whole_settings *settings) {
         whole_complain(cluster, "nothing happens any more");
     }
     whole_check_end(cluster);
+    whole_chronicle_check(cluster, false);
     whole_note(cluster, NULL, "%s", cluster->complaint == NULL ? "end" : cluster->complaint);
     tell_outcome(cluster);
     struct whole_outcome outcome = cluster->outcome;

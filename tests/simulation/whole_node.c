@@ -2,10 +2,6 @@
 /* One node: performs what its machines want. */
 #include "whole_parts.h"
 
-#include <string.h>
-
-#include "wire/telling/chronicle_json.h"
-
 #define TIMERS_A_SECOND_MAXIMUM 400
 
 /* Facts. */
@@ -249,96 +245,6 @@ static void perform(
     }
 }
 
-/* The chronicle: whatever happens, all time is accounted for, the phases of a recovery are its
- * whole, and the same follows from a file. */
-
-static int64_t no_pid(void *context, int local_rank) {
-    (void)context;
-    return 1 + local_rank;
-}
-
-static uint64_t none_from_standby(void *context) {
-    (void)context;
-    return 0;
-}
-
-static bool no_words(void *context, int local_rank, int64_t pid, struct text *out) {
-    (void)context;
-    (void)local_rank;
-    (void)pid;
-    (void)out;
-    return true;
-}
-
-static bool is_accounted_for(const struct chronicle_status *status) {
-    int64_t sum = 0;
-    for (int state = 0; state < JOB_ENDED; state++) {
-        sum += status->account.states[state].nanoseconds;
-    }
-    return sum == chronicle_status_wall(status).nanoseconds;
-}
-
-static bool are_phases_whole(const struct chronicle_status *status) {
-    if (status->recovery_count == 0 || !status->recoveries[status->recovery_count - 1].is_over) {
-        return true;
-    }
-    const struct chronicle_recovery *last = &status->recoveries[status->recovery_count - 1];
-    int64_t sum = 0;
-    for (int moment = RECOVERY_NOTICED; moment < RECOVERY_MOMENT_COUNT; moment++) {
-        sum += chronicle_recovery_phase(last, (enum recovery_moment)moment).nanoseconds;
-    }
-    return sum ==
-           last->moments[RECOVERY_STARTED].nanoseconds - last->moments[RECOVERY_FAILED].nanoseconds;
-}
-
-static void hear_entry(void *context, const struct chronicle_entry *entry) {
-    struct whole_node *node = context;
-    struct text line = {0};
-    struct chronicle_entry again;
-    chronicle_json_write_entry(entry, &line);
-    bool is_read =
-        line.length <= CHRONICLE_LINE_MAXIMUM &&
-        chronicle_json_read_entry(slice_from_string(text_string(&line)), &again) == FAILURE_NONE;
-    chronicle_status_take(&node->told, entry);
-    if (is_read) {
-        chronicle_status_take(&node->retold, &again);
-        chronicle_entry_clear(&again);
-    }
-    if (!is_read || !is_accounted_for(&node->told) || !are_phases_whole(&node->told) ||
-        node->told.state != node->retold.state ||
-        memcmp(&node->told.account, &node->retold.account, sizeof node->told.account) != 0) {
-        whole_complain(node->cluster, "the chronicle of %s does not add up: %s", node->name,
-            text_string(&line));
-    }
-    text_clear(&line);
-}
-
-static void tell_chronicle(struct whole_cluster *cluster, struct whole_node *node,
-    const struct agent_event *event, enum agent_phase before, const struct node_effects *effects) {
-    const struct agent_outcome *outcome = NULL;
-    if (node->chronicle == NULL) {
-        const struct chronicle_settings settings = {.node = node->name,
-            .version = "1",
-            .placement = &node_machine_knowledge(node->machine)->placement,
-            .minimum_nodes = 1,
-            .maximum_nodes = cluster->settings.nodes,
-            .began_at = {INT64_C(1700000000) * NANOSECONDS_PER_SECOND},
-            .pid = no_pid,
-            .from_standby = none_from_standby,
-            .words = no_words,
-            .told = hear_entry,
-            .context = node};
-        node->chronicle = chronicle_new(&settings);
-    }
-    for (size_t i = 0; i < effects->count; i++) {
-        const struct node_effect *effect = &effects->items[i];
-        if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_FINISH) {
-            outcome = &effect->agent.outcome;
-        }
-    }
-    chronicle_step(node->chronicle, before, node_machine_agent(node->machine), event, outcome);
-}
-
 /* Steps. */
 
 static void note_step(struct whole_cluster *cluster, const struct whole_node *node,
@@ -369,7 +275,7 @@ static void step(struct whole_cluster *cluster, struct whole_node *node) {
     enum agent_phase before = node_machine_agent(node->machine)->phase;
     node_machine_step(node->machine, &effects);
     if (part == NODE_AGENT) {
-        tell_chronicle(cluster, node, &next->agent, before, &effects);
+        whole_tell_chronicle(cluster, node, &next->agent, before, &effects);
     }
     if (is_noted) {
         note_step(cluster, node, &event, part, &effects);

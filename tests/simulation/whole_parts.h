@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "core/node/node_machine.h"
 #include "core/rendezvous/presence_watch.h"
-#include "core/telling/chronicle_status.h"
+#include "core/telling/job_chronicle.h"
 #include "whole_cluster.h"
 #include "whole_ways.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
@@ -67,6 +67,15 @@ struct whole_node {
     struct chronicle *chronicle;    /* of its machine */
     struct chronicle_status told;   /* the fold of what it tells, … */
     struct chronicle_status retold; /* … and of the same, spelled and read again */
+    char chronicle_name[48];        /* which no other node has */
+    struct wall_time life;
+    int64_t clock_offset; /* of that life */
+    int64_t told_seq;
+    int64_t heard_seq; /* the host has */
+    int64_t world_seq; /* of its last world */
+    int failures;      /* of workers, as the agent machine heard of them … */
+    int failures_told; /* … and as the chronicle has told */
+    unsigned failed_ranks; /* of this attempt */
     struct rendezvous_record_store *record;
     struct whole_torch *torch;
     struct node_identity identity; /* as it is present */
@@ -202,6 +211,11 @@ struct whole_cluster {
     int node_count;
     struct whole_connection *connections;
     struct whole_store store;
+    struct job_chronicle *host;      /* hears all that is told, … */
+    struct job_chronicle *next_host; /* … and from some moment on another one, too */
+    bool is_told_late;
+    bool is_next_told_all;
+    int64_t heard_at; /* something was told last */
     struct whole_world *worlds;
     size_t world_count;
     size_t world_capacity;
@@ -376,6 +390,14 @@ void whole_torch_opened(struct whole_cluster *cluster, struct whole_node *node);
 void whole_torch_lost(struct whole_cluster *cluster, struct whole_node *node);
 void whole_torch_worker_exited(struct whole_cluster *cluster, struct whole_node *node);
 bool whole_torch_is_running(const struct whole_node *node);
+
+/* whole_chronicle.c */
+void whole_tell_chronicle(struct whole_cluster *cluster, struct whole_node *node,
+    const struct agent_event *event, enum agent_phase before, const struct node_effects *effects);
+void whole_tell_host(struct whole_cluster *cluster, struct whole_node *node);
+void whole_chronicle_look(struct whole_cluster *cluster);
+/* `is_gathered`: all that are there are in one world, or wait for a place in it. */
+void whole_chronicle_check(struct whole_cluster *cluster, bool is_gathered);
 
 /* whole_storm.c */
 void whole_plan_job(struct whole_cluster *cluster);

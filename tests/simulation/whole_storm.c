@@ -251,6 +251,7 @@ static void workers_begin_to_finish(
 
 static void look(struct whole_cluster *cluster, struct whole_happening *happening) {
     whole_check_progress(cluster);
+    whole_chronicle_look(cluster);
     whole_schedule(cluster, cluster->now + WHOLE_SECOND, NULL, happening->happen);
     bool is_waiting = cluster->settings.is_storm && !cluster->is_storm && !cluster->is_finishing &&
                       !cluster->is_job_over;
@@ -261,6 +262,7 @@ static void look(struct whole_cluster *cluster, struct whole_happening *happenin
     double calm = duration_seconds((struct duration){cluster->now - cluster->storm_over_at});
     if (cluster->gathered_for == GATHERED_LOOKS) {
         cluster->outcome.gathered_after = calm;
+        whole_chronicle_check(cluster, true);
         begin_finishing(cluster);
     } else if (calm > cluster->settings.gather_seconds) {
         whole_complain(cluster, "nothing befalls them any more, and they do not get together");

@@ -223,6 +223,10 @@ class Slurm:
         changes = {"SLURM_CONF": self.path, "PATH": SEARCH_PATH, **(env or {})}
         return muster.start(words[1:], program=find_program(words[0]), env=changes, on=self.controller)
 
+    def start_muster(self, muster, words):
+        """Starts muster on the controller, as on a login node."""
+        return muster.start(words, env={"SLURM_CONF": self.path, "PATH": SEARCH_PATH}, on=self.controller)
+
     def submit(self, muster, text, *options, env=None):
         """Submits a batch script; returns the number of its job. Its output is in job-NUMBER.out."""
         script = muster.script("batch.sh", text)

@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "core/failure/failure_report.h"
 #include "core/launch/launch_config.h"
-#include "core/workers/worker_command.h"
 #include "core/workers/worker_group.h"
 
 /* Tells, at a restart, what a failed worker wrote last, and where. Nobody waits for it. */

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "host/loop/clock.h"
 #include "host/machine/machine.h"
 #include "host/network/network_address.h"

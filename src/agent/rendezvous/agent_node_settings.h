@@ -56,8 +56,8 @@ void agent_proof_free(struct agent_proof *proof);
 const struct store_key *agent_proof_key(const struct agent_proof *proof);
 
 /* Says in the log what a node of a job of several waits for while it joins: after 5, 15 and 60 s,
- * and then each minute (core/rendezvous/rendezvous_waiting). On a terminal it is one line from the
- * first of these moments on, which is renewed each second. In a log the first node says it; the
+ * and then each minute (core/rendezvous/rendezvous_transcript). On a terminal it is one line from
+ * the first of these moments on, which is renewed each second. In a log the first node says it; the
  * others name that node once. */
 
 /* Tells nodes that wait beside a running world when they are let in, where that takes long. The
@@ -88,8 +88,8 @@ bool agent_admission_look(struct agent_admission *admission);
 void agent_admission_describe(const struct agent_admission *admission, struct text *out);
 
 /* Tells the other nodes what this one runs, and finds out whether a node that waits beside a job is
- * of that job at all (core/rendezvous/rendezvous_waiting has the rules). The store holds what the
- * job runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and
+ * of that job at all (core/rendezvous/rendezvous_transcript has the rules). The store holds what
+ * the job runs: the first node says it, and later the one of rank 0. Nothing is asked twice, and
  * nothing waits for an answer.
  *
  * In the same way the store holds what the first node that had any warnings says for all. */

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/process/guardian.h"
 #include "wire/failure/failure_json.h"

@@ -78,8 +78,8 @@ struct agent_hosted_store_settings {
     void (*missed)(void *context, const struct node_identity *identity, bool is_done);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
-    /* A node is there, and what it wishes that delegates, or that it wishes nothing; again with each
-     * sign of life. */
+    /* A node is there, and what it wishes that delegates, or that it wishes nothing; again with
+     * each sign of life. */
     void (*wished)(
         void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
     void *context;

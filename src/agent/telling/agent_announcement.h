@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_state.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/snapshot_socket.h"
 #include "wire/telling/job_announcement.h"

@@ -10,7 +10,7 @@
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_membership.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
 
 /* Where lines go: a function, or where that is NULL a channel. */

@@ -344,6 +344,17 @@ void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, i
     }
 }
 
+void agent_chronicle_note_record(
+    struct agent_chronicle *chronicle, const struct rendezvous_state *record) {
+    for (size_t i = 0; chronicle != NULL && i < record->count; i++) {
+        const struct rendezvous_node *node = &record->nodes[i];
+        if (node->is_participant && !node_identity_is_muster(&node->identity)) {
+            chronicle_note_foreign(chronicle->chronicle, event_loop_now(chronicle->loop),
+                node->identity.address, (int)node->rank);
+        }
+    }
+}
+
 void agent_chronicle_note_host(struct agent_chronicle *chronicle) {
     if (chronicle != NULL) {
         chronicle_note_host(chronicle->chronicle, event_loop_now(chronicle->loop));

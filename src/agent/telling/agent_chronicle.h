@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
+#include "core/rendezvous/rendezvous_state.h"
 #include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
 #include "core/telling/job_hang.h"
@@ -51,9 +52,12 @@ void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase be
 void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of);
 /* This node hosts the store of the job. */
 void agent_chronicle_note_host(struct agent_chronicle *chronicle);
-/* It waits with others: so many nodes are here. */
+/* It has joined the round of this record: those of its nodes that are torchrun's tell nothing. */
+void agent_chronicle_note_record(
+    struct agent_chronicle *chronicle, const struct rendezvous_state *record);
 void agent_chronicle_note_progress(
     struct agent_chronicle *chronicle, const struct progress_news *news);
+/* It waits with others: so many nodes are here. */
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here);
 /* The whole job hangs, and this worker is to blame. */
 void agent_chronicle_note_hang(

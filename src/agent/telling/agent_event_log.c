@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 #include "host/network/network_address.h"
 #include "host/telling/event_thread.h"
 #include "wire/failure/failure_json.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 /* For a look at all workers of the node, where --evidence-timeout gives no longer. */
 #define LOOK_SECONDS 5

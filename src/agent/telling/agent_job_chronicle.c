@@ -9,7 +9,7 @@
 #include "core/telling/job_chronicle.h"
 #include "host/telling/job_asking.h"
 #include "wire/telling/chronicle_json.h"
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 /* A node tells this long after something has happened: not while workers are stopped and started.
  */
@@ -22,6 +22,12 @@
 /* So many of its last entries a node tells once more to a host that took another's place. */
 #define TOLD_AGAIN 64
 #define ASK_SECONDS 5
+/* The host renews what it tells of the past this long after something has come: then it is settled.
+ */
+#define PUBLISH_SECONDS 6
+/* What the nodes of so many of the lowest ranks keep of it, they ask for when that is done. */
+#define LEARNERS 8
+#define LEARN_SECONDS 10
 /* The host's connection to its own store, when that was lost. */
 #define LISTEN_AGAIN_MILLISECONDS 500
 #define STORE_SECONDS 30
@@ -57,6 +63,9 @@ struct hosting {
     size_t answer_count;
     size_t answer_bytes;
     bool has_heard_nonsense;
+    struct past_anchor anchor; /* this node's last world; round -1: there was none */
+    struct event_timer *publishing;
+    bool is_publishing; /* it is set */
 };
 
 /* What is known of the host's clock. */
@@ -83,6 +92,13 @@ struct agent_job_chronicle {
     int64_t last_seq;    /* of this node's entries */
     int64_t told_seq;    /* the last that was told on this connection */
     struct host_clock clock;
+    int64_t again_seq; /* up to here it is told once more to another host */
+    int64_t world_seq; /* of the entry about the last world; 0: there was none */
+    struct past_anchor world;
+    struct chronicle_past past; /* by this node's clock */
+    bool is_past_owed;          /* to this host, which may not know it */
+    bool has_asked_past;        /* this one */
+    struct event_timer *learning;
 };
 
 static struct wall_time wall_now(const struct agent_job_chronicle *job) {
@@ -200,13 +216,66 @@ static void answer_question(struct agent_job_chronicle *job, const struct job_qu
     text_clear(&text);
 }
 
+/* The host: what it tells of the past. */
+
+static void set_past(struct agent_job_chronicle *job, const char *name,
+    const struct chronicle_past *past, bool has_recoveries) {
+    struct bytes bytes = {0};
+    char *key = text_format("%s%s", job->settings.folder, name);
+    node_telling_write_past(past, &job->hosting.anchor, has_recoveries, &bytes);
+    ear_send(job,
+        (struct store_request){
+            .operation = STORE_SET, .key = slice_from_string(key), .value = bytes_slice(&bytes)});
+    bytes_clear(&bytes);
+    free(key);
+}
+
+static void publish_past(void *context) {
+    struct agent_job_chronicle *job = context;
+    struct chronicle_past past;
+    job->hosting.is_publishing = false;
+    if (job->hosting.ear == NULL || job->hosting.anchor.round < 0 || job->chronicle == NULL) {
+        return;
+    }
+    job_chronicle_write_past(job->hosting.chronicle, wall_now(job), &past);
+    set_past(job, TELLING_KEY_ACCOUNT, &past, false);
+    if (job->settings.may_move) {
+        set_past(job, TELLING_KEY_PAST, &past, true);
+    }
+    chronicle_past_clear(&past);
+}
+
+static void publish_later(struct agent_job_chronicle *job) {
+    if (job->settings.may_move && !job->hosting.is_publishing) {
+        job->hosting.is_publishing = true;
+        event_timer_set(job->hosting.publishing,
+            instant_after(event_loop_now(job->loop), duration_from_seconds(PUBLISH_SECONDS)));
+    }
+}
+
 /* The host: what it hears. */
 
 static void take_told(
     void *context, const struct node_telling *telling, const struct chronicle_entry *entry) {
     struct agent_job_chronicle *job = context;
-    (void)job_chronicle_take(
-        job->hosting.chronicle, telling->node, telling->life, entry, wall_now(job));
+    struct wall_time now = wall_now(job);
+    (void)job_chronicle_take(job->hosting.chronicle, telling->node, telling->life, entry, now);
+    job_chronicle_note_clock(job->hosting.chronicle, telling->node, telling->life,
+        (struct duration){telling->said.nanoseconds - now.nanoseconds});
+    publish_later(job);
+}
+
+/* False: it is something else. */
+static bool take_past(struct agent_job_chronicle *job, struct slice item) {
+    const struct past_anchor now = {-1, wall_now(job)};
+    struct chronicle_past past;
+    struct wall_time theirs;
+    if (node_telling_read_past(item, &now, &past, &theirs) != FAILURE_NONE) {
+        return false;
+    }
+    job_chronicle_inherit(job->hosting.chronicle, &past);
+    chronicle_past_clear(&past);
+    return true;
 }
 
 static void take_item(struct agent_job_chronicle *job, struct slice item) {
@@ -221,6 +290,9 @@ static void take_item(struct agent_job_chronicle *job, struct slice item) {
     }
     if (job_question_read(item, &question) == FAILURE_NONE) {
         answer_question(job, &question);
+        return;
+    }
+    if (take_past(job, item)) {
         return;
     }
     if (node_telling_read(item, wall_now(job), &telling, take_told, job) != FAILURE_NONE &&
@@ -285,6 +357,7 @@ static void ear_connected(void *context, const struct failure *failure) {
     ear_send(job, (struct store_request){.operation = STORE_SET,
                       .key = slice_from_string(key),
                       .value = slice_from_string(job->settings.node)});
+    publish_past(job);
     listen_on(job);
     free(key);
 }
@@ -311,6 +384,11 @@ static void take_own(void *context, const struct chronicle_entry *entry) {
     struct agent_job_chronicle *job = context;
     (void)job_chronicle_take(
         job->hosting.chronicle, job->settings.node, job->life, entry, wall_now(job));
+    if (entry->kind == CHRONICLE_WORLD) {
+        job->hosting.anchor = (struct past_anchor){entry->round, entry->time};
+        publish_past(job);
+    }
+    publish_later(job);
 }
 
 void agent_job_chronicle_host(struct agent_job_chronicle *job, int port) {
@@ -321,6 +399,11 @@ void agent_job_chronicle_host(struct agent_job_chronicle *job, int port) {
     hosting->is_host = true;
     hosting->port = port;
     hosting->chronicle = job_chronicle_new();
+    hosting->anchor.round = -1;
+    job_chronicle_inherit(hosting->chronicle, &job->past);
+    if (job->world_seq > 0) {
+        job_chronicle_note_change(hosting->chronicle, wall_now(job));
+    }
     chronicle_each_after(job->chronicle, 0, take_own, job);
     listen_at_store(job);
 }
@@ -333,6 +416,8 @@ void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job) {
     stop_listening(job);
     event_timer_stop(hosting->again);
     event_timer_stop(hosting->removing);
+    event_timer_stop(hosting->publishing);
+    hosting->is_publishing = false;
     job_chronicle_free(hosting->chronicle);
     hosting->chronicle = NULL;
     hosting->answer_count = hosting->answer_bytes = 0;
@@ -346,19 +431,81 @@ void agent_job_chronicle_leave(struct agent_job_chronicle *job) {
     }
 }
 
-/* A node: telling. */
+/* A node: what it is told of the past. */
 
-static void add_entry(void *context, const struct chronicle_entry *entry);
+static void past_heard(void *context, const struct store_client_result *result) {
+    struct agent_job_chronicle *job = context;
+    struct chronicle_past past;
+    struct wall_time theirs;
+    if (result->code != FAILURE_NONE || job->world.round < 0 ||
+        node_telling_read_past(result->reply->blob, &job->world, &past, &theirs) != FAILURE_NONE) {
+        return;
+    }
+    chronicle_past_join(&job->past, &past);
+    chronicle_past_clear(&past);
+}
+
+static void ask_for_past(struct agent_job_chronicle *job, const char *name) {
+    char *key = text_format("%s%s", job->settings.folder, name);
+    const struct store_client_call call = {
+        .request = {.operation = STORE_GET, .key = slice_from_string(key)},
+        .is_raw = true,
+        .timeout = duration_from_seconds(STORE_SECONDS),
+        .done = past_heard,
+        .context = job,
+    };
+    (void)job->settings.send(job->settings.context, &call);
+    free(key);
+}
+
+static void learn(void *context) {
+    struct agent_job_chronicle *job = context;
+    if (job->is_heard && job->chronicle != NULL &&
+        job->settings.connection(job->settings.context) == job->connection) {
+        ask_for_past(job, TELLING_KEY_PAST);
+    }
+}
+
+/* Every node keeps the account, and a few the recoveries, too. */
+static void learn_past(struct agent_job_chronicle *job) {
+    if (job->settings.may_move || !job->has_asked_past) {
+        job->has_asked_past = true;
+        ask_for_past(job, TELLING_KEY_ACCOUNT);
+    }
+    if (job->settings.may_move && job->settings.placement->group_rank < LEARNERS) {
+        event_timer_set(job->learning,
+            instant_after(event_loop_now(job->loop), duration_from_seconds(LEARN_SECONDS)));
+    }
+}
+
+/* A node: telling. */
 
 struct adding {
     struct agent_job_chronicle *job;
     struct node_telling telling;
     struct bytes bytes;
     bool is_full;
+    bool has_world;
 };
+
+/* Of another host what is told soon again, and of any what it knows itself: the nodes of
+ * torchrun's.
+ */
+static bool is_small_talk(
+    const struct agent_job_chronicle *job, const struct chronicle_entry *entry) {
+    bool is_short_lived = entry->kind == CHRONICLE_PROGRESS || entry->kind == CHRONICLE_CHECKPOINT;
+    bool is_of_another =
+        entry->kind == CHRONICLE_JOINED && !text_equals(entry->node, job->settings.node);
+    return is_of_another || (is_short_lived && entry->seq <= job->again_seq);
+}
 
 static void add_entry(void *context, const struct chronicle_entry *entry) {
     struct adding *adding = context;
+    if (!adding->is_full && is_small_talk(adding->job, entry)) {
+        adding->job->told_seq = entry->seq;
+        return;
+    }
+    adding->has_world = adding->has_world || entry->kind == CHRONICLE_WORLD;
     adding->is_full = adding->is_full || !node_telling_add(&adding->telling, entry, &adding->bytes);
     if (!adding->is_full) {
         adding->job->told_seq = entry->seq;
@@ -372,7 +519,28 @@ static void arm(struct agent_job_chronicle *job, struct duration delay) {
     }
 }
 
+static void tell_past(struct agent_job_chronicle *job) {
+    const struct past_anchor now = {-1, wall_now(job)};
+    struct bytes bytes = {0};
+    char *key = text_format("%s" TELLING_KEY_ASKED, job->settings.folder);
+    node_telling_write_past(&job->past, &now, true, &bytes);
+    const struct store_client_call call = {
+        .request = {.operation = STORE_QUEUE_PUSH,
+            .key = slice_from_string(key),
+            .value = bytes_slice(&bytes)},
+        .is_raw = true,
+        .timeout = duration_from_seconds(STORE_SECONDS),
+    };
+    (void)job->settings.send(job->settings.context, &call);
+    bytes_clear(&bytes);
+    free(key);
+}
+
 static void tell(struct agent_job_chronicle *job) {
+    if (job->is_past_owed) {
+        job->is_past_owed = false;
+        tell_past(job);
+    }
     char *key = text_format("%s" TELLING_KEY_ASKED, job->settings.folder);
     struct adding adding = {.job = job,
         .telling = {.node = memory_duplicate_string(job->settings.node),
@@ -392,6 +560,9 @@ static void tell(struct agent_job_chronicle *job) {
         job->told_seq = before;
     } else if (adding.is_full) {
         arm(job, duration_from_milliseconds(TELL_ON_MILLISECONDS));
+    }
+    if (adding.has_world) {
+        learn_past(job);
     }
     node_telling_clear(&adding.telling);
     bytes_clear(&adding.bytes);
@@ -434,7 +605,13 @@ static void tell_now(void *context) {
     if (connection != job->connection) {
         job->connection = connection;
         job->is_heard = false;
-        job->told_seq = job->last_seq > TOLD_AGAIN ? job->last_seq - TOLD_AGAIN : 0;
+        job->has_asked_past = false;
+        job->is_past_owed = job->past.until.nanoseconds > 0;
+        job->again_seq = job->last_seq > TOLD_AGAIN ? job->last_seq - TOLD_AGAIN : 0;
+        job->told_seq = job->again_seq;
+        if (job->world_seq > 0 && job->world_seq <= job->told_seq) {
+            job->told_seq = job->world_seq - 1;
+        }
     }
     if (job->told_seq == job->last_seq) {
         return;
@@ -459,6 +636,10 @@ void agent_job_chronicle_note(
         return;
     }
     job->last_seq = entry->seq;
+    if (entry->kind == CHRONICLE_WORLD) {
+        job->world_seq = entry->seq;
+        job->world = (struct past_anchor){entry->round, entry->time};
+    }
     if (job->hosting.is_host) {
         take_own(job, entry);
         return;
@@ -656,6 +837,9 @@ struct agent_job_chronicle *agent_job_chronicle_new(
     job->telling = event_timer_new(loop, tell_now, job);
     job->hosting.again = event_timer_new(loop, listen_at_store, job);
     job->hosting.removing = event_timer_new(loop, remove_answers, job);
+    job->hosting.publishing = event_timer_new(loop, publish_past, job);
+    job->hosting.anchor.round = job->world.round = -1;
+    job->learning = event_timer_new(loop, learn, job);
     return job;
 }
 
@@ -676,5 +860,8 @@ void agent_job_chronicle_free(struct agent_job_chronicle *job) {
     event_timer_free(job->telling);
     event_timer_free(job->hosting.again);
     event_timer_free(job->hosting.removing);
+    event_timer_free(job->hosting.publishing);
+    event_timer_free(job->learning);
+    chronicle_past_clear(&job->past);
     free(job);
 }

@@ -27,6 +27,7 @@ struct agent_job_chronicle_settings {
     const char *log_dir;         /* or NULL */
     const char *folder;          /* of the telling's keys; NULL: the store keeps none */
     const struct store_key *key; /* of the job's token; NULL: there is none */
+    bool may_move;               /* another node may host the store next */
     const struct node_placement *placement;
     /* The connection of this node to the job's store: a number that another one does not have, or
      * 0 where there is none. */

@@ -3,7 +3,7 @@
 
 #include "core/standby/standby_plan.h"
 #include "core/telling/job_story.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 #define WORTH_TELLING_MILLISECONDS 100
 

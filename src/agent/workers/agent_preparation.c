@@ -507,6 +507,7 @@ enum failure_code agent_prepare(const struct launch_config *config,
         code = open_logs(config, watch, &preparation, failure);
     }
     if (code != FAILURE_NONE) {
+        out_preparation->is_word_unknown = preparation.is_word_unknown;
         agent_preparation_clear(&preparation);
         return code;
     }

@@ -17,7 +17,7 @@
 
 struct agent_preparation {
     int worker_count;
-    bool is_word_unknown;   /* of --nproc-per-node: nobody knows such a device */
+    bool is_word_unknown;   /* of --nproc-per-node, after a failure: nobody knows such a device */
     bool has_other_devices; /* a worker for each of them, which are no GPUs */
     char *python; /* absolute path, $PYTHON_EXEC as given, or NULL when no interpreter is needed */
     char *run_id; /* never NULL; a random UUID where none was given */

@@ -8,7 +8,7 @@
 #include "agent/standby/agent_standby.h"
 #include "base/memory.h"
 #include "core/standby/standby_preparation.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 #include "host/failure/death_evidence.h"
 #include "host/loop/blocking_pool.h"
 #include "host/loop/files.h"

@@ -20,7 +20,6 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/workers/log_plan.h"
-#include "core/workers/worker_command.h"
 #include "core/workers/worker_group.h"
 #include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"

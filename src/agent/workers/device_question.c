@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/machine/device_answer.h"
+#include "core/machine/cpu_plan.h"
 #include "host/loop/clock.h"
 #include "host/process/process_spawn.h"
 

@@ -8,12 +8,15 @@
 #include "base/memory.h"
 #include "core/standby/standby_preparation.h"
 #include "host/loop/files.h"
+#include "host/standby/hook_directory.h"
 #include "wire/telling/progress_page.h"
 
 #define FIRST_LOOK_MILLISECONDS 50
 #define LOOK_MILLISECONDS 1000
 /* A job that has taken no step for so long may never take one. */
 #define EAGER_SECONDS 30
+/* For a disk that may not answer. */
+#define DISK_PATIENCE_SECONDS 5
 
 struct page {
     int fd;          /* of a worker without a record; -1: none */
@@ -28,6 +31,7 @@ struct worker_progress {
     struct page *pages;     /* by local rank */
     struct instant started; /* when the workers were */
     bool is_watching;
+    struct hook_directory hook;
 };
 
 static void unmap(struct page *page) {
@@ -47,6 +51,11 @@ static void close_own(struct page *page) {
 void worker_progress_dress(const struct worker_progress *progress, struct text_list *environment) {
     if (progress != NULL) {
         text_list_set_variable(environment, PROGRESS_VARIABLE, PROGRESS_DESCRIPTOR);
+    }
+    if (progress != NULL && progress->hook.path != NULL) {
+        const struct standby_dress dress = {
+            .role = STANDBY_STEPS, .hook_directory = progress->hook.path};
+        standby_environment_dress(environment, &dress);
     }
 }
 
@@ -162,6 +171,18 @@ int64_t worker_progress_last(const struct worker_progress *progress) {
     return progress == NULL ? -1 : progress_watch_step(progress->watch);
 }
 
+static void open_hook(struct worker_progress *progress) {
+    struct failure failure = {0};
+    if (hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS), "/proc/self/exe",
+            temporary_directory_candidate(NULL, 0), &progress->hook, &failure) != FAILURE_NONE) {
+        log_warning(progress->settings.log,
+            "--progress auto: the steps of optimizers are not counted: %s", failure.message);
+    } else if (progress->hook.is_private) {
+        guardian_remove_at_end(
+            progress->settings.guardian, GUARDIAN_REMAINS_TREE, progress->hook.path);
+    }
+}
+
 struct worker_progress *worker_progress_new(
     struct event_loop *loop, const struct worker_progress_settings *settings) {
     struct worker_progress *progress = memory_allocate(sizeof *progress);
@@ -172,6 +193,9 @@ struct worker_progress *worker_progress_new(
     }
     progress->watch = progress_watch_new(settings->worker_count, settings->patience);
     progress->timer = event_timer_new(loop, is_time, progress);
+    if (settings->has_hook) {
+        open_hook(progress);
+    }
     return progress;
 }
 
@@ -183,6 +207,7 @@ void worker_progress_free(struct worker_progress *progress) {
         unmap(&progress->pages[rank]);
         close_own(&progress->pages[rank]);
     }
+    hook_directory_close_within(duration_from_seconds(DISK_PATIENCE_SECONDS), &progress->hook);
     event_timer_free(progress->timer);
     progress_watch_free(progress->watch);
     free(progress->pages);

@@ -10,16 +10,23 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/telling/progress_watch.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 #include "host/loop/event_loop.h"
+#include "host/process/guardian.h"
 
 struct worker_progress;
 
 struct worker_progress_settings {
     int worker_count;
+    /* The hook of Python workers counts the steps of their optimizers (client/standby), and nothing
+     * else. Not where there are standby workers, whose hook does that, too. */
+    bool has_hook;
+    struct guardian *guardian; /* removes the hook where the agent cannot; borrowed */
+    const struct log *log;
     const struct node_placement *placement; /* of the round that was joined last; borrowed */
     struct progress_patience patience;
     void (*tell)(void *context, const struct progress_news *news);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/machine/cpu_plan.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/table.h"
+#include "base/utf8.h"
 
 /* The most devices of a machine. Every device index is smaller. */
 #define VISIBLE_DEVICES_CEILING 4096
@@ -658,4 +660,31 @@ void cpu_plan_explain(const struct cpu_plan_problem *problem, struct text *text)
         }
         break;
     }
+}
+
+/* Answers. */
+
+#define ANSWER_MARK "\nmuster-devices "
+
+enum device_answer device_answer_read(char *text, int *out_count, const char **out_reason) {
+    char *line = NULL;
+    int64_t count;
+    for (char *found = strstr(text, ANSWER_MARK); found != NULL;
+         found = strstr(line, ANSWER_MARK)) {
+        line = found + strlen(ANSWER_MARK);
+    }
+    if (line == NULL) {
+        return DEVICE_ANSWER_NONE;
+    }
+    line[strcspn(line, "\n")] = '\0';
+    utf8_make_line_printable(line);
+    if (*line == '!' || *line == '?') {
+        *out_reason = line + 1;
+        return *line == '!' ? DEVICE_ANSWER_TROUBLE : DEVICE_ANSWER_UNKNOWN;
+    }
+    if (text_parse_integer(line, &count) != FAILURE_NONE || count < 0 || count > INT_MAX) {
+        return DEVICE_ANSWER_NONE;
+    }
+    *out_count = (int)count;
+    return DEVICE_ANSWER_COUNT;
 }

@@ -60,7 +60,7 @@ struct kfd_properties kfd_properties_parse(struct slice text);
 
 /* What a plan needs to know of this machine: the CPUs that this process may use, the place of each
  * CPU in the machine, and the NUMA node of each accelerator. These are plain values:
- * host/machine_topology fills them in, and core/cpu_plan reads them. */
+ * host/machine fills them in, and core/cpu_plan reads them. */
 
 /* The largest machine that is accepted. */
 #define MACHINE_MAXIMUM_NODES 4096
@@ -166,5 +166,19 @@ void cpu_plan_clear(struct cpu_plan *plan);
 
 /* Appends the problem as a sentence without a full stop. */
 void cpu_plan_explain(const struct cpu_plan_problem *problem, struct text *text);
+
+/* What the workers' Python has written when it was asked how many devices of a name there are
+ * (agent/workers/device_question has the question). Plug-ins print what they like before the
+ * answer, which is the last line that begins with its mark. */
+
+enum device_answer {
+    DEVICE_ANSWER_NONE,    /* nothing that makes sense */
+    DEVICE_ANSWER_COUNT,   /* so many, 0 or more */
+    DEVICE_ANSWER_UNKNOWN, /* nobody knows a device of this name, for that reason */
+    DEVICE_ANSWER_TROUBLE, /* it cannot be told, for that reason */
+};
+
+/* Reads and changes `text`, to which the reason points: a line that can be shown. */
+enum device_answer device_answer_read(char *text, int *out_count, const char **out_reason);
 
 #endif

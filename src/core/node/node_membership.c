@@ -314,11 +314,14 @@ static void pass_barrier_as_told(struct membership_step *step) {
 
 /* How long the store may take for the last requests of a fixed node. */
 #define FLUSHING_MILLISECONDS 1000
+/* How long workers may run on when the store is gone. They fail, as a rule, since those of node 0
+ * are gone, too; a signal in the midst of that would hide what they have to say. */
+#define GRACE_MILLISECONDS 1000
 /* How long the host stays for nodes that have still to read how the job has ended. */
 #define PARTING_MILLISECONDS 500
 
 static membership_handler join_fixed, restart_fixed, fail_fixed, leave_fixed, flush,
-    membership_fixed_fail_barrier, membership_fixed_stay_in_barrier, go_when_alone, stop_parting,
+    membership_fixed_fail_barrier, membership_fixed_stay_in_barrier, go_when_alone, stop_waiting,
     warn_of_dispute, follow_peer_restart, follow_peer_failure;
 
 /* Fixed nodes: core/round/round_exchange decides together with the other nodes. The nodes tell
@@ -332,7 +335,7 @@ static membership_handler *const membership_fixed_handlers[MEMBERSHIP_EVENT_KIND
     [MEMBERSHIP_EVENT_LEAVE_ASKED] = leave_fixed, /* the job cannot go on without this node */
     [MEMBERSHIP_EVENT_END_ASKED] = flush,
     [MEMBERSHIP_EVENT_LEFT] = go_when_alone,
-    [MEMBERSHIP_EVENT_TIMER_FIRED] = stop_parting,
+    [MEMBERSHIP_EVENT_TIMER_FIRED] = stop_waiting,
     [MEMBERSHIP_EVENT_PLACED] = membership_place,
     [MEMBERSHIP_EVENT_NOT_PLACED] = membership_fail_round,
     [MEMBERSHIP_EVENT_BARRIER_PASSED] = membership_pass_barrier,
@@ -346,6 +349,10 @@ static membership_handler *const membership_fixed_handlers[MEMBERSHIP_EVENT_KIND
 static void join_fixed(struct membership_step *step) {
     const struct membership_settings *settings = &step->membership->settings;
     membership_keep_join(step);
+    if (step->membership->end.is_grace) {
+        membership_fail_join(step, step->membership->knowledge.trouble);
+        return;
+    }
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
                               .round = {.kind = ROUND_EVENT_BEGIN,
                                   .round = ROUND_OF_FIXED_NODES,
@@ -377,10 +384,26 @@ static void flush(struct membership_step *step) {
                               .patience = duration_from_milliseconds(FLUSHING_MILLISECONDS)});
 }
 
+static void begin_grace(struct membership_step *step) {
+    struct duration time = duration_from_milliseconds(GRACE_MILLISECONDS);
+    know_trouble(step, step->event->round->reason);
+    step->membership->end.is_grace = true;
+    text_append_format(&step->membership->note,
+        "%s: the job has failed; the workers here have %g s to fail by themselves, and say why",
+        step->event->round->reason, duration_seconds(time));
+    membership_note(step, LOG_LEVEL_WARNING);
+    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_ARM_TIMER,
+                              .deadline = instant_after(step->event->now, time)});
+}
+
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
     step->membership->end.has_failed = true;
     step->membership->knowledge.is_cut_off = told->is_cut_off;
+    if (told->is_cut_off && step->membership->stage == MEMBERSHIP_JOINED) {
+        begin_grace(step);
+        return;
+    }
     membership_fail_peer(step, told->reason, told->signal);
 }
 
@@ -426,9 +449,13 @@ static void settle_fixed(struct membership_step *step) {
     membership_settle(step);
 }
 
-static void stop_parting(struct membership_step *step) {
-    if (step->membership->end.is_asked && step->membership->end.is_parting) {
+static void stop_waiting(struct membership_step *step) {
+    struct membership_end *ending = &step->membership->end;
+    if (ending->is_asked && ending->is_parting) {
         settle_fixed(step);
+    } else if (ending->is_grace) {
+        ending->is_grace = false;
+        membership_fail_peer(step, step->membership->knowledge.trouble, 0);
     }
 }
 

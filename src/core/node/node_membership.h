@@ -29,7 +29,7 @@
 #include "core/failure/failure_report.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 enum membership_kind {
     MEMBERSHIP_ALONE,
@@ -241,6 +241,7 @@ struct membership_end {
     bool has_begun;  /* LINGER, FLUSH or SETTLED was wanted */
     bool has_passed; /* the node has passed the exit barrier */
     bool is_parting; /* fixed nodes: the host gives the others a moment to hear the last word */
+    bool is_grace;   /* fixed nodes: the store is gone, and the workers have a moment to say why */
     /* This node hosts the store, the record was closed, and other nodes may still work. */
     bool is_needed;
     bool has_failed; /* the job has failed: its report should not wait for long */

@@ -69,8 +69,7 @@ void failure_detector_forget(
 void failure_detector_forget_all(struct failure_detector *detector);
 
 /* The node has shown itself to this one, which hosts the store, and is there until it is noted. */
-void failure_detector_hear(
-    struct failure_detector *detector, const struct node_identity *identity);
+void failure_detector_hear(struct failure_detector *detector, const struct node_identity *identity);
 /* This node does not host the store any more. */
 void failure_detector_forget_here(struct failure_detector *detector);
 bool failure_detector_has_noted(

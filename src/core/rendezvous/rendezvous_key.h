@@ -31,9 +31,10 @@ void rendezvous_key_write_changed(const char *run_id, int64_t number, struct tex
 void rendezvous_key_write_protocol(const char *run_id, struct text *out);
 /* The settings with which the job began. Nodes that join later compare theirs with them. */
 void rendezvous_key_write_settings(const char *run_id, struct text *out);
-/* What the nodes of the job run, in short (core/rendezvous/rendezvous_waiting). */
+/* What the nodes of the job run, in short (core/rendezvous/rendezvous_transcript). */
 void rendezvous_key_write_program(const char *run_id, struct text *out);
-/* Which warnings about the options a node has said for all (agent/rendezvous/agent_node_settings). */
+/* Which warnings about the options a node has said for all (agent/rendezvous/agent_node_settings).
+ */
 void rendezvous_key_write_said(const char *run_id, struct text *out);
 /* When nodes that wait are let into the running world (agent/rendezvous/agent_node_settings). */
 void rendezvous_key_write_admission(const char *run_id, struct text *out);

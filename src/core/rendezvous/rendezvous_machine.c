@@ -580,7 +580,8 @@ static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
  * announce what they write, and a node of Muster may die between its write and its announcement. */
 static void see(struct rendezvous_step *step, const struct rendezvous_state *state_or_null) {
     struct rendezvous_machine *machine = step->machine;
-    if (rendezvous_step_acts_for_all(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
+    if (rendezvous_step_acts_for_all(machine) &&
+        rendezvous_view_is_news(&machine->view, state_or_null)) {
         record_connection_note_news(&machine->connection);
     }
     bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;

@@ -293,7 +293,7 @@ struct round_effect {
         struct {
             /* JOIN_FAILED, BARRIER_FAILED, BARRIER_LATE, PEER_FAILED, RANK_DISPUTED */
             const char *reason;
-            int signal; /* PEER_FAILED: the signal that told that node to end; 0: none */
+            int signal;      /* PEER_FAILED: the signal that told that node to end; 0: none */
             bool is_cut_off; /* PEER_FAILED: the store is gone, and with it what others would say */
         };
     };

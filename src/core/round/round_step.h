@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of the round exchange: its state, and what its two parts do in a step. Only they use
- * it: round_exchange, and static_round for what only fixed nodes do. */
+ * it: round_exchange, and the second part of this file, for what only fixed nodes do. */
 #ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
 #define MUSTER_CORE_ROUND_ROUND_STEP_H
 

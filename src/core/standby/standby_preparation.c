@@ -427,12 +427,18 @@ void standby_environment_undress(struct text_list *environment) {
     }
 }
 
+static const char *name_of_role(enum standby_role role) {
+    static const char *const names[] = {
+        [STANDBY_RECORD] = "record", [STANDBY_SPARE] = "spare", [STANDBY_STEPS] = "steps"};
+    return names[role];
+}
+
 void standby_environment_dress(struct text_list *environment, const struct standby_dress *dress) {
     const char *path = text_list_variable(environment, PATH_VARIABLE);
     bool had_path = path != NULL;
     struct text value = {0};
-    text_append_format(&value, "fd=3;role=%s;pythonpath=%d",
-        dress->role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
+    text_append_format(
+        &value, "fd=3;role=%s;pythonpath=%d", name_of_role(dress->role), had_path ? 1 : 0);
     if (dress->evidence_signal != 0 && dress->hook_directory != NULL) {
         text_append_format(&value, ";signal=%d", dress->evidence_signal);
     }

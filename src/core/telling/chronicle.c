@@ -728,6 +728,15 @@ void chronicle_note_host(struct chronicle *chronicle, struct instant now) {
     (void)chronicle_tell(chronicle, false);
 }
 
+void chronicle_note_foreign(
+    struct chronicle *chronicle, struct instant now, const char *name, int rank) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_JOINED, CHRONICLE_INFO);
+    chronicle_entry_set_node(entry, name);
+    chronicle_entry_add(entry, CHRONICLE_RANK, rank);
+    chronicle_entry_add_text(entry, CHRONICLE_VERSION, CHRONICLE_FOREIGN_VERSION);
+    (void)chronicle_tell(chronicle, false);
+}
+
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here) {
     int missing = chronicle->settings.minimum_nodes - here;
     struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_WAITING, CHRONICLE_WARNING);
@@ -738,7 +747,18 @@ void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int
     (void)chronicle_tell(chronicle, false);
 }
 
+static void note_slow(struct chronicle *chronicle, const struct progress_news *news) {
+    struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_WARNING);
+    chronicle_entry_add(entry, CHRONICLE_RANK, rank_of(chronicle, news->local_rank));
+    chronicle_entry_add_rate(entry, CHRONICLE_RATIO, news->rate);
+    (void)chronicle_tell(chronicle, false);
+}
+
 void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news) {
+    if (news->kind == CHRONICLE_SLOW) {
+        note_slow(chronicle, news);
+        return;
+    }
     struct chronicle_entry *entry = append(chronicle, news->at, news->kind, CHRONICLE_INFO);
     if (news->kind == CHRONICLE_TRAINING) {
         chronicle_entry_add(entry, CHRONICLE_LAST, rank_of(chronicle, news->local_rank));

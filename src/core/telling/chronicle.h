@@ -17,7 +17,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 /* What a node keeps; the oldest entries go first. */
 #define CHRONICLE_ENTRIES_MAXIMUM ((size_t)1024)
@@ -27,6 +27,8 @@
 /* Of one text, in bytes; a longer one is cut. */
 #define CHRONICLE_TEXT_MAXIMUM ((size_t)512)
 #define CHRONICLE_VALUES_MAXIMUM 7
+/* What a node of torchrun's has for a version. */
+#define CHRONICLE_FOREIGN_VERSION "torchrun"
 /* Times are whole microseconds, as they are spelled. */
 #define CHRONICLE_GRAIN_NANOSECONDS 1000
 
@@ -198,15 +200,16 @@ enum progress_source {
     PROGRESS_SOURCE_COUNT,
 };
 
-/* The kinds PROGRESS, TRAINING and CHECKPOINT. */
+/* The kinds PROGRESS, TRAINING, CHECKPOINT and SLOW. */
 struct progress_news {
     enum chronicle_kind kind;
     enum progress_source source;
     struct instant at; /* when the worker did it */
     int64_t step;
-    double rate;          /* PROGRESS: steps a second; negative: not known yet */
+    double rate;          /* PROGRESS: steps a second; negative: not known yet. SLOW: how many times
+                             as long a step it is busy as the others of its node */
     struct duration took; /* TRAINING: from the start of the workers on … */
-    int local_rank;       /* … for the worker that was last */
+    int local_rank;       /* … for the worker that was last; SLOW: of the worker */
 };
 
 const char *progress_source_name(enum progress_source source);
@@ -234,6 +237,9 @@ void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int 
 void chronicle_note_hang(struct chronicle *chronicle, struct instant now, int local_rank,
     const char *what, const char *where, struct duration silence);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
+/* Another node of this world, which is one of torchrun's, and tells nothing itself. */
+void chronicle_note_foreign(
+    struct chronicle *chronicle, struct instant now, const char *name, int rank);
 void chronicle_note_waiting(struct chronicle *chronicle, struct instant now, int here);
 /* What workers have said of their steps. */
 void chronicle_note_progress(struct chronicle *chronicle, const struct progress_news *news);

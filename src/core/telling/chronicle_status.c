@@ -8,9 +8,51 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+/* Recoveries. */
+
 static void clear_recovery(struct chronicle_recovery *recovery) {
     free(recovery->what);
     free(recovery->node);
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        free(recovery->last[moment]);
+    }
+}
+
+static struct chronicle_recovery copy_of(const struct chronicle_recovery *recovery) {
+    struct chronicle_recovery copy = *recovery;
+    copy.what = memory_duplicate_string(recovery->what);
+    copy.node = memory_duplicate_string(recovery->node);
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        copy.last[moment] = memory_duplicate_string(recovery->last[moment]);
+    }
+    return copy;
+}
+
+static struct chronicle_recovery *copy_recoveries(
+    const struct chronicle_recovery *recoveries, size_t count) {
+    struct chronicle_recovery *copies = memory_allocate((count + 1) * sizeof *copies);
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = copy_of(&recoveries[i]);
+    }
+    return copies;
+}
+
+static void clear_recoveries(struct chronicle_recovery *recoveries, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        clear_recovery(&recoveries[i]);
+    }
+    free(recoveries);
+}
+
+void chronicle_past_clear(struct chronicle_past *past) {
+    clear_recoveries(past->recoveries, past->recovery_count);
+    *past = (struct chronicle_past){0};
+}
+
+static void copy_past(const struct chronicle_past *past, struct chronicle_past *out_copy) {
+    *out_copy = *past;
+    out_copy->recoveries =
+        past->recovery_count > 0 ? copy_recoveries(past->recoveries, past->recovery_count) : NULL;
 }
 
 void chronicle_status_clear(struct chronicle_status *status) {
@@ -18,11 +60,9 @@ void chronicle_status_clear(struct chronicle_status *status) {
         free(status->nodes[i].name);
         free(status->nodes[i].version);
     }
-    for (size_t i = 0; i < status->recovery_count; i++) {
-        clear_recovery(&status->recoveries[i]);
-    }
+    clear_recoveries(status->recoveries, status->recovery_count);
+    chronicle_past_clear(&status->past);
     free(status->nodes);
-    free(status->recoveries);
     free(status->hung);
     free(status->hung_node);
     if (status->places != NULL) {
@@ -37,28 +77,27 @@ void chronicle_status_copy(
     out_copy->places = NULL;
     out_copy->hung = memory_duplicate_string(status->hung);
     out_copy->hung_node = memory_duplicate_string(status->hung_node);
-    out_copy->node_capacity = out_copy->recovery_capacity = 0;
+    out_copy->node_capacity = 0;
+    out_copy->recovery_capacity = status->recovery_count + 1;
     out_copy->nodes = memory_reserve(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
-    out_copy->recoveries = memory_reserve(NULL, &out_copy->recovery_capacity,
-        status->recovery_count + 1, sizeof *out_copy->recoveries);
+    out_copy->recoveries = copy_recoveries(status->recoveries, status->recovery_count);
+    copy_past(&status->past, &out_copy->past);
     for (size_t i = 0; i < status->known_nodes; i++) {
         out_copy->nodes[i] = status->nodes[i];
         out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
         out_copy->nodes[i].version = memory_duplicate_string(status->nodes[i].version);
     }
-    for (size_t i = 0; i < status->recovery_count; i++) {
-        out_copy->recoveries[i] = status->recoveries[i];
-        out_copy->recoveries[i].what = memory_duplicate_string(status->recoveries[i].what);
-        out_copy->recoveries[i].node = memory_duplicate_string(status->recoveries[i].node);
-    }
 }
 
 /* Nodes. */
 
-static bool is_present(enum chronicle_node_state state) {
-    return state != CHRONICLE_NODE_ENDED && state != CHRONICLE_NODE_GONE &&
-           state != CHRONICLE_NODE_MISSED;
+static bool is_any_present(const struct chronicle_status *status) {
+    int count = 0;
+    for (int state = 0; state < CHRONICLE_NODE_ENDED; state++) {
+        count += status->in_state[state];
+    }
+    return count > 0;
 }
 
 static bool runs(enum chronicle_node_state state) {
@@ -73,6 +112,10 @@ static void set_state(
     struct chronicle_status *status, struct chronicle_node *node, enum chronicle_node_state state) {
     status->in_state[node->state]--;
     status->in_state[state]++;
+    if (node->has_trained) {
+        status->trained_running_count += (state == CHRONICLE_NODE_RUNNING ? 1 : 0) -
+                                         (node->state == CHRONICLE_NODE_RUNNING ? 1 : 0);
+    }
     node->state = state;
 }
 
@@ -106,6 +149,7 @@ static struct chronicle_node *node_of(struct chronicle_status *status, const cha
     struct chronicle_node *node = &status->nodes[status->known_nodes++];
     *node = (struct chronicle_node){.name = memory_duplicate_string(name),
         .rank = -1,
+        .round = -1,
         .first_rank = -1,
         .workers = -1,
         .step = -1,
@@ -138,7 +182,7 @@ static void add_time(struct chronicle_status *status, struct duration time) {
     }
 }
 
-void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
+static void go_on(struct chronicle_status *status, struct wall_time now) {
     if (!status->has_begun) {
         status->has_begun = true;
         status->began = status->since = status->now = now;
@@ -149,17 +193,35 @@ void chronicle_status_advance(struct chronicle_status *status, struct wall_time 
     }
 }
 
+static void reach_past(struct chronicle_status *status);
+
+void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
+    if (status->past.until.nanoseconds != 0 &&
+        now.nanoseconds >= status->past.until.nanoseconds) {
+        reach_past(status);
+    }
+    go_on(status, now);
+}
+
 struct duration chronicle_status_wall(const struct chronicle_status *status) {
     return (struct duration){status->now.nanoseconds - status->began.nanoseconds -
                              status->account.states[JOB_ENDED].nanoseconds};
 }
 
-/* Recoveries. */
+/* A recovery at work. */
 
 static struct chronicle_recovery *open_recovery(struct chronicle_status *status) {
     struct chronicle_recovery *last =
         status->recovery_count > 0 ? &status->recoveries[status->recovery_count - 1] : NULL;
     return last != NULL && !last->is_over && !last->is_given_up ? last : NULL;
+}
+
+static void forget_from(struct chronicle_recovery *recovery, int moment) {
+    for (; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        recovery->moments[moment] = (struct wall_time){0};
+        free(recovery->last[moment]);
+        recovery->last[moment] = NULL;
+    }
 }
 
 static void reach(struct chronicle_status *status, enum recovery_moment moment,
@@ -169,12 +231,10 @@ static void reach(struct chronicle_status *status, enum recovery_moment moment,
         return;
     }
     recovery->moments[moment] = status->now;
-    recovery->last[moment] = node != NULL ? (int)(node - status->nodes) : -1;
+    free(recovery->last[moment]);
+    recovery->last[moment] = memory_duplicate_string(node != NULL ? node->name : NULL);
     /* What was reached before is to be reached once more, where a failure interrupts. */
-    for (int later = (int)moment + 1; later < RECOVERY_MOMENT_COUNT; later++) {
-        recovery->moments[later] = (struct wall_time){0};
-        recovery->last[later] = -1;
-    }
+    forget_from(recovery, (int)moment + 1);
 }
 
 static void know_culprit(struct chronicle_recovery *recovery, const struct chronicle_entry *entry) {
@@ -201,14 +261,6 @@ static bool is_culprit_missing(
            recovery->moments[RECOVERY_AGREED].nanoseconds == 0;
 }
 
-/* A failure in a recovery belongs to it: what had been started is to be started once more. */
-static void begin_anew(struct chronicle_recovery *recovery) {
-    for (int moment = RECOVERY_STARTED; moment < RECOVERY_MOMENT_COUNT; moment++) {
-        recovery->moments[moment] = (struct wall_time){0};
-        recovery->last[moment] = -1;
-    }
-}
-
 static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
     const struct chronicle_node *node, const struct chronicle_entry *entry) {
     struct chronicle_recovery *open = open_recovery(status);
@@ -216,7 +268,8 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
         if (entry->kind != CHRONICLE_STOPPING && is_culprit_missing(open, cause)) {
             know_culprit(open, entry);
         }
-        begin_anew(open);
+        /* A failure in a recovery belongs to it: what had been started starts once more. */
+        forget_from(open, RECOVERY_STARTED);
         return;
     }
     if (status->recovery_count == CHRONICLE_RECOVERIES_MAXIMUM) {
@@ -240,17 +293,9 @@ static void begin_recovery(struct chronicle_status *status, enum chronicle_cause
 
 /* Whether workers run that have not taken a step yet, though they are known to take steps. */
 static bool awaits_steps(const struct chronicle_status *status) {
-    bool has_trained = false;
-    bool is_any_running = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        const struct chronicle_node *node = &status->nodes[i];
-        has_trained = has_trained || node->has_trained;
-        is_any_running = is_any_running || node->state == CHRONICLE_NODE_RUNNING;
-        if (node->state == CHRONICLE_NODE_RUNNING && node->has_trained) {
-            return true;
-        }
-    }
-    return has_trained && is_any_running && !has_node_in(status, CHRONICLE_NODE_TRAINING);
+    return status->trained_running_count > 0 ||
+           (status->trained_count > 0 && has_node_in(status, CHRONICLE_NODE_RUNNING) &&
+               !has_node_in(status, CHRONICLE_NODE_TRAINING));
 }
 
 static bool is_any_at_work(const struct chronicle_status *status) {
@@ -316,6 +361,129 @@ static void end_recovery(struct chronicle_status *status) {
     recovery->is_given_up = !recovery->is_over && !is_any_at_work(status);
 }
 
+/* The past. */
+
+static bool is_done_with(const struct chronicle_recovery *recovery) {
+    return recovery->is_over || recovery->is_given_up;
+}
+
+void chronicle_status_write_past(
+    const struct chronicle_status *status, struct chronicle_past *out_past) {
+    size_t done = status->recovery_count;
+    while (done > 0 && !is_done_with(&status->recoveries[done - 1])) {
+        done--;
+    }
+    size_t first = done > CHRONICLE_PAST_RECOVERIES_MAXIMUM
+                       ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM
+                       : 0;
+    *out_past = (struct chronicle_past){.began = status->began,
+        .until = status->has_begun ? status->now : (struct wall_time){0},
+        .state = status->state,
+        .largest_worker_count = status->largest_worker_count,
+        .account = status->account,
+        .recovery_number = status->recoveries_before + done,
+        .last_round = done > 0 ? status->recoveries[done - 1].round : -1,
+        .recoveries = done > 0 ? copy_recoveries(status->recoveries + first, done - first) : NULL,
+        .recovery_count = done - first};
+}
+
+void chronicle_status_inherit(
+    struct chronicle_status *status, const struct chronicle_past *past) {
+    chronicle_past_clear(&status->past);
+    copy_past(past, &status->past);
+}
+
+static int64_t last_round_of(const struct chronicle_past *past) {
+    return past->recovery_count > 0 ? past->recoveries[past->recovery_count - 1].round : -1;
+}
+
+void chronicle_past_join(struct chronicle_past *past, const struct chronicle_past *other) {
+    int64_t own_round = last_round_of(past);
+    int64_t other_round = last_round_of(other);
+    if (other_round > own_round ||
+        (other_round == own_round && other->recovery_count > past->recovery_count)) {
+        clear_recoveries(past->recoveries, past->recovery_count);
+        past->recoveries = copy_recoveries(other->recoveries, other->recovery_count);
+        past->recovery_count = other->recovery_count;
+    }
+    if (other->until.nanoseconds > past->until.nanoseconds) {
+        struct chronicle_past later = *other;
+        later.recoveries = past->recoveries;
+        later.recovery_count = past->recovery_count;
+        *past = later;
+    }
+}
+
+/* Those of the past, and of these entries what is later. */
+static void join_recoveries(struct chronicle_status *status, struct chronicle_past *past) {
+    int64_t last_round = last_round_of(past);
+    size_t count = past->recovery_count;
+    size_t told_before = past->recovery_count;
+    past->recoveries = memory_reallocate(
+        past->recoveries, (count + status->recovery_count + 1) * sizeof *past->recoveries);
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        struct chronicle_recovery *recovery = &status->recoveries[i];
+        if (recovery->round <= last_round) {
+            clear_recovery(recovery);
+            continue;
+        }
+        told_before += is_done_with(recovery) && recovery->round <= past->last_round ? 1 : 0;
+        past->recoveries[count++] = *recovery;
+    }
+    size_t dropped = count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
+    for (size_t i = 0; i < dropped; i++) {
+        clear_recovery(&past->recoveries[i]);
+    }
+    memmove(past->recoveries, past->recoveries + dropped,
+        (count - dropped) * sizeof *past->recoveries);
+    free(status->recoveries);
+    status->recoveries = past->recoveries;
+    status->recovery_count = count - dropped;
+    status->recovery_capacity = count + 1;
+    status->recoveries_before =
+        dropped + (past->recovery_number > told_before ? past->recovery_number - told_before : 0);
+    past->recoveries = NULL;
+    past->recovery_count = 0;
+}
+
+/* Of the recoveries that are known, each has one node whose worker was first. */
+static void count_first_failures(struct chronicle_status *status) {
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        status->nodes[i].failed_first = 0;
+    }
+    for (size_t i = 0; i < status->recovery_count; i++) {
+        const struct chronicle_recovery *recovery = &status->recoveries[i];
+        int place = recovery->rank >= 0 && recovery->node != NULL
+                        ? chronicle_status_find(status, recovery->node)
+                        : -1;
+        if (place >= 0) {
+            status->nodes[place].failed_first++;
+        }
+    }
+}
+
+static void reach_past(struct chronicle_status *status) {
+    struct chronicle_past past = status->past;
+    status->past = (struct chronicle_past){0};
+    if (!status->has_begun) {
+        status->state = past.state;
+    }
+    go_on(status, past.until);
+    status->host_changed = past.until;
+    status->has_past = true;
+    status->began = past.began;
+    status->account = past.account;
+    if (past.largest_worker_count > status->largest_worker_count) {
+        status->largest_worker_count = past.largest_worker_count;
+    }
+    int64_t running = past.account.states[JOB_RUNNING].nanoseconds;
+    if (status->since_started.nanoseconds > running) {
+        status->since_started.nanoseconds = running;
+    }
+    join_recoveries(status, &past);
+    count_first_failures(status);
+}
+
 /* Steps. */
 
 /* Up to now the job has started, as is known by its first step. */
@@ -325,6 +493,7 @@ static void take_training(struct chronicle_status *status, struct chronicle_node
         return; /* it stops again already */
     }
     set_state(status, node, CHRONICLE_NODE_TRAINING);
+    status->trained_count += node->has_trained ? 0 : 1;
     node->has_trained = true;
     status->source = progress_source_from_name(chronicle_entry_text(entry, CHRONICLE_SOURCE));
     if (open_recovery(status) == NULL) {
@@ -395,8 +564,43 @@ static void lose_steps(struct chronicle_status *status) {
 
 /* Entries. */
 
+/* Rounds count up from a multiple of this, which is another one where the record was lost. */
+#define ROUNDS_OF_A_RECORD 1000
+
+static bool is_earlier(int64_t round, int64_t other) {
+    return round < other && round / ROUNDS_OF_A_RECORD == other / ROUNDS_OF_A_RECORD;
+}
+
+/* The job has gone on from this round. */
+static bool is_behind(const struct chronicle_status *status, int64_t round) {
+    return round != status->round && !is_earlier(status->round, round);
+}
+
+/* The job has gone on without the node that tells this, which stood still. */
+static bool is_of_old_round(
+    const struct chronicle_status *status, const struct chronicle_entry *entry) {
+    return status->has_round && entry->has_round && is_behind(status, entry->round);
+}
+
+/* Those of torchrun's that are in the next world are told with it. */
+static void forget_foreign(struct chronicle_status *status) {
+    for (size_t i = 0; has_node_in(status, CHRONICLE_NODE_FOREIGN) && i < status->known_nodes;
+         i++) {
+        if (status->nodes[i].state == CHRONICLE_NODE_FOREIGN) {
+            set_state(status, &status->nodes[i], CHRONICLE_NODE_GONE);
+        }
+    }
+}
+
 static void take_world(struct chronicle_status *status, const struct chronicle_entry *entry) {
     struct chronicle_recovery *recovery = open_recovery(status);
+    if (status->has_round && is_earlier(entry->round, status->round)) {
+        return; /* of a node that stood still */
+    }
+    if (!status->has_round || status->round != entry->round) {
+        status->joined_count = 0;
+        forget_foreign(status);
+    }
     status->has_round = entry->has_round;
     status->round = entry->round;
     status->node_count = (int)chronicle_entry_number(entry, CHRONICLE_NODES, 0);
@@ -411,6 +615,33 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
     }
 }
 
+/* All nodes of the world are known: any other waits for a place, or is gone without a word. */
+static void leave_others_behind(struct chronicle_status *status) {
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        struct chronicle_node *node = &status->nodes[i];
+        bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
+                       node->state == CHRONICLE_NODE_JOINING;
+        if (!is_behind(status, node->round)) {
+            continue;
+        }
+        if (is_idle) {
+            set_state(status, node, CHRONICLE_NODE_WAITING);
+        } else if (runs(node->state) || node->state == CHRONICLE_NODE_STARTING) {
+            set_state(status, node, CHRONICLE_NODE_MISSED);
+        }
+    }
+}
+
+static void count_joined(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    bool is_new = entry->has_round && entry->round == status->round && node->round != entry->round;
+    node->round = entry->has_round ? entry->round : -1;
+    status->joined_count += is_new ? 1 : 0;
+    if (is_new && status->joined_count == status->node_count) {
+        leave_others_behind(status);
+    }
+}
+
 static void take_joined(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
     const char *version = chronicle_entry_text(entry, CHRONICLE_VERSION);
@@ -419,7 +650,11 @@ static void take_joined(struct chronicle_status *status, struct chronicle_node *
     node->workers = (int)chronicle_entry_number(entry, CHRONICLE_WORKERS, -1);
     free(node->version);
     node->version = memory_duplicate_string(version);
-    set_state(status, node, CHRONICLE_NODE_STARTING);
+    set_state(status, node,
+        version != NULL && text_equals(version, CHRONICLE_FOREIGN_VERSION)
+            ? CHRONICLE_NODE_FOREIGN
+            : CHRONICLE_NODE_STARTING);
+    count_joined(status, node, entry);
 }
 
 static void take_waiting(struct chronicle_status *status, struct chronicle_node *node,
@@ -440,12 +675,19 @@ static void take_stopping(struct chronicle_status *status, struct chronicle_node
         set_state(status, node, CHRONICLE_NODE_ENDING);
         return;
     }
+    if (is_of_old_round(status, entry)) {
+        set_state(status, node, CHRONICLE_NODE_WAITING);
+        return;
+    }
     begin_recovery(status, cause, node, entry);
     set_state(status, node, CHRONICLE_NODE_STOPPING);
 }
 
 static void take_failed(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
+    if (is_of_old_round(status, entry)) {
+        return;
+    }
     bool has_hung = status->hung_rank >= 0 &&
                     chronicle_entry_number(entry, CHRONICLE_RANK, -1) == status->hung_rank;
     const struct chronicle_recovery *open = open_recovery(status);
@@ -506,13 +748,16 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         break;
     case CHRONICLE_JOINED:
         take_joined(status, node, entry);
-        reach(status, RECOVERY_AGREED, node);
+        if (node->state != CHRONICLE_NODE_FOREIGN) {
+            reach(status, RECOVERY_AGREED, node);
+        }
         break;
     case CHRONICLE_STARTED:
         lose_steps(status);
         set_state(status, node, CHRONICLE_NODE_RUNNING);
         status->hung_rank = -1;
         status->is_hanging = false;
+        status->slow_at = (struct wall_time){0};
         reach(status, RECOVERY_STARTED, node);
         break;
     case CHRONICLE_WORKER_FAILED:
@@ -528,8 +773,10 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
         }
         break;
     case CHRONICLE_NODE_LOST:
-        set_state(status, node, CHRONICLE_NODE_MISSED);
-        begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        if (!is_of_old_round(status, entry)) {
+            set_state(status, node, CHRONICLE_NODE_MISSED);
+            begin_recovery(status, CHRONICLE_CAUSE_NODE_LOST, node, entry);
+        }
         break;
     case CHRONICLE_NODE_LEFT:
         set_state(status, node, CHRONICLE_NODE_GONE);
@@ -550,8 +797,12 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_TRAINING:
         take_training(status, node, entry);
         break;
-    case CHRONICLE_CHECKPOINT:
     case CHRONICLE_SLOW:
+        status->slow_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
+        status->slow_ratio = chronicle_entry_rate(entry, CHRONICLE_RATIO, 0);
+        status->slow_at = entry->time;
+        break;
+    case CHRONICLE_CHECKPOINT:
     case CHRONICLE_HOST:
     case CHRONICLE_RESTART: /* its world has said so */
     case CHRONICLE_EXCLUDED:
@@ -561,11 +812,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
 }
 
 static enum job_state judge(struct chronicle_status *status) {
-    bool is_any_present = false;
-    for (size_t i = 0; i < status->known_nodes; i++) {
-        is_any_present = is_any_present || is_present(status->nodes[i].state);
-    }
-    return !is_any_present                                ? JOB_ENDED
+    return !is_any_present(status)                              ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
            : has_node_in(status, CHRONICLE_NODE_TRAINING)
@@ -576,7 +823,7 @@ static enum job_state judge(struct chronicle_status *status) {
 }
 
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry) {
-    if (!status->has_begun) {
+    if (status->known_nodes == 0) {
         status->max_restarts = -1;
         status->here = -1;
         status->hung_rank = -1;
@@ -588,10 +835,10 @@ void chronicle_status_take(struct chronicle_status *status, const struct chronic
     if (node == NULL) {
         return;
     }
-    if (entry->kind != CHRONICLE_NODE_LOST) {
+    take_kind(status, node, entry);
+    if (entry->kind != CHRONICLE_NODE_LOST && node->state != CHRONICLE_NODE_FOREIGN) {
         node->said = entry->time;
     }
-    take_kind(status, node, entry);
     end_recovery(status);
     enum job_state state = judge(status);
     if (state != status->state) {
@@ -613,7 +860,7 @@ const char *job_result_name(enum job_result result) {
 
 const char *chronicle_node_state_name(enum chronicle_node_state state) {
     static const char *const names[] = {"waiting", "starting", "running", "training", "stopping",
-        "joining", "ending", "ended", "left", "lost"};
+        "joining", "ending", "ended", "torchrun", "left", "lost"};
     return names[state];
 }
 

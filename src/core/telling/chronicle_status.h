@@ -21,6 +21,8 @@
 /* What is kept; of more recoveries the last. */
 #define CHRONICLE_RECOVERIES_MAXIMUM ((size_t)256)
 #define CHRONICLE_NODES_MAXIMUM ((size_t)16384)
+/* … and of the past. */
+#define CHRONICLE_PAST_RECOVERIES_MAXIMUM ((size_t)64)
 
 enum job_state {
     JOB_WAITING, /* for nodes, before workers run */
@@ -50,7 +52,8 @@ enum chronicle_node_state {
     CHRONICLE_NODE_STOPPING,
     CHRONICLE_NODE_JOINING, /* its workers are gone, and others are to be started */
     CHRONICLE_NODE_ENDING,
-    CHRONICLE_NODE_ENDED,
+     CHRONICLE_NODE_ENDED,
+    CHRONICLE_NODE_FOREIGN, /* one of torchrun's, of which nothing more is known */
     CHRONICLE_NODE_GONE,   /* it has left */
     CHRONICLE_NODE_MISSED, /* it is lost */
     CHRONICLE_NODE_STATE_COUNT,
@@ -61,6 +64,9 @@ struct chronicle_node {
     char *version; /* or NULL */
     enum chronicle_node_state state;
     struct wall_time said;
+    int64_t round; /* that it has joined last; -1: none */
+    /* So far its clock is ahead of the host's, where they differ by more than a second; else 0. */
+    struct duration clock_offset;
     int rank; /* of the node; -1: not known, as below */
     int first_rank;
     int workers;
@@ -94,7 +100,7 @@ struct chronicle_recovery {
     bool is_over;
     bool is_given_up;                                /* the job ends instead */
     struct wall_time moments[RECOVERY_MOMENT_COUNT]; /* zero: not yet */
-    int last[RECOVERY_MOMENT_COUNT]; /* the node that was last there, of `nodes`; -1: not known */
+    char *last[RECOVERY_MOMENT_COUNT]; /* the node that was last there; NULL: not known */
 };
 
 /* Of all recoveries that are over, those too that are not kept: how many there were, and how long
@@ -119,6 +125,20 @@ struct chronicle_account {
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
 };
 
+/* What is known of the time before the entries, where another host has heard them. A zeroed struct
+ * is nothing. */
+struct chronicle_past {
+    struct wall_time began;
+    struct wall_time until; /* zero: nothing is known */
+    enum job_state state;   /* then */
+    int largest_worker_count;
+    struct chronicle_account account;      /* until then */
+    size_t recovery_number;                /* so many were done with until then … */
+    int64_t last_round;                    /* … and the last of them ended this one; -1: none did */
+    struct chronicle_recovery *recoveries; /* the last of them, or some before; … */
+    size_t recovery_count;                 /* … so many */
+};
+
 /* A zeroed struct is the status before the first entry. Read it only. */
 struct chronicle_status {
     enum job_state state;
@@ -129,7 +149,8 @@ struct chronicle_status {
     struct wall_time now;   /* of the last entry, or later */
     bool has_round;
     int64_t round;
-    int node_count; /* of the world; 0: there was none */
+    int node_count;   /* of the world; 0: there was none */
+    int joined_count; /* of them, that have told so */
     int worker_count;
     int largest_worker_count;
     int minimum_nodes;
@@ -150,23 +171,42 @@ struct chronicle_status {
     char *hung;                    /* why, and on which node; or NULL */
     char *hung_node;
     int hangs; /* of the whole job, so far */
+    struct wall_time slow_at;      /* of a slow worker was told then, in this world; zero: never */
+    int slow_rank;                 /* of that worker */
+    double slow_ratio;             /* it is busy so many times as long a step as those beside it */
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;
     struct table *places;                     /* of nodes, by their names; NULL: not made yet */
     int in_state[CHRONICLE_NODE_STATE_COUNT]; /* so many nodes, of those that entries tell of */
+    int trained_count;                        /* so many have ever taken a step … */
+    int trained_running_count; /* … and so many of them run, and have not taken one yet */
     struct chronicle_recovery *recoveries;
     size_t recovery_capacity;
     size_t recovery_count;    /* that are kept */
     size_t recoveries_before; /* that are not kept any more */
     struct recovery_tally tally;
     struct chronicle_account account;
+    struct chronicle_past past;    /* not reached yet */
+    struct wall_time host_changed; /* another host has heard what was before; zero: none has … */
+    bool has_past;                 /* … and its account is in this one */
 };
 
 void chronicle_status_clear(struct chronicle_status *status);
 /* The caller clears the copy. */
 void chronicle_status_copy(
     const struct chronicle_status *status, struct chronicle_status *out_copy);
+/* Of what was settled; the caller clears it. */
+void chronicle_status_write_past(
+    const struct chronicle_status *status, struct chronicle_past *out_past);
+/* Before the first entry, of which some may be older than the past's end: the account and the
+ * recoveries are those of the past until then. */
+void chronicle_status_inherit(
+    struct chronicle_status *status, const struct chronicle_past *past);
+void chronicle_past_clear(struct chronicle_past *past);
+/* Of two that are told of one job: the later account, and the recoveries that reach further. */
+void chronicle_past_join(struct chronicle_past *past, const struct chronicle_past *other);
+
 /* Where in `nodes` the one of this name is; -1: there is none. */
 int chronicle_status_find(struct chronicle_status *status, const char *name);
 void chronicle_status_take(struct chronicle_status *status, const struct chronicle_entry *entry);

@@ -24,6 +24,12 @@ struct unsettled {
     struct wall_time came;
 };
 
+/* An agent that tells. */
+struct teller {
+    int64_t last_seq;
+    struct duration clock_offset; /* INT64_MIN: not known */
+};
+
 struct job_chronicle {
     struct chronicle_entry *ring; /* by their numbers */
     size_t first;
@@ -36,7 +42,7 @@ struct job_chronicle {
     size_t unsettled_bytes;
     struct chronicle_status settled;
     struct wall_time settled_at;
-    struct table *tellers; /* the last number of each agent */
+    struct table *tellers; /* by their life and name */
 };
 
 static struct chronicle_entry copy_of(const struct chronicle_entry *entry) {
@@ -83,23 +89,55 @@ void job_chronicle_free(struct job_chronicle *job) {
     free(job);
 }
 
+/* NULL: there are too many. */
+static struct teller *teller_of(
+    struct job_chronicle *job, const char *node, struct wall_time life) {
+    char *name = text_format("%lld %s", (long long)life.nanoseconds, node);
+    struct slice key = slice_from_string(name);
+    struct teller *teller = table_get(job->tellers, key);
+    if (teller == NULL && table_count(job->tellers) < TELLERS_MAXIMUM) {
+        teller = memory_allocate(sizeof *teller);
+        teller->clock_offset = (struct duration){INT64_MIN};
+        (void)table_put(job->tellers, key, teller);
+    }
+    free(name);
+    return teller;
+}
+
 /* Whether the agent has not told this number yet. */
 static bool is_new(
     struct job_chronicle *job, const char *node, struct wall_time life, int64_t seq) {
-    char *name = text_format("%lld %s", (long long)life.nanoseconds, node);
-    struct slice key = slice_from_string(name);
-    int64_t *last = table_get(job->tellers, key);
-    bool is_known = last != NULL;
-    if (last == NULL && table_count(job->tellers) < TELLERS_MAXIMUM) {
-        last = memory_allocate(sizeof *last);
-        (void)table_put(job->tellers, key, last);
-    }
-    free(name);
-    bool is_new = last != NULL && (!is_known || seq > *last);
+    struct teller *teller = teller_of(job, node, life);
+    bool is_new = teller != NULL && seq > teller->last_seq;
     if (is_new) {
-        *last = seq;
+        teller->last_seq = seq;
     }
     return is_new;
+}
+
+void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
+    struct duration offset) {
+    struct teller *teller = teller_of(job, node, life);
+    if (teller != NULL && offset.nanoseconds > teller->clock_offset.nanoseconds) {
+        teller->clock_offset = offset; /* that of the telling that took the least time */
+    }
+}
+
+/* Of several agents of one node the last one counts. */
+static bool show_clock(void *context, struct slice key, void *value) {
+    struct chronicle_status *status = context;
+    const struct teller *teller = value;
+    const char *name = memchr(key.data, ' ', key.length);
+    char *node = text_format("%.*s", (int)(key.length - (size_t)(name + 1 - (const char *)key.data)),
+        name + 1);
+    int place = chronicle_status_find(status, node);
+    int64_t offset = teller->clock_offset.nanoseconds;
+    free(node);
+    if (place >= 0 && offset != INT64_MIN) {
+        bool differs = offset > NANOSECONDS_PER_SECOND || offset < -NANOSECONDS_PER_SECOND;
+        status->nodes[place].clock_offset.nanoseconds = differs ? offset : 0;
+    }
+    return true;
 }
 
 static void keep(struct job_chronicle *job, const struct chronicle_entry *entry) {
@@ -201,6 +239,22 @@ bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall
     return true;
 }
 
+void job_chronicle_inherit(struct job_chronicle *job, const struct chronicle_past *past) {
+    if (!job->settled.has_begun && past->until.nanoseconds > 0) {
+        chronicle_past_join(&job->settled.past, past);
+    }
+}
+
+void job_chronicle_write_past(
+    struct job_chronicle *job, struct wall_time now, struct chronicle_past *out_past) {
+    settle(job, now);
+    chronicle_status_write_past(&job->settled, out_past);
+}
+
+void job_chronicle_note_change(struct job_chronicle *job, struct wall_time now) {
+    job->settled.host_changed = now;
+}
+
 void job_chronicle_each_after(const struct job_chronicle *job, int64_t after,
     void (*take)(void *context, const struct chronicle_entry *entry), void *context) {
     int64_t oldest = job->next_seq - (int64_t)job->count; /* the number before it */
@@ -218,6 +272,7 @@ void job_chronicle_write_status(
         chronicle_status_take(out_status, &job->unsettled[i].entry);
     }
     chronicle_status_advance(out_status, now);
+    table_each(job->tellers, show_clock, out_status);
 }
 
 struct chronicle_status job_chronicle_settled(struct job_chronicle *job, struct wall_time now) {

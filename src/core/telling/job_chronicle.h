@@ -24,6 +24,20 @@ void job_chronicle_free(struct job_chronicle *job);
 bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall_time life,
     const struct chronicle_entry *entry, struct wall_time now);
 
+/* By this the clock of that agent is ahead of the host's, as far as one telling shows: it may have
+ * been on its way. */
+void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
+    struct duration offset);
+
+/* What a host before this one has told of the job, by this host's clock. It counts until something
+ * is settled: then the nodes have told it. */
+void job_chronicle_inherit(struct job_chronicle *job, const struct chronicle_past *past);
+/* For the next host: what is settled. Nothing is known before. The caller clears it. */
+void job_chronicle_write_past(
+    struct job_chronicle *job, struct wall_time now, struct chronicle_past *out_past);
+/* This host follows another one, of which perhaps nothing is known. */
+void job_chronicle_note_change(struct job_chronicle *job, struct wall_time now);
+
 /* Those that are kept whose number of the job, which they have here, is larger than `after`. */
 void job_chronicle_each_after(const struct job_chronicle *job, int64_t after,
     void (*take)(void *context, const struct chronicle_entry *entry), void *context);

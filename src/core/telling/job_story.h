@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 /* What was asked for, and what was found out. Borrowed. */
 struct job_story_launch {

@@ -21,8 +21,24 @@ struct step_times {
     struct duration longest_pause; /* with a checkpoint, or in a standstill that is over */
 };
 
+#define MINUTE_SECONDS 60
+
+/* Of one worker in this minute, and in those before. */
+struct worker_pace {
+    int64_t count; /* when the minute began, as these */
+    struct duration waited;
+    double busy;      /* seconds a step; negative: not known */
+    int slow_minutes; /* running */
+};
+
 struct progress_watch {
     struct progress_sample *workers; /* by local rank */
+    struct worker_pace *paces;       /* the same */
+    double *sorted;                  /* room for as many */
+    struct instant minute;           /* it began; not before all take steps */
+    bool counts_minutes;
+    int slow_rank;    /* that is to be told; -1: none … */
+    double slow_ratio; /* … and how slow it is */
     int worker_count;
     bool tells_steps;
     bool has_told_training;
@@ -42,7 +58,10 @@ struct progress_watch *progress_watch_new(int worker_count, struct progress_pati
     *watch = (struct progress_watch){.worker_count = worker_count,
         .workers = memory_allocate((size_t)worker_count * sizeof *watch->workers),
         .patience = patience,
-        .times = patience.is_learned ? memory_allocate(sizeof *watch->times) : NULL};
+        .times = patience.is_learned ? memory_allocate(sizeof *watch->times) : NULL,
+        .slow_rank = -1,
+        .paces = memory_allocate((size_t)worker_count * sizeof *watch->paces),
+        .sorted = memory_allocate((size_t)worker_count * sizeof *watch->sorted)};
     return watch;
 }
 
@@ -50,12 +69,17 @@ void progress_watch_free(struct progress_watch *watch) {
     if (watch != NULL) {
         free(watch->workers);
         free(watch->times);
+        free(watch->paces);
+        free(watch->sorted);
         free(watch);
     }
 }
 
 void progress_watch_begin(struct progress_watch *watch, struct instant now, bool tells_steps) {
     memset(watch->workers, 0, (size_t)watch->worker_count * sizeof *watch->workers);
+    memset(watch->paces, 0, (size_t)watch->worker_count * sizeof *watch->paces);
+    watch->counts_minutes = false;
+    watch->slow_rank = -1;
     watch->tells_steps = tells_steps;
     watch->has_told_training = false;
     watch->began = watch->told_at = now;
@@ -178,6 +202,101 @@ static bool is_due(const struct progress_watch *watch, const struct progress_sam
     return is_last || (watch->tells_steps && !instant_is_before(now, due));
 }
 
+/* Who is slow. */
+
+/* With the wait that it is in. */
+static struct duration waited_by(const struct progress_sample *worker, struct instant now) {
+    bool waits = worker->waits_since.nanoseconds != 0 && !instant_is_before(now, worker->waits_since);
+    return (struct duration){worker->waited.nanoseconds +
+                             (waits ? instant_until(worker->waits_since, now).nanoseconds : 0)};
+}
+
+static void begin_minute(struct progress_watch *watch, struct instant now) {
+    watch->minute = now;
+    for (int i = 0; i < watch->worker_count; i++) {
+        watch->paces[i].count = watch->workers[i].count;
+        watch->paces[i].waited = waited_by(&watch->workers[i], now);
+    }
+}
+
+/* Of a worker that marks its waits, and has taken steps in this minute. */
+static double busy_of(const struct progress_watch *watch, int local_rank, struct instant now) {
+    const struct progress_sample *worker = &watch->workers[local_rank];
+    const struct worker_pace *pace = &watch->paces[local_rank];
+    struct duration waited = waited_by(worker, now);
+    int64_t steps = worker->count - pace->count;
+    double time = duration_seconds(instant_until(watch->minute, now));
+    double wait =
+        duration_seconds((struct duration){waited.nanoseconds - pace->waited.nanoseconds});
+    return waited.nanoseconds > 0 && steps > 0 && wait >= 0 && wait <= time
+               ? (time - wait) / (double)steps
+               : -1;
+}
+
+static int compare_busy(const void *left, const void *right) {
+    double one = *(const double *)left;
+    double other = *(const double *)right;
+    return (one > other) - (one < other);
+}
+
+/* The lower one of two in the middle; 0: there are no two to be compared. */
+static double median_busy(struct progress_watch *watch) {
+    size_t count = 0;
+    for (int i = 0; i < watch->worker_count; i++) {
+        if (watch->paces[i].busy >= 0) {
+            watch->sorted[count++] = watch->paces[i].busy;
+        }
+    }
+    if (count < 2) {
+        return 0;
+    }
+    qsort(watch->sorted, count, sizeof *watch->sorted, compare_busy);
+    return watch->sorted[(count - 1) / 2];
+}
+
+/* It is told once for as long as it is slow. */
+static void look_for_slow(struct progress_watch *watch, struct instant now) {
+    for (int i = 0; i < watch->worker_count; i++) {
+        watch->paces[i].busy = busy_of(watch, i, now);
+    }
+    double median = median_busy(watch);
+    int slow = -1;
+    for (int i = 0; i < watch->worker_count; i++) {
+        struct worker_pace *pace = &watch->paces[i];
+        bool is_slow = median > 0 && pace->busy > median * PROGRESS_SLOW_RATIO;
+        pace->slow_minutes = is_slow ? pace->slow_minutes + 1 : 0;
+        if (pace->slow_minutes == PROGRESS_SLOW_MINUTES &&
+            (slow < 0 || pace->busy > watch->paces[slow].busy)) {
+            slow = i;
+        }
+    }
+    watch->slow_rank = slow;
+    watch->slow_ratio = slow >= 0 ? watch->paces[slow].busy / median : 0;
+}
+
+static size_t tell_slow(
+    struct progress_watch *watch, struct instant now, struct progress_news *out_news) {
+    if (!watch->counts_minutes) {
+        watch->counts_minutes = true;
+        begin_minute(watch, now);
+        return 0;
+    }
+    if (instant_is_before(
+            now, instant_after(watch->minute, duration_from_seconds(MINUTE_SECONDS)))) {
+        return 0;
+    }
+    look_for_slow(watch, now);
+    begin_minute(watch, now);
+    if (watch->slow_rank < 0) {
+        return 0;
+    }
+    *out_news = (struct progress_news){.kind = CHRONICLE_SLOW,
+        .at = now,
+        .rate = watch->slow_ratio,
+        .local_rank = watch->slow_rank};
+    return 1;
+}
+
 size_t progress_watch_tell(struct progress_watch *watch, struct instant now, bool is_last,
     struct progress_news out_news[PROGRESS_NEWS_MAXIMUM]) {
     const struct progress_sample *leader = leader_of(watch);
@@ -200,6 +319,9 @@ size_t progress_watch_tell(struct progress_watch *watch, struct instant now, boo
         watch->told.save_count = leader->save_count;
         out_news[count++] = (struct progress_news){
             .kind = CHRONICLE_CHECKPOINT, .at = leader->saved, .step = leader->saved_step};
+    }
+    if (watch->has_told_training && !is_last) {
+        count += tell_slow(watch, now, &out_news[count]);
     }
     if (watch->has_told_training && is_due(watch, leader, now, is_last)) {
         out_news[count++] = steps(watch, leader, now);

@@ -19,6 +19,11 @@
 #define PROGRESS_STEP_MAXIMUM (INT64_C(1) << 53)
 /* How often a node that tells of its steps does so. */
 #define PROGRESS_TELL_SECONDS 10
+/* A worker is slow that is busy so many times as long a step as the others of its node, as many
+ * minutes running. All workers of a job take as many steps; who waits less for the others is slow.
+ */
+#define PROGRESS_SLOW_RATIO 1.15
+#define PROGRESS_SLOW_MINUTES 3
 
 /* What a worker has said of itself; see include/muster/progress.h. */
 struct progress_sample {
@@ -31,6 +36,8 @@ struct progress_sample {
     int64_t save_count;
     int64_t saved_step;
     struct instant saved;
+    struct duration waited;        /* in all, in waits that are over */
+    struct instant waits_since;    /* zero: it does not wait now */
 };
 
 struct progress_watch;
@@ -69,7 +76,7 @@ int64_t progress_watch_step(const struct progress_watch *watch);
 
 /* Appends what is news by now, in order. `is_last`: the workers are ending, or stand still, or
  * no longer do, and how far they came is news. */
-#define PROGRESS_NEWS_MAXIMUM 4
+#define PROGRESS_NEWS_MAXIMUM 5
 size_t progress_watch_tell(struct progress_watch *watch, struct instant now, bool is_last,
     struct progress_news out_news[PROGRESS_NEWS_MAXIMUM]);
 

@@ -8,7 +8,7 @@
  * there is one warning; the worker goes on and its lines still reach the console. The next attempt
  * comes after a second at the earliest. When the file works again, a warning says how much is
  * missing.
- * - Lines on the console stay whole (core/line_splitter), have a prefix, and keep the order of
+ * - Lines on the console stay whole (core/workers/log_plan), have a prefix, and keep the order of
  * their stream. A console that is slower than the workers lags behind: lines that do not fit into
  * the queue are read again from the log file later. A console that has closed is given up, with one
  * warning.

@@ -42,8 +42,8 @@ __attribute__((warn_unused_result)) enum failure_code machine_topology_read(cons
  *   Intel   only when asked for by name (XPU): render nodes of vendor 0x8086 driven by i915 or xe.
  * A slice of a device (CUDA_VISIBLE_DEVICES=MIG-…) counts as one device of unknown place.
  * CUDA_VISIBLE_DEVICES (AMD: ROCR_VISIBLE_DEVICES, then HIP_VISIBLE_DEVICES or
- * CUDA_VISIBLE_DEVICES) selects among them; see core/visible_devices.h. Devices are numbered in PCI
- * bus order. Matches torch/cuda/__init__.py device_count. */
+ * CUDA_VISIBLE_DEVICES) selects among them; see core/machine/cpu_plan.h. Devices are numbered in
+ * PCI bus order. Matches torch/cuda/__init__.py device_count. */
 
 /* Where to look. Tests use directories and libraries of their own. Strings are borrowed. */
 struct gpu_inventory_source {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PyTorch's TCPStore as a server on an event loop. It accepts connections, passes the received
  * bytes through the request decoder to the store table, and sends the table's answers.
- * core/store_table decides about keys, wire/store_request_codec and wire/store_reply_codec about
- * bytes; this module owns sockets, buffers and their limits.
+ * core/store/store_table decides about keys, wire/store/store_codec about bytes; this module owns
+ * sockets, buffers and their limits.
  *
  * A client that breaks the protocol or passes a limit loses its own connection, with a log line
  * that names it. Other clients are not affected. An incomplete request costs only the memory for

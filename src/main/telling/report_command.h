@@ -4,6 +4,7 @@
 #ifndef MUSTER_MAIN_TELLING_REPORT_COMMAND_H
 #define MUSTER_MAIN_TELLING_REPORT_COMMAND_H
 
+#include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/chronicle_status.h"
 #include "main/telling/job_inquiry.h"

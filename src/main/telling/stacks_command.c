@@ -171,6 +171,7 @@ static const struct option_definition definitions[] = {
         .names = {"--json"},
         .kind = OPTION_FLAG,
         .help = "Print one JSON object (muster.stacks/1)."},
+    JOB_SLURM_OPTION_DEFINITION,
     {.destination = "words",
         .arity = OPTION_ARITY_ANY,
         .help = "The job's --rdzv-id, where several jobs run here, and ranks, as 3 or 0-7,12."},
@@ -262,7 +263,8 @@ int stacks_command(const struct text_list *arguments, const struct text_list *en
     if (result.outcome != OPTION_OUTCOME_VALUES || !read_words(&result, &seen, &job)) {
         code = command_print(&result);
     } else {
-        code = job_inquiry_find(&seen.inquiry, job, environment);
+        code = job_inquiry_find(&seen.inquiry, job,
+            option_result_value(&result, "slurm_job")->text, environment);
         code =
             code == EXIT_SUCCESS ? show(&seen, option_result_value(&result, "json")->flag) : code;
     }

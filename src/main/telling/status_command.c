@@ -108,11 +108,21 @@ bool status_command_open(struct inquiry *inquiry, struct option_result *result, 
         return false;
     }
     inquiry->patience = (struct duration){(int64_t)(seconds * (double)NANOSECONDS_PER_SECOND)};
-    *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
-    if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
-        return *out_status == EXIT_SUCCESS;
+    const char *slurm_job = option_result_value(result, "slurm_job")->text;
+    if (slurm_job != NULL && !job_endpoint_is_step(slurm_job)) {
+        option_result_reject(result, "slurm_job",
+            "expected the number of a job of Slurm's, or of a step, as 4711 or 4711.0: '%s'",
+            slurm_job);
+        *out_status = command_print(result);
+        return false;
     }
-    *out_status = job_inquiry_find(inquiry, job, environment);
+    if (slurm_job == NULL || !job_inquiry_has_agent(slurm_job, environment)) {
+        *out_status = job_endpoint_open(inquiry->program, result, environment, &inquiry->endpoint);
+        if (*out_status != EXIT_SUCCESS || inquiry->endpoint.host != NULL) {
+            return *out_status == EXIT_SUCCESS;
+        }
+    }
+    *out_status = job_inquiry_find(inquiry, job, slurm_job, environment);
     if (*out_status == EXIT_SUCCESS && !job_inquiry_ask(inquiry, &failure)) {
         fprintf(stderr, "%s: error: no agent of the job answers: %s\n", inquiry->program,
             failure.message);

@@ -17,6 +17,7 @@
 /* Of nodes; with more, those that stand equally are one line. */
 #define FOLDED_ABOVE 24
 #define RANGES_MAXIMUM 64
+#define CLOCKS_SHOWN 4
 
 #define COLOUR_GOOD "\x1b[32m"
 #define COLOUR_BAD "\x1b[1;31m"
@@ -62,13 +63,32 @@ static size_t count_answers(const struct inquiry *inquiry) {
     return count;
 }
 
+static size_t count_foreign(const struct chronicle_status *status) {
+    size_t count = 0;
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        count += status->nodes[i].state == CHRONICLE_NODE_FOREIGN ? 1 : 0;
+    }
+    return count;
+}
+
+static void append_incompleteness(const struct chronicle_status *status, struct text *out) {
+    size_t foreign = count_foreign(status);
+    if (foreign == 1) {
+        text_append(out, "; a node of torchrun's tells nothing");
+    } else if (foreign > 1) {
+        text_append_format(out, "; %zu nodes of torchrun's tell nothing", foreign);
+    } else {
+        text_append(out, "; not all of its nodes have told of themselves");
+    }
+}
+
 static void append_head(const struct inquiry *inquiry, const struct status_shown *shown,
     const struct chronicle_status *status, struct text *out) {
-    const char *colour = !shown->has_colour             ? ""
-                         : status->state == JOB_RUNNING ? COLOUR_GOOD
-                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING
-                             ? COLOUR_BAD
-                             : COLOUR_CHANGING;
+    const char *colour = !shown->has_colour                ? ""
+                         : status->state == JOB_RUNNING    ? COLOUR_GOOD
+                         : status->state == JOB_TRAINING   ? COLOUR_GOOD
+                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING ? COLOUR_BAD
+                                                           : COLOUR_CHANGING;
     text_append_format(out, "%s  %s%s%s",
         inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
         status->result != JOB_UNDECIDED && status->state == JOB_ENDED
@@ -89,9 +109,9 @@ static void append_head(const struct inquiry *inquiry, const struct status_shown
     text_append(out, ", for ");
     append_time((struct duration){status->now.nanoseconds - status->since.nanoseconds}, out);
     if (inquiry->is_of_host) {
-        text_append(out, inquiry->seen.is_complete || status->node_count == 0
-                             ? ""
-                             : "; not all of its nodes have told of themselves");
+        if (!inquiry->seen.is_complete && status->node_count > 0) {
+            append_incompleteness(status, out);
+        }
     } else if (count_answers(inquiry) < (size_t)status->node_count || status->node_count == 0) {
         text_append(out, "; seen from ");
         append_names(inquiry, out);
@@ -119,6 +139,26 @@ static void append_steps(const struct chronicle_status *status, struct text *out
 static void append_hang(const struct chronicle_status *status, struct text *out) {
     if (status->state == JOB_HANGING && status->hung != NULL) {
         text_append_format(out, "  hang, on %s: %s\n", known(status->hung_node), status->hung);
+    }
+}
+
+static void append_slow(const struct chronicle_status *status, struct text *out) {
+    if (status->slow_at.nanoseconds > 0) {
+        text_append_format(out,
+            "  slow: rank %d was busy %.2f times as long a step as the others of its node, told ",
+            status->slow_rank, status->slow_ratio);
+        append_time(
+            (struct duration){status->now.nanoseconds - status->slow_at.nanoseconds}, out);
+        text_append(out, " ago\n");
+    }
+}
+
+/* A job that runs and tells of no steps. */
+static void append_hint(const struct chronicle_status *status, struct text *out) {
+    if (status->source == PROGRESS_NONE && status->state == JOB_RUNNING) {
+        text_append(out,
+            "  steps are not told; `muster run --progress auto`, or muster.progress.step in the "
+            "program with it, has them told\n");
     }
 }
 
@@ -154,6 +194,38 @@ static void append_account(const struct chronicle_status *status, struct text *o
         append_share(account->states[states[i]], job_state_name(states[i]), &is_first, out);
     }
     text_append(out, "\n");
+}
+
+/* Entries of the last moment before it, and all events, went with the host. */
+static void append_host_change(const struct chronicle_status *status, struct text *out) {
+    if (status->host_changed.nanoseconds > 0) {
+        text_append(out, "  before the host changed, ");
+        append_time(
+            (struct duration){status->now.nanoseconds - status->host_changed.nanoseconds}, out);
+        text_append(out, status->has_past
+                             ? " ago: the account and the recoveries are kept, events are not\n"
+                             : " ago: known as far as the nodes have told it again\n");
+    }
+}
+
+/* Times of entries are the host's, and right all the same; those of the nodes' files are not. */
+static void append_clocks(const struct chronicle_status *status, struct text *out) {
+    size_t count = 0;
+    for (size_t i = 0; i < status->known_nodes; i++) {
+        const struct chronicle_node *node = &status->nodes[i];
+        int64_t offset = node->clock_offset.nanoseconds;
+        if (offset == 0 || ++count > CLOCKS_SHOWN) {
+            continue;
+        }
+        text_append_format(out, "%s%s is ", count == 1 ? "  clocks differ from the host's: " : ", ",
+            node->name);
+        append_time((struct duration){offset < 0 ? -offset : offset}, out);
+        text_append(out, offset < 0 ? " behind" : " ahead");
+    }
+    if (count > CLOCKS_SHOWN) {
+        text_append_format(out, " and %zu more", count - CLOCKS_SHOWN);
+    }
+    text_append(out, count > 0 ? "\n" : "");
 }
 
 static void append_log_dir(const struct inquiry *inquiry, struct text *out) {
@@ -200,8 +272,8 @@ static void append_recovery(const struct chronicle_status *status,
         text_append_format(out, "%s %s%s ", i > RECOVERY_NOTICED ? "," : "",
             recovery_moment_name(moment), moment == RECOVERY_TRAINING ? " again" : "");
         append_time(phase, out);
-        if (last->last[moment] >= 0 && i > RECOVERY_NOTICED) {
-            text_append_format(out, " (last %s)", status->nodes[last->last[moment]].name);
+        if (last->last[moment] != NULL && i > RECOVERY_NOTICED) {
+            text_append_format(out, " (last %s)", last->last[moment]);
         }
     }
     text_append(out, last->is_over ? ": " : last->is_given_up ? "; given up after " : "; so far ");
@@ -247,7 +319,8 @@ static const struct chronicle_node **sort_nodes(
 
 static void append_state(const struct status_shown *shown, enum chronicle_node_state state,
     int width, struct text *out) {
-    const char *colour = state == CHRONICLE_NODE_RUNNING  ? COLOUR_GOOD
+    bool runs = state == CHRONICLE_NODE_RUNNING || state == CHRONICLE_NODE_TRAINING;
+    const char *colour = runs                             ? COLOUR_GOOD
                          : state == CHRONICLE_NODE_MISSED ? COLOUR_BAD
                                                           : COLOUR_CHANGING;
     text_append_format(out, "%s%-*s%s", shown->has_colour ? colour : "", width,
@@ -387,6 +460,10 @@ bool status_text_append(const struct inquiry *inquiry, const struct status_shown
     append_steps(status, out);
     append_hang(status, out);
     append_account(status, out);
+    append_hint(status, out);
+    append_slow(status, out);
+    append_host_change(status, out);
+    append_clocks(status, out);
     if (is_one) {
         append_recoveries_of(shown, status, out);
     } else if (status->recovery_count > 0) {

@@ -38,8 +38,8 @@
 #include "core/standby/standby_preparation.h"
 
 /* What a worker records for standby workers: a text that begins with the line "hello 1 PID" when
- * the hook was reached, and then has one line for each import, as core/standby/standby_preparation has
- * them. The worker appends to it at any time, and may write anything. */
+ * the hook was reached, and then has one line for each import, as core/standby/standby_preparation
+ * has them. The worker appends to it at any time, and may write anything. */
 
 /* In front of the text the file has a page that the agent and the worker share, for another purpose
  * (host/process/death_notice.h). */

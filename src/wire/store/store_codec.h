@@ -19,7 +19,7 @@
  * client's encoder. A request is one operation byte and its operands. Integers are little endian; a
  * blob is a 64-bit length and that many bytes. A request does not carry its own length, so the
  * decoder must find its end (c10d/store/TCPStoreLibUvBackend.cpp reads the same grammar). The
- * meaning of requests is in core/store_table, replies are in wire/store_reply_codec. */
+ * meaning of requests is in core/store/store_table. */
 
 /* A store request together with the keys and values it borrows, built piece by piece. The caller
  * decides what is asked; this module fills the fields that the operation needs. */
@@ -89,7 +89,7 @@ __attribute__((warn_unused_result)) enum failure_code store_request_encode(
     const struct store_request *request, struct bytes *out);
 
 /* What a store server reads from one connection: requests, and where the store wants one, parts of
- * the proof that the client has the job's token. Joins store_request_codec and store_proof, and
+ * the proof that the client has the job's token. Joins the decoder of requests and store_proof, and
  * says what a client without proof may ask. The host sends replies and closes. */
 
 /* What a store guards; a zeroed struct guards nothing. */

@@ -16,8 +16,8 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
+#include "core/telling/event_record.h"
 #include "core/telling/job_metrics.h"
-#include "core/telling/run_result.h"
 
 #define AGENT_LINE_MAXIMUM ((size_t)1024 * 1024)
 

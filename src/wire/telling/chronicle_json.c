@@ -237,10 +237,7 @@ static int count_tellers(const struct chronicle_status *status) {
     int count = 0;
     for (size_t i = 0; i < status->known_nodes; i++) {
         enum chronicle_node_state state = status->nodes[i].state;
-        count += status->nodes[i].rank >= 0 && state != CHRONICLE_NODE_GONE &&
-                         state != CHRONICLE_NODE_MISSED
-                     ? 1
-                     : 0;
+        count += status->nodes[i].rank >= 0 && state < CHRONICLE_NODE_FOREIGN ? 1 : 0;
     }
     return count;
 }
@@ -295,6 +292,15 @@ static void write_job(
     write_number("max", status->max_restarts, status->max_restarts >= 0, out);
     text_append(out, "}");
     write_number("hangs", status->hangs, true, out);
+    write_name("host_changed", out);
+    if (status->host_changed.nanoseconds > 0) {
+        text_append(out, "{");
+        write_seconds("at", status->host_changed.nanoseconds, true, out);
+        write_flag("account_kept", status->has_past, out);
+        text_append(out, "}");
+    } else {
+        text_append(out, "null");
+    }
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
     text_append(out, "}");
@@ -372,8 +378,7 @@ static void write_recovery(const struct chronicle_status *status, size_t index, 
         write_name(recovery_moment_name(moment), out);
         text_append(out, "{");
         write_seconds("took", phase, true, out);
-        int last = recovery->last[moment];
-        write_text("last", last >= 0 ? status->nodes[last].name : NULL, out);
+        write_text("last", recovery->last[moment], out);
         text_append(out, "}");
     }
     text_append(out, "}");
@@ -447,6 +452,22 @@ static void write_node_said(const struct chronicle_node *node, struct text *out)
     }
 }
 
+static void write_node_version(const struct chronicle_node *node, struct text *out) {
+    if (node->version == NULL) {
+        text_append(out, "null");
+    } else {
+        json_text_write(node->version, out);
+    }
+}
+
+static void write_node_clock(const struct chronicle_node *node, struct text *out) {
+    if (node->clock_offset.nanoseconds == 0) {
+        text_append(out, "null");
+    } else {
+        write_nanoseconds(node->clock_offset.nanoseconds, out);
+    }
+}
+
 static void write_rate(double rate, struct text *out) {
     if (rate < 0) {
         text_append(out, "null");
@@ -475,6 +496,17 @@ static void write_progress(const struct chronicle_status *status, struct text *o
     write_name("rate", out);
     write_rate(status->rate, out);
     write_seconds("at", status->stepped.nanoseconds, status->step >= 0, out);
+    write_name("slow", out);
+    if (status->slow_at.nanoseconds > 0) {
+        text_append(out, "{");
+        write_number("rank", status->slow_rank, true, out);
+        write_name("ratio", out);
+        write_rate(status->slow_ratio, out);
+        write_seconds("at", status->slow_at.nanoseconds, true, out);
+        text_append(out, "}");
+    } else {
+        text_append(out, "null");
+    }
     text_append(out, "}");
 }
 
@@ -491,6 +523,8 @@ static void write_nodes(const struct chronicle_status *status, struct text *out)
     write_column(status, "failed_first", write_node_failed_first, out);
     write_column(status, "spares", write_node_spares, out);
     write_column(status, "said", write_node_said, out);
+    write_column(status, "version", write_node_version, out);
+    write_column(status, "clock_offset", write_node_clock, out);
     text_append(out, "}");
 }
 

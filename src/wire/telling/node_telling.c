@@ -11,6 +11,7 @@
 
 /* No question begins so. */
 #define MARK 0x01
+#define PAST_MARK 0x02
 #define NODE_NAME_BYTES_MAXIMUM 512
 #define LARGEST_NUMBER (INT64_C(1) << 53)
 
@@ -394,6 +395,291 @@ enum failure_code node_telling_read(struct slice bytes, struct wall_time now,
         chronicle_entry_clear(&entry);
     }
     return code == FAILURE_MALFORMED ? code : FAILURE_NONE;
+}
+
+/* The past. */
+
+static void put_age(struct bytes *out, const struct past_anchor *anchor, struct wall_time time) {
+    put_number(out, (anchor->at.nanoseconds - time.nanoseconds) / CHRONICLE_GRAIN_NANOSECONDS);
+}
+
+static void put_duration(struct bytes *out, struct duration duration) {
+    int64_t micros = duration.nanoseconds / CHRONICLE_GRAIN_NANOSECONDS;
+    put_size(out, micros > 0 ? (uint64_t)micros : 0);
+}
+
+static void put_account(struct bytes *out, const struct chronicle_account *account) {
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        if (state != JOB_RECOVERING) {
+            put_duration(out, account->states[state]);
+        }
+    }
+    for (int cause = 0; cause < CHRONICLE_CAUSE_COUNT; cause++) {
+        put_duration(out, account->recovering[cause]);
+    }
+    put_duration(out, account->redone);
+    put_byte(out, account->knows_redone ? 1 : 0);
+    put_size(out, (uint64_t)account->worker_seconds);
+    put_size(out, (uint64_t)account->missing_worker_seconds);
+}
+
+enum recovery_flag { RECOVERY_IS_CHARGED = 1, RECOVERY_IS_OVER = 2, RECOVERY_HAS_EXIT = 4 };
+
+static void put_optional_text(struct bytes *out, const char *text, size_t most) {
+    put_text(out, text != NULL ? text : "", most);
+}
+
+static void put_recovery(struct bytes *out, const struct past_anchor *anchor,
+    const struct chronicle_recovery *recovery) {
+    unsigned known = 0;
+    bool has_exit = recovery->exit != INT_MIN;
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        known |= recovery->moments[moment].nanoseconds != 0 ? 1U << moment : 0;
+    }
+    put_byte(out, (int)recovery->cause);
+    put_byte(out, (recovery->is_charged ? RECOVERY_IS_CHARGED : 0) |
+                      (recovery->is_over ? RECOVERY_IS_OVER : 0) |
+                      (has_exit ? RECOVERY_HAS_EXIT : 0));
+    put_size(out, (uint64_t)recovery->round);
+    put_number(out, recovery->rank);
+    put_number(out, has_exit ? recovery->exit : 0);
+    put_number(out, recovery->redone_steps);
+    put_optional_text(out, recovery->node, NODE_NAME_BYTES_MAXIMUM);
+    put_optional_text(out, recovery->what, NODE_TELLING_TEXT_MAXIMUM);
+    put_byte(out, (int)known);
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        if (recovery->moments[moment].nanoseconds != 0) {
+            put_age(out, anchor, recovery->moments[moment]);
+            put_optional_text(out, recovery->last[moment], NODE_NAME_BYTES_MAXIMUM);
+        }
+    }
+}
+
+/* So many of the last ones as there is room for. */
+static void put_recoveries(struct bytes *out, const struct past_anchor *anchor,
+    const struct chronicle_past *past) {
+    struct bytes bodies = {0};
+    size_t first = past->recovery_count;
+    while (first > 0 && past->recovery_count - first < CHRONICLE_PAST_RECOVERIES_MAXIMUM) {
+        struct bytes body = {0};
+        put_recovery(&body, anchor, &past->recoveries[first - 1]);
+        bool has_room = out->length + bodies.length + body.length + 16 <= NODE_TELLING_PAST_MAXIMUM;
+        if (has_room) {
+            first--;
+            put_size(&bodies, body.length);
+            put(&bodies, body.data, body.length);
+        }
+        bytes_clear(&body);
+        if (!has_room) {
+            break;
+        }
+    }
+    put_size(out, past->recovery_count - first);
+    put(out, bodies.data, bodies.length);
+    bytes_clear(&bodies);
+}
+
+void node_telling_write_past(const struct chronicle_past *past, const struct past_anchor *anchor,
+    bool has_recoveries, struct bytes *out) {
+    put_byte(out, PAST_MARK);
+    put_size(out, (uint64_t)(anchor->round + 1));
+    put_size(out, microseconds(anchor->at));
+    if (past->until.nanoseconds == 0) {
+        return;
+    }
+    put_age(out, anchor, past->until);
+    put_age(out, anchor, past->began);
+    put_byte(out, (int)past->state);
+    put_size(out, (uint64_t)past->largest_worker_count);
+    put_account(out, &past->account);
+    put_size(out, past->recovery_number);
+    put_number(out, past->last_round);
+    if (has_recoveries) {
+        put_recoveries(out, anchor, past);
+    } else {
+        put_size(out, 0);
+    }
+}
+
+static bool take_age(
+    struct slice *rest, const struct past_anchor *anchor, struct wall_time *out_time) {
+    int64_t micros;
+    int64_t most = NODE_TELLING_OLDEST_SECONDS * 1000000;
+    if (!take_number(rest, &micros) || micros > most || micros < -most) {
+        return false;
+    }
+    out_time->nanoseconds = anchor->at.nanoseconds - micros * CHRONICLE_GRAIN_NANOSECONDS;
+    return out_time->nanoseconds > 0;
+}
+
+static bool take_count(struct slice *rest, uint64_t most, uint64_t *out_count) {
+    return take_size(rest, out_count) && *out_count <= most;
+}
+
+static bool take_duration(struct slice *rest, struct duration *out_duration) {
+    uint64_t micros;
+    if (!take_count(rest, (uint64_t)NODE_TELLING_OLDEST_SECONDS * 1000000, &micros)) {
+        return false;
+    }
+    out_duration->nanoseconds = (int64_t)micros * CHRONICLE_GRAIN_NANOSECONDS;
+    return true;
+}
+
+static bool take_byte(struct slice *rest, int most, int *out_byte) {
+    struct slice byte;
+    if (!take_bytes(rest, 1, &byte) || *byte.data > most) {
+        return false;
+    }
+    *out_byte = *byte.data;
+    return true;
+}
+
+static bool take_account(struct slice *rest, struct chronicle_account *account) {
+    int flag;
+    uint64_t seconds[2];
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        if (state != JOB_RECOVERING && !take_duration(rest, &account->states[state])) {
+            return false;
+        }
+    }
+    for (int cause = 0; cause < CHRONICLE_CAUSE_COUNT; cause++) {
+        if (!take_duration(rest, &account->recovering[cause])) {
+            return false;
+        }
+        account->states[JOB_RECOVERING].nanoseconds += account->recovering[cause].nanoseconds;
+    }
+    if (!take_duration(rest, &account->redone) || !take_byte(rest, 1, &flag) ||
+        !take_count(rest, LARGEST_NUMBER, &seconds[0]) ||
+        !take_count(rest, LARGEST_NUMBER, &seconds[1])) {
+        return false;
+    }
+    account->knows_redone = flag != 0;
+    account->worker_seconds = (double)seconds[0];
+    account->missing_worker_seconds = (double)seconds[1];
+    return account->redone.nanoseconds <= account->states[JOB_TRAINING].nanoseconds;
+}
+
+/* NULL where it is empty; it may be shown. */
+static bool take_optional_text(struct slice *rest, char **out_text) {
+    char *text;
+    if (!take_text(rest, &text)) {
+        return false;
+    }
+    *out_text = *text != '\0' ? chronicle_clean_text(text, CHRONICLE_TEXT_MAXIMUM) : NULL;
+    free(text);
+    return true;
+}
+
+static bool take_moments(
+    struct slice *rest, const struct past_anchor *anchor, struct chronicle_recovery *recovery) {
+    int known;
+    if (!take_byte(rest, (1 << RECOVERY_MOMENT_COUNT) - 1, &known)) {
+        return false;
+    }
+    for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+        if ((known >> moment & 1) != 0 &&
+            (!take_age(rest, anchor, &recovery->moments[moment]) ||
+                !take_optional_text(rest, &recovery->last[moment]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_recovery(
+    struct slice rest, const struct past_anchor *anchor, struct chronicle_recovery *recovery) {
+    int cause;
+    int flags;
+    uint64_t round;
+    int64_t rank;
+    int64_t exit;
+    if (!take_byte(&rest, CHRONICLE_CAUSE_COUNT - 1, &cause) || !take_byte(&rest, 7, &flags) ||
+        !take_count(&rest, LARGEST_NUMBER, &round) || !take_number(&rest, &rank) || rank < -1 ||
+        rank > INT_MAX || !take_number(&rest, &exit) || exit <= INT_MIN || exit > INT_MAX ||
+        !take_number(&rest, &recovery->redone_steps) || recovery->redone_steps < -1 ||
+        recovery->redone_steps > LARGEST_NUMBER || !take_optional_text(&rest, &recovery->node) ||
+        !take_optional_text(&rest, &recovery->what)) {
+        return false;
+    }
+    recovery->cause = (enum chronicle_cause)cause;
+    recovery->round = (int64_t)round;
+    recovery->rank = (int)rank;
+    recovery->exit = (flags & RECOVERY_HAS_EXIT) != 0 ? (int)exit : INT_MIN;
+    recovery->is_charged = (flags & RECOVERY_IS_CHARGED) != 0;
+    recovery->is_over = (flags & RECOVERY_IS_OVER) != 0;
+    recovery->is_given_up = !recovery->is_over;
+    return take_moments(&rest, anchor, recovery) && rest.length == 0 &&
+           recovery->moments[RECOVERY_FAILED].nanoseconds != 0;
+}
+
+/* The last one comes first. */
+static bool take_recoveries(
+    struct slice *rest, const struct past_anchor *anchor, struct chronicle_past *past) {
+    uint64_t count;
+    uint64_t length;
+    struct slice body;
+    if (!take_count(rest, CHRONICLE_PAST_RECOVERIES_MAXIMUM, &count) ||
+        count > past->recovery_number) {
+        return false;
+    }
+    past->recoveries = count > 0 ? memory_allocate(count * sizeof *past->recoveries) : NULL;
+    past->recovery_count = (size_t)count;
+    for (size_t i = past->recovery_count; i-- > 0;) {
+        if (!take_count(rest, NODE_TELLING_PAST_MAXIMUM, &length) ||
+            !take_bytes(rest, (size_t)length, &body) ||
+            !take_recovery(body, anchor, &past->recoveries[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool adds_up(const struct chronicle_past *past) {
+    int64_t sum = 0;
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        sum += past->account.states[state].nanoseconds;
+    }
+    return sum == past->until.nanoseconds - past->began.nanoseconds;
+}
+
+static bool take_past(
+    struct slice *rest, const struct past_anchor *anchor, struct chronicle_past *past) {
+    int state;
+    uint64_t workers;
+    uint64_t number;
+    if (!take_age(rest, anchor, &past->until) || !take_age(rest, anchor, &past->began) ||
+        !take_byte(rest, JOB_STATE_COUNT - 1, &state) || !take_count(rest, INT_MAX, &workers) ||
+        !take_account(rest, &past->account) || !take_count(rest, LARGEST_NUMBER, &number) ||
+        !take_number(rest, &past->last_round)) {
+        return false;
+    }
+    past->state = (enum job_state)state;
+    past->largest_worker_count = (int)workers;
+    past->recovery_number = (size_t)number;
+    return adds_up(past) && take_recoveries(rest, anchor, past) && rest->length == 0;
+}
+
+enum failure_code node_telling_read_past(struct slice bytes, const struct past_anchor *anchor,
+    struct chronicle_past *out_past, struct wall_time *out_theirs) {
+    struct chronicle_past past = {0};
+    struct slice mark;
+    uint64_t round;
+    uint64_t theirs;
+    if (bytes.length > NODE_TELLING_PAST_MAXIMUM || !take_bytes(&bytes, 1, &mark) ||
+        *mark.data != PAST_MARK || !take_count(&bytes, LARGEST_NUMBER, &round) ||
+        !take_count(&bytes, LARGEST_NUMBER, &theirs)) {
+        return FAILURE_MALFORMED;
+    }
+    if ((int64_t)round != anchor->round + 1) {
+        return FAILURE_MISSING;
+    }
+    if (bytes.length > 0 && !take_past(&bytes, anchor, &past)) {
+        chronicle_past_clear(&past);
+        return FAILURE_MALFORMED;
+    }
+    *out_past = past;
+    out_theirs->nanoseconds = (int64_t)theirs * CHRONICLE_GRAIN_NANOSECONDS;
+    return FAILURE_NONE;
 }
 
 /* Questions. */

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/telling/chronicle.h"
+#include "core/telling/chronicle_status.h"
 
 /* Of one telling; a node that has more to tell tells again. */
 #define NODE_TELLING_MAXIMUM ((size_t)4096)
@@ -41,6 +41,25 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read(struct s
         void *context, const struct node_telling *telling, const struct chronicle_entry *entry),
     void *context);
 
+/* What a host tells of the job's past, which nodes tell the next host. Its times are ages at an
+ * anchor: the moment at which who tells or reads it has joined a round, or at which it is told. So
+ * clocks that differ do not change them, and by how much they differ is known, too. */
+struct past_anchor {
+    int64_t round; /* -1: when it is told */
+    struct wall_time at;
+};
+
+#define NODE_TELLING_PAST_MAXIMUM ((size_t)32 * 1024)
+
+/* With the recoveries, or the account alone. */
+void node_telling_write_past(const struct chronicle_past *past, const struct past_anchor *anchor,
+    bool has_recoveries, struct bytes *out);
+/* FAILURE_MISSING: it has another anchor. FAILURE_MALFORMED: it is none, or does not add up. The
+ * second result is by the clock of who has told. The caller clears the past. */
+__attribute__((warn_unused_result)) enum failure_code node_telling_read_past(struct slice bytes,
+    const struct past_anchor *anchor, struct chronicle_past *out_past,
+    struct wall_time *out_theirs);
+
 /* Keys of the job's store for all this, in a folder of the agents' own keys. The host says that it
  * listens; what nodes tell and what anybody asks goes into one queue; each answer has its own. */
 #define TELLING_KEY_SERVED "served"
@@ -48,6 +67,10 @@ __attribute__((warn_unused_result)) enum failure_code node_telling_read(struct s
 #define TELLING_KEY_TOLD "told/"
 #define TELLING_KEY_HANG                                                                           \
     "hang" /* as the host has found; nobody asks unless its workers stand still */
+/* Where another node may host the store next: what the host tells of the past, the account alone,
+ * and with the recoveries. */
+#define TELLING_KEY_ACCOUNT "account"
+#define TELLING_KEY_PAST "past"
 
 /* What is asked of the host. */
 enum job_question_kind {

@@ -29,6 +29,8 @@ bool progress_page_read(
         .save_count = (int64_t)words[PROGRESS_WORD_SAVES],
         .saved_step = (int64_t)words[PROGRESS_WORD_SAVED_STEP],
         .saved = time_in(words[PROGRESS_WORD_SAVED]),
+        .waited = {time_in(words[PROGRESS_WORD_WAITED]).nanoseconds},
+        .waits_since = time_in(words[PROGRESS_WORD_WAITS]),
     };
     return true;
 }

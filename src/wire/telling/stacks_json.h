@@ -8,10 +8,10 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/telling/folded_stacks.h"
+#include "core/telling/job_hang.h"
 
 #define STACKS_SCHEMA "muster.stacks/1"
-/* Of one line, and of all that an agent says. */
-#define STACKS_LINE_MAXIMUM ((size_t)512 * 1024)
+/* Of all that an agent says. */
 #define STACKS_ANSWER_MAXIMUM ((size_t)1024 * 1024)
 /* Ranks in a line that is read. */
 #define STACKS_RANKS_MAXIMUM ((size_t)16384)
@@ -25,5 +25,25 @@ void stacks_json_write_counted(const struct folded_stack *one, struct text *out)
 /* Adds what the line says. FAILURE_MALFORMED: it is no such line, or says too much. */
 __attribute__((warn_unused_result)) enum failure_code stacks_json_read(
     struct slice line, bool by_place, struct folded_stacks *folded);
+
+/* What a node whose workers stand still tells the host of the job's store, and what the host says
+ * when the whole job hangs (core/telling/job_hang). Reading trusts nothing in it. */
+
+/* Of one telling. Places for which there is no room are left out. */
+#define STANDSTILL_JSON_MAXIMUM ((size_t)32 * 1024)
+/* It begins with this, as nothing else does that is told to the host. */
+#define STANDSTILL_JSON_MARK '{'
+
+/* {"schema":"muster.standstill/1","round":3,"silence":61.2,"node":0}
+ * and a line of wire/telling/stacks_json for each place */
+void standstill_json_write(const struct standstill *standstill, struct text *out);
+/* FAILURE_MALFORMED: it is none. The caller clears the result. */
+__attribute__((warn_unused_result)) enum failure_code standstill_json_read(
+    struct slice text, struct standstill *out_standstill);
+
+/* {"schema":"muster.hang/1","round":3,"rank":417,"silence":61.2,"what":"…","where":"…"} */
+void job_hang_json_write(const struct job_hang *hang, struct text *out);
+__attribute__((warn_unused_result)) enum failure_code job_hang_json_read(
+    struct slice text, struct job_hang *out_hang);
 
 #endif

@@ -50,6 +50,13 @@ static char *clean_text(const struct json_value *value) {
     return text != NULL ? chronicle_clean_text(text, CHRONICLE_TEXT_MAXIMUM) : NULL;
 }
 
+static struct duration offset_of(const struct json_value *value) {
+    double seconds;
+    bool is_known = json_value_number(value, &seconds) && seconds > -LATEST_SECONDS / 100 &&
+                    seconds < LATEST_SECONDS / 100;
+    return (struct duration){is_known ? (int64_t)(seconds * NANOSECONDS_PER_SECOND) : 0};
+}
+
 /* A number of a step; -1: it is none. */
 static int64_t step_of(const struct json_value *value) {
     int64_t step;
@@ -100,6 +107,7 @@ static const char *name_of_cause(int cause) {
 static bool read_job(const struct json_value *job, struct chronicle_status *status) {
     const struct json_value *nodes = json_value_member(job, "nodes");
     const struct json_value *restarts = json_value_member(job, "restarts");
+    const struct json_value *changed = json_value_member(job, "host_changed");
     int state = find_name(json_value_member(job, "state"), JOB_STATE_COUNT, name_of_job_state);
     int result = find_name(json_value_member(job, "result"), JOB_RESULT_COUNT, name_of_result);
     int round = count(job, "round", -1);
@@ -117,6 +125,8 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
     status->worker_count = workers >= 0 ? workers : 0;
     status->minimum_nodes = count(nodes, "min", 0);
     status->maximum_nodes = count(nodes, "max", 0);
+    status->host_changed.nanoseconds = nanoseconds(changed, "at");
+    status->has_past = json_value_is_true(json_value_member(changed, "account_kept"));
     status->restarts = count(restarts, "used", 0);
     status->max_restarts = count(restarts, "max", -1);
     status->hangs = count(job, "hangs", 0);
@@ -153,6 +163,10 @@ static void read_progress(const struct json_value *progress, struct chronicle_st
     status->step = step_of(json_value_member(progress, "step"));
     status->rate = rate_of(json_value_member(progress, "rate"));
     status->stepped.nanoseconds = nanoseconds(progress, "at");
+    const struct json_value *slow = json_value_member(progress, "slow");
+    status->slow_rank = count(slow, "rank", -1);
+    status->slow_ratio = rate_of(json_value_member(slow, "ratio"));
+    status->slow_at.nanoseconds = nanoseconds(slow, "at");
     status->lost_step = -1;
     status->step_of_world = status->step;
 }
@@ -165,19 +179,15 @@ static void read_hang(const struct json_value *hang, struct chronicle_status *st
     status->hung_node = clean_text(json_value_member(hang, "node"));
 }
 
-static void read_phases(const struct json_value *phases, struct chronicle_status *status,
-    struct chronicle_recovery *recovery) {
+static void read_phases(const struct json_value *phases, struct chronicle_recovery *recovery) {
     int64_t moment = recovery->moments[RECOVERY_FAILED].nanoseconds;
     for (int i = 0; i < RECOVERY_MOMENT_COUNT; i++) {
         const struct json_value *phase =
             json_value_member(phases, recovery_moment_name((enum recovery_moment)i));
-        recovery->last[i] = -1;
         if (i > RECOVERY_FAILED && json_value_is_object(phase)) {
-            char *last = clean_text(json_value_member(phase, "last"));
             moment += nanoseconds(phase, "took");
             recovery->moments[i].nanoseconds = moment;
-            recovery->last[i] = last != NULL ? chronicle_status_find(status, last) : -1;
-            free(last);
+            recovery->last[i] = clean_text(json_value_member(phase, "last"));
         }
     }
 }
@@ -201,7 +211,7 @@ static void read_recovery(
         .is_over = json_value_is_true(json_value_member(value, "over")),
         .redone_steps = step_of(json_value_member(value, "redone_steps"))};
     recovery->moments[RECOVERY_FAILED].nanoseconds = nanoseconds(value, "at");
-    read_phases(json_value_member(value, "phases"), status, recovery);
+    read_phases(json_value_member(value, "phases"), recovery);
     recovery->is_given_up =
         !recovery->is_over && (status->state == JOB_ENDED || index + 1 < status->recovery_count);
 }
@@ -237,6 +247,8 @@ static void read_node(
         .spares = -1,
         .step = step_of(json_value_item(json_value_member(columns, "step"), index)),
         .rate = rate_of(json_value_item(json_value_member(columns, "rate"), index))};
+    out_node->version = clean_text(json_value_item(json_value_member(columns, "version"), index));
+    out_node->clock_offset = offset_of(json_value_item(json_value_member(columns, "clock_offset"), index));
     out_node->said.nanoseconds =
         nanoseconds_of(json_value_item(json_value_member(columns, "said"), index));
 }

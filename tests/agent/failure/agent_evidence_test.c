@@ -88,14 +88,12 @@ TEST(without_evidence_it_is_done_at_once) {
     assert_int_equal(fixture.done_count, 1);
 }
 
-TEST(with_nobody_to_look_at_it_is_done_at_once) {
-    struct fixture fixture;
-    start(&fixture, LAUNCH_EVIDENCE_BASIC);
+TEST_OF(fixture, with_nobody_to_look_at_it_is_done_at_once, start(&fixture, LAUNCH_EVIDENCE_BASIC),
+    finish) {
     struct agent_evidence_order order = {
-        NULL, 0, "the test wants it", duration_from_seconds(60), done, &fixture, NULL};
-    agent_evidence_gather(fixture.evidence, &order);
-    assert_int_equal(fixture.done_count, 1);
-    finish(&fixture);
+        NULL, 0, "the test wants it", duration_from_seconds(60), done, fixture, NULL};
+    agent_evidence_gather(fixture->evidence, &order);
+    assert_int_equal(fixture->done_count, 1);
 }
 
 TEST(what_is_dropped_is_never_done) {

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "agent/failure/agent_stuck_watch.h"
+#include "agent/failure/agent_evidence.h"
 #include "agent_fixture.h"
 #include "host/remembered_log.h"
 #include "workers_fixture.h"

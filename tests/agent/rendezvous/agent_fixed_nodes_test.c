@@ -137,29 +137,26 @@ FIXTURE_TEST(connected_is_told_once_for_both_connections) {
 }
 
 /* The store takes no second one. */
-TEST(one_connection_alone_is_none) {
-    struct site site;
+SITE_TEST(one_connection_alone_is_none) {
     struct store_limits limits = STORE_LIMITS_DEFAULT;
     struct store_thread *store;
     int fd;
     int port;
-    site_init(&site);
     limits.connections = 1;
-    struct site_node *node = site_make_fixed(&site, 0, 2);
+    struct site_node *node = site_make_fixed(fixture, 0, 2);
     node->config.store_timeout = duration_from_milliseconds(100);
-    assert_int_equal(tcp_listener_open(NULL, site.port, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(store_thread_start(site.loop, fd,
+    assert_int_equal(tcp_listener_open(NULL, fixture->port, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(store_thread_start(fixture->loop, fd,
                          &(struct store_server_settings){.limits = &limits}, &store, NULL),
         FAILURE_NONE);
-    struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(site.loop, &node->settings, store);
-    struct agent_round *round = agent_round_new(site.loop, &node->settings, NULL, nodes);
+    struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(fixture->loop, &node->settings, store);
+    struct agent_round *round = agent_round_new(fixture->loop, &node->settings, NULL, nodes);
     agent_round_perform(round, &(struct round_effect){.kind = ROUND_EFFECT_CONNECT});
     site_await(node, "connection_lost");
     site_expect(node, "connection_lost");
     agent_fixed_nodes_free(nodes);
     agent_round_free(round);
     store_thread_stop(store);
-    site_clear(&site);
 }
 
 FIXTURE_TEST(each_answer_of_the_store_is_told) {
@@ -221,20 +218,17 @@ FIXTURE_TEST(a_lost_store_is_told_once_and_named) {
     text_clear(&records);
 }
 
-TEST(a_store_that_is_never_reached_is_a_lost_one) {
-    struct site site;
-    site_init(&site);
-    struct site_node *node = site_make_fixed(&site, 1, 2);
+SITE_TEST(a_store_that_is_never_reached_is_a_lost_one) {
+    struct site_node *node = site_make_fixed(fixture, 1, 2);
     node->config.store_timeout = duration_from_milliseconds(1);
-    struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(site.loop, &node->settings, NULL);
-    struct agent_round *round = agent_round_new(site.loop, &node->settings, NULL, nodes);
+    struct agent_fixed_nodes *nodes = agent_fixed_nodes_new(fixture->loop, &node->settings, NULL);
+    struct agent_round *round = agent_round_new(fixture->loop, &node->settings, NULL, nodes);
     agent_round_perform(round, &(struct round_effect){.kind = ROUND_EFFECT_CONNECT});
     site_await(node, "connection_lost");
-    site_hear(&site);
+    site_hear(fixture);
     site_expect(node, "connection_lost");
     agent_fixed_nodes_free(nodes);
     agent_round_free(round);
-    site_clear(&site);
 }
 
 FIXTURE_TEST(an_answer_without_sense_is_a_lost_store) {

@@ -101,29 +101,17 @@ static bool has_warned(struct fixture *fixture) {
     return has;
 }
 
-TEST(that_it_is_open_to_all_is_said_once_and_when_it_serves) {
-    struct fixture fixture;
-    set_up(&fixture, false);
-    assert_true(has_warned(&fixture));
-    tear_down(&fixture);
-    set_up(&fixture, true); /* as on every node of a job with a register */
-    assert_false(has_warned(&fixture));
-    serve(&fixture, "of term 1");
-    assert_true(has_warned(&fixture));
-    stand_by(&fixture, "another");
-    serve(&fixture, "of term 3");
-    assert_false(has_warned(&fixture));
-    tear_down(&fixture);
-}
-
-FIXTURE_TEST_AFTER(it_tells_of_nodes_that_go, set_up(&fixture, false)) {
-    int node = client_open(fixture->port);
-    client_set(node, NODE_KEY, "finished");
-    client_expect_ping(NULL, node, 1);
-    close(node);
-    event_loop_run(fixture->site.loop);
-    assert_int_equal(fixture->gone_count, 1);
-    assert_true(fixture->has_finished);
+FIXTURE_TEST_AFTER(
+    that_it_is_open_to_all_is_said_once_and_when_it_serves, set_up(&fixture, false)) {
+    assert_true(has_warned(fixture));
+    tear_down(fixture);
+    set_up(fixture, true); /* as on every node of a job with a register */
+    assert_false(has_warned(fixture));
+    serve(fixture, "of term 1");
+    assert_true(has_warned(fixture));
+    stand_by(fixture, "another");
+    serve(fixture, "of term 3");
+    assert_false(has_warned(fixture));
 }
 
 FIXTURE_TEST_AFTER(it_is_served_with_what_it_is_given, set_up(&fixture, true)) {
@@ -137,20 +125,6 @@ FIXTURE_TEST_AFTER(it_is_served_with_what_it_is_given, set_up(&fixture, true)) {
     event_loop_run(fixture->site.loop);
     assert_int_equal(fixture->written_count, 1);
     close(client);
-}
-
-/* It greets as PyTorch's clients do. */
-FIXTURE_TEST_AFTER(who_is_no_agent_is_told_why_it_cannot_join, set_up(&fixture, true)) {
-    struct text refusal = {0};
-    serve(fixture, "of the term before");
-    int client = client_open(fixture->port);
-    client_expect_ping(NULL, client, 4711);
-    torchrun_refusal_write_of_succession(&refusal);
-    client_expect_value(NULL, client, RECORD_KEY, text_string(&refusal));
-    client_set(client, HOST_KEY, "anything else is served");
-    client_expect_value(NULL, client, HOST_KEY, "anything else is served");
-    close(client);
-    text_clear(&refusal);
 }
 
 /* The nodes of a store that is served no longer are not gone: they are with the next host. */

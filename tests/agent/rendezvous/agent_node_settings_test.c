@@ -48,61 +48,6 @@ static void tear_down(struct fixture *fixture) {
     agent_fixture_clear(&fixture->agent);
 }
 
-static enum membership_kind kind_of(enum launch_rendezvous rendezvous, int maximum_nodes) {
-    struct fixture fixture;
-    set_up(&fixture, rendezvous, maximum_nodes);
-    const struct node_settings *node = make(&fixture);
-    enum membership_kind kind = node->membership.kind;
-    assert_int_equal(node->agent.has_peers, kind != MEMBERSHIP_ALONE);
-    assert_int_equal(node->agent.may_lose_peers, kind == MEMBERSHIP_CHANGING);
-    tear_down(&fixture);
-    return kind;
-}
-
-TEST(the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part) {
-    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_SINGLE, 1), MEMBERSHIP_ALONE);
-    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 1), MEMBERSHIP_ALONE);
-    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 2), MEMBERSHIP_FIXED);
-    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 1), MEMBERSHIP_CHANGING);
-    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 2), MEMBERSHIP_CHANGING);
-}
-
-FIXTURE_TEST_AFTER(
-    fixed_nodes_meet_at_their_masters_store, set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 3)) {
-    fixture->agent.config.node_rank = 2;
-    const struct node_settings *node = make(fixture);
-    assert_string_equal(node->membership.where, "master:29501");
-    assert_string_equal(node->membership.master_address, fixture->preparation.master_address);
-    assert_int_equal(node->membership.master_port, 29501);
-    assert_int_equal(node->membership.node_rank, 2);
-    assert_int_equal(node->membership.node_count, 3);
-    assert_string_equal(node->round.where, "master:29501");
-    assert_null(node->membership.address); /* they are known by their ranks */
-}
-
-FIXTURE_TEST_AFTER(changing_nodes_meet_at_the_endpoint_or_in_a_file,
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
-    make(fixture);
-    assert_string_equal(fixture->settings.node.membership.where, "host:29400");
-    fixture->agent.config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
-    fixture->agent.config.dynamic.file = memory_duplicate_string("/shared/job");
-    make_again(fixture);
-    assert_string_equal(fixture->settings.node.membership.where, "/shared/job");
-}
-
-FIXTURE_TEST_AFTER(
-    everybody_knows_the_size_of_this_node, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
-    fixture->agent.config.max_restarts = 7;
-    const struct node_settings *node = make(fixture);
-    assert_int_equal(node->agent.worker_count, 2);
-    assert_int_equal(node->agent.max_restarts, 7);
-    assert_int_equal(node->membership.local_world_size, 2);
-    assert_int_equal(node->round.local_world_size, 2);
-    assert_string_equal(node->round.role, "default");
-    assert_string_equal(node->membership.role, "default");
-    assert_string_equal(node->membership.run_id, fixture->preparation.run_id);
-}
-
 static void assert_seconds(struct duration duration, double seconds) {
     assert_int_equal(duration.nanoseconds, duration_from_seconds(seconds).nanoseconds);
 }
@@ -136,14 +81,6 @@ FIXTURE_TEST_AFTER(where_a_register_is_nobody_waits_for_a_leaving_node_unless_to
     fixture->agent.config.has_settling_time = true;
     make_again(fixture);
     assert_false(fixture->settings.node.membership.is_hasty);
-}
-
-FIXTURE_TEST_AFTER(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know,
-    set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE, 1)) {
-    assert_false(make(fixture)->agent.looks_before_killing);
-    fixture->agent.config.evidence = LAUNCH_EVIDENCE_BASIC;
-    make_again(fixture);
-    assert_true(fixture->settings.node.agent.looks_before_killing);
 }
 
 static bool is_uniform(const char *variable) {
@@ -183,16 +120,6 @@ FIXTURE_TEST_AFTER(the_next_name_is_another_one, set_up(&fixture, LAUNCH_RENDEZV
     random_init(&random, settings->seed);
     assert_int_not_equal(
         node_identity_muster_local_id((uint32_t)random_next(&random)), settings->identity.local_id);
-}
-
-FIXTURE_TEST_AFTER(
-    without_an_address_given_one_is_found, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3)) {
-    free(fixture->agent.config.local_address);
-    fixture->agent.config.local_address = NULL;
-    const struct node_settings *node = make(fixture);
-    assert_non_null(node->membership.address);
-    assert_string_not_equal(node->membership.address, "");
-    assert_string_equal(node->rendezvous.identity.address, node->membership.address);
 }
 
 TEST(the_address_and_the_stores_name_are_the_settings_own) {

@@ -122,61 +122,6 @@ static void park(struct fixture *fixture, enum rendezvous_parking parking) {
     settle(fixture, 1);
 }
 
-static const char *said(const struct fixture *fixture, int index) {
-    return text_string(&fixture->logs[index].text);
-}
-
-FIXTURE_TEST_AFTER(
-    a_spare_of_the_job_is_told_that_it_is_one, set_up(&fixture, "node1", "train.py")) {
-    park(fixture, RENDEZVOUS_IS_SPARE);
-    assert_int_equal(fixture->judgements, 1);
-    assert_null(fixture->misplaced);
-    assert_non_null(strstr(said(fixture, 1), "this one is a spare"));
-    assert_null(strstr(said(fixture, 1), "two jobs"));
-}
-
-FIXTURE_TEST_AFTER(a_job_of_another_program_is_told_that_it_waits_beside_another,
-    set_up(&fixture, "node1", "serve.py")) {
-    park(fixture, RENDEZVOUS_IS_SPARE);
-    assert_string_equal(fixture->misplaced, "the nodes of that job run another program");
-    assert_non_null(strstr(said(fixture, 1), "two jobs"));
-}
-
-FIXTURE_TEST_AFTER(
-    a_job_on_the_same_machine_is_told_so_and_once, set_up(&fixture, "node2", "train.py")) {
-    park(fixture, RENDEZVOUS_WAITS_FOR_ROUND);
-    assert_string_equal(fixture->misplaced, "a node of that job is on this machine, process 7");
-    assert_string_equal(said(fixture, 1), ""); /* as a rule it is let in soon */
-    park(fixture, RENDEZVOUS_IS_SPARE);
-    park(fixture, RENDEZVOUS_IS_SPARE);
-    assert_int_equal(fixture->judgements, 2);
-    assert_non_null(strstr(said(fixture, 1), "on this machine, process 7"));
-    park(fixture, RENDEZVOUS_NOT_PARKED);
-    assert_null(fixture->misplaced);
-}
-
-static void take_world(struct agent_program *program, int rank, size_t node_count) {
-    struct rendezvous_node nodes[] = {{.is_participant = true}, {.is_participant = true}};
-    struct rendezvous_state state = {.nodes = nodes, .count = node_count, .is_complete = true};
-    struct rendezvous_effect told = {
-        .kind = RENDEZVOUS_EFFECT_WORLD, .world = {.state = &state, .group_rank = rank}};
-    node_identity_init(&nodes[0].identity, "node1", 7, 0);
-    node_identity_init(&nodes[1].identity, "node2", 7, 0);
-    told.world.identity = nodes[rank].identity;
-    agent_program_take_world(program, &told);
-}
-
-FIXTURE_TEST_AFTER(another_program_in_one_world_is_said_and_rank_0_says_what_the_job_runs,
-    set_up(&fixture, "node1", "serve.py")) {
-    take_world(fixture->programs[1], 0, 1);
-    assert_string_equal(said(fixture, 1), ""); /* alone, it is the job */
-    settle(fixture, 1);
-    agent_program_take_connected(fixture->programs[0]);
-    settle(fixture, 0);
-    take_world(fixture->programs[0], 1, 2);
-    assert_non_null(strstr(said(fixture, 0), "they are one world now"));
-}
-
 FIXTURE_TEST_AFTER(the_first_node_that_has_something_to_say_is_heard_by_all_and_once,
     set_up(&fixture, "node1", "train.py")) {
     agent_program_take_connected(fixture->programs[1]); /* again: the store has another host */

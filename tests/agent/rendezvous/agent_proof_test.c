@@ -64,24 +64,6 @@ TEST(each_way_has_its_kind_of_key) {
     }
 }
 
-TEST(no_proof_is_no_key) {
-    static const enum launch_auth ways[] = {LAUNCH_AUTH_OPEN, LAUNCH_AUTH_NONE};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        struct fixture fixture;
-        assert_int_equal(open_proof(&fixture, ways[i], "red.7"), FAILURE_NONE);
-        assert_null(agent_proof_key(fixture.proof));
-        end(&fixture);
-    }
-}
-
-TEST(a_machine_without_munge_goes_on_where_nobody_asked_for_it) {
-    struct fixture fixture;
-    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, NULL), FAILURE_NONE);
-    assert_null(agent_proof_key(fixture.proof));
-    assert_true(remembered_log_has(&fixture.log, "munge is not to be had: there is no socket"));
-    end(&fixture);
-}
-
 /* Any user of the machine can keep a daemon busy. */
 TEST(a_daemon_that_does_not_serve_does_not_open_the_job) {
     struct fixture fixture;
@@ -99,14 +81,5 @@ TEST(a_socket_without_a_library_is_said) {
         FAILURE_NONE);
     assert_null(agent_proof_key(fixture.proof));
     assert_true(remembered_log_has(&fixture.log, "munge's socket is at "));
-    end(&fixture);
-}
-
-TEST(who_asks_for_munge_learns_why_there_is_none) {
-    struct fixture fixture;
-    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE, "red.7.6"), FAILURE_SYSTEM);
-    assert_null(fixture.proof);
-    assert_non_null(strstr(fixture.failure.message, "--auth munge: munge's daemon at "));
-    assert_non_null(strstr(fixture.failure.message, "made-up munge is away"));
     end(&fixture);
 }

@@ -201,27 +201,24 @@ static void expect_list(struct fixture *fixture, int index, const char *text) {
     assert_string_equal(text_string(&warmed), text);
 }
 
-TEST(a_list_is_passed_on_up_to_the_largest_size) {
-    struct fixture fixture;
-    begin_with_a_token(&fixture);
+TEST_OF(fixture, a_list_is_passed_on_up_to_the_largest_size, begin_with_a_token(&fixture), end) {
     size_t most = LEARNED_LIST_SHARED_MAXIMUM;
     char *list = memory_allocate(most + 2);
     memset(list, 'x', most + 1);
-    expect_list(&fixture, 0, "");
-    agent_record_publish_learned_list(fixture.records[0], (struct slice){(uint8_t *)list, most});
+    expect_list(fixture, 0, "");
+    agent_record_publish_learned_list(fixture->records[0], (struct slice){(uint8_t *)list, most});
     agent_record_publish_learned_list(
-        fixture.records[0], (struct slice){(uint8_t *)list, most + 1});
-    fetch(&fixture, 0);
+        fixture->records[0], (struct slice){(uint8_t *)list, most + 1});
+    fetch(fixture, 0);
     list[most] = '\0';
-    expect_list(&fixture, 1, list);
+    expect_list(fixture, 1, list);
     list[most] = 'x'; /* any program can write the key */
-    write_key(&fixture, 0, "/torch.rendezvous.job/muster/standby", slice_from_string(list));
-    fetch(&fixture, 0);
-    expect_list(&fixture, 1, "");
-    agent_record_disconnect(fixture.records[1]);
-    expect_list(&fixture, 1, "");
+    write_key(fixture, 0, "/torch.rendezvous.job/muster/standby", slice_from_string(list));
+    fetch(fixture, 0);
+    expect_list(fixture, 1, "");
+    agent_record_disconnect(fixture->records[1]);
+    expect_list(fixture, 1, "");
     free(list);
-    end(&fixture);
 }
 
 TEST(nodes_that_do_not_prove_themselves_pass_on_no_list) {

@@ -6,33 +6,17 @@
 
 /* Trouble. */
 
-TEST(a_store_that_is_not_there_is_told_with_what_to_look_at) {
-    struct site site;
-    site_init(&site);
-    struct site_node *node = site_make_changing(&site, 1, 1);
-    struct agent_record *record = open_record(node);
-    agent_record_perform(record, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
-                                     .deadline = event_loop_now(site.loop)});
-    const struct node_event *event = site_await(node, "connection_lost");
-    assert_non_null(strstr(event->rendezvous.lost.reason, "is --rdzv-endpoint right"));
-    agent_record_free(record);
-    site_clear(&site);
-}
-
-TEST(a_file_that_is_not_there_is_no_matter_of_the_endpoint) {
-    struct site site;
+SITE_TEST(a_file_that_is_not_there_is_no_matter_of_the_endpoint) {
     char path[] = "/nowhere/to/be/found";
-    site_init(&site);
-    struct site_node *node = site_make_changing(&site, 1, 1);
+    struct site_node *node = site_make_changing(fixture, 1, 1);
     node->config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
     node->config.dynamic.file = path;
     struct agent_record *record = open_record(node);
-    connect_record(record, &site);
+    connect_record(record, fixture);
     const struct node_event *event = site_await(node, "connection_lost");
     assert_null(strstr(event->rendezvous.lost.reason, "--rdzv-endpoint"));
     assert_non_null(strstr(event->rendezvous.lost.reason, path));
     agent_record_free(record);
-    site_clear(&site);
 }
 
 FIXTURE_TEST(a_node_that_is_cut_off_is_told_from_which_store) {
@@ -43,24 +27,6 @@ FIXTURE_TEST(a_node_that_is_cut_off_is_told_from_which_store) {
         "this node is cut off from the job's store at 127.0.0.1:%d: ", fixture->site.port);
     assert_true(site_begins_with(event->rendezvous.lost.reason, expected));
     free(expected);
-}
-
-TEST(a_store_that_cannot_be_hosted_says_what_to_do) {
-    struct site site;
-    struct failure failure = {0};
-    struct agent_record *record = NULL;
-    int fd;
-    int port;
-    site_init(&site);
-    assert_int_equal(tcp_listener_open(NULL, site.port, &fd, &port, NULL), FAILURE_NONE);
-    struct site_node *node = site_make_changing(&site, 0, 1);
-    assert_int_equal(
-        agent_record_new(site.loop, &node->settings, &record, &failure), FAILURE_SYSTEM);
-    assert_non_null(strstr(failure.message, "is_host=false"));
-    site_expect(node, "");
-    agent_record_free(record);
-    close(fd);
-    site_clear(&site);
 }
 
 /* The end. */

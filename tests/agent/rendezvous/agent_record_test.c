@@ -7,28 +7,6 @@
 
 /* What the backend reports. */
 
-FIXTURE_TEST(who_hosts_the_store_is_told_so) {
-    assert_int_equal(fixture->nodes[0]->told[0]->owned.event.membership.port, fixture->site.port);
-    assert_int_equal(site_count(fixture->nodes[0], "hosting"), 1);
-    assert_int_equal(site_count(fixture->nodes[0], "connected presence host"), 1);
-    site_expect(fixture->nodes[1], "connected presence");
-}
-
-FIXTURE_TEST(each_answer_of_the_record_is_told) {
-    site_forget_told(fixture->nodes[1]);
-    fetch(fixture, 0);
-    fetch(fixture, 1);
-    write_round(fixture, 0, 4);
-    site_await(fixture->nodes[1], "changed");
-    write_round(fixture, 1, 5); /* has not seen round 4 */
-    fetch(fixture, 1);
-    assert_int_equal(site_count(fixture->nodes[0], "record absent"), 1);
-    assert_int_equal(site_count(fixture->nodes[0], "written won"), 1);
-    site_expect(fixture->nodes[1], "record absent; changed; "
-                                   "written lost round 4 open [] wait [] spare []; "
-                                   "record round 4 open [] wait [] spare []");
-}
-
 FIXTURE_TEST(a_record_is_told_as_a_copy) {
     struct rendezvous_state written = {.round = 4};
     struct node_identity identity = identity_of(fixture->nodes[1]);
@@ -41,15 +19,6 @@ FIXTURE_TEST(a_record_is_told_as_a_copy) {
     perform(fixture->records[0], RENDEZVOUS_EFFECT_FETCH);
     const struct node_event *event = site_await(fixture->nodes[0], "record round 4");
     assert_true(record_has_participant(event->rendezvous.state, &identity));
-}
-
-static void come_to_the_barrier(struct fixture *fixture, int64_t count);
-
-FIXTURE_TEST(nodes_in_the_exit_barrier_are_counted) {
-    come_to_the_barrier(fixture, 2);
-    agent_record_perform(fixture->records[0],
-        &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = 3});
-    assert_int_equal(site_await(fixture->nodes[0], "finished_count")->rendezvous.finished_count, 2);
 }
 
 FIXTURE_TEST(a_record_without_sense_is_told_as_broken) {
@@ -75,19 +44,6 @@ FIXTURE_TEST(the_timer_is_told_and_can_be_set_again) {
     agent_record_perform(fixture->records[0], &arm);
     site_await(fixture->nodes[0], "timer_fired");
     assert_int_equal(site_count(fixture->nodes[0], "timer_fired"), 2);
-}
-
-/* The exit barrier's counter, as a round's exchange writes it. */
-static void come_to_the_barrier(struct fixture *fixture, int64_t count) {
-    struct store_client_call call = {
-        .request = {.operation = STORE_ADD,
-            .key = slice_from_string("/torch.rendezvous.job.3/torchelastic/agent/"
-                                     "terminal_state/num_members"),
-            .number = count},
-        .is_raw = true,
-        .timeout = duration_from_seconds(20),
-    };
-    assert_true(rendezvous_backend_ask(agent_record_backend(fixture->records[0]), &call));
 }
 
 /* The roll. */
@@ -147,17 +103,6 @@ FIXTURE_TEST(without_a_roll_nothing_is_called_off) {
 }
 
 /* What the host of the store learns of others. */
-
-FIXTURE_TEST(the_host_is_told_which_node_is_gone) {
-    struct node_identity identity = identity_of(fixture->nodes[1]);
-    present(fixture->records[1], &identity, false);
-    fetch(fixture, 1);
-    agent_record_free(fixture->records[1]);
-    fixture->records[1] = NULL;
-    const struct node_event *event = site_await(fixture->nodes[0], "node_gone");
-    assert_true(node_identity_equals(&event->rendezvous.gone.identity, &identity));
-    assert_false(event->rendezvous.gone.has_finished);
-}
 
 FIXTURE_TEST(the_host_is_told_whether_a_node_that_is_gone_was_done) {
     struct node_identity identity = identity_of(fixture->nodes[1]);

@@ -1,30 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include "site_fixture.h"
-
-TEST(taken_master_port_is_named) {
-    struct site site;
-    struct failure failure = {0};
-    struct agent_rendezvous *rendezvous = NULL;
-    int fd;
-    int port;
-    site_init(&site);
-    assert_int_equal(tcp_listener_open(NULL, site.port, &fd, &port, NULL), FAILURE_NONE);
-    struct site_node *node = site_make_fixed(&site, 0, 2);
-    assert_int_equal(
-        agent_rendezvous_new(site.loop, &node->settings, &rendezvous, &failure), FAILURE_SYSTEM);
-    assert_null(rendezvous);
-    char *expected = text_format("%d", port);
-    assert_non_null(strstr(failure.message, expected));
-    free(expected);
-    site_expect(node, "");
-    close(fd);
-    site_clear(&site);
-}
 
 /* Which performer carries out what. */
 
@@ -41,45 +18,16 @@ static void perform_membership(
         rendezvous, &(struct node_effect){.part = NODE_MEMBERSHIP, .membership = *effect});
 }
 
-TEST(who_hosts_the_store_is_told_its_port) {
-    struct site site;
-    site_init(&site);
-    struct site_node *host = site_make_fixed(&site, 0, 2);
-    struct site_node *guest = site_make_fixed(&site, 1, 2);
-    struct agent_rendezvous *rendezvous = open_rendezvous(host);
-    struct agent_rendezvous *other = open_rendezvous(guest);
-    assert_int_equal(site_await(host, "hosting")->membership.port, site.port);
-    site_expect(guest, "");
-    agent_rendezvous_free(other);
-    agent_rendezvous_free(rendezvous);
-    site_clear(&site);
-}
-
-TEST(store_of_a_node_alone_is_renewed_when_it_is_asked_for) {
-    struct site site;
-    site_init(&site);
-    struct site_node *node = site_make_alone(&site);
-    struct agent_rendezvous *rendezvous = open_rendezvous(node);
-    perform_membership(
-        rendezvous, &(struct membership_effect){.kind = MEMBERSHIP_EFFECT_RENEW_WORKER_STORE});
-    site_await(node, "store_renewed");
-    site_expect(node, "hosting; store_renewed");
-    agent_rendezvous_free(rendezvous);
-    site_clear(&site);
-}
-
 static void keep_record(
     void *context, enum log_level level, const char *origin, const char *message) {
     (void)origin;
     text_append_format(context, "%d %s;", (int)level, message);
 }
 
-TEST(notes_are_written_to_the_log_at_their_level) {
-    struct site site;
+SITE_TEST(notes_are_written_to_the_log_at_their_level) {
     struct text records = {0};
     struct log log = {LOG_LEVEL_INFO, keep_record, &records};
-    site_init(&site);
-    struct site_node *node = site_make_fixed(&site, 1, 2);
+    struct site_node *node = site_make_fixed(fixture, 1, 2);
     node->settings.log = &log;
     struct agent_rendezvous *rendezvous = open_rendezvous(node);
     perform_membership(rendezvous, &(struct membership_effect){.kind = MEMBERSHIP_EFFECT_NOTE,
@@ -89,25 +37,21 @@ TEST(notes_are_written_to_the_log_at_their_level) {
     assert_string_equal(text_string(&records), "2 100% of it is text;");
     agent_rendezvous_free(rendezvous);
     text_clear(&records);
-    site_clear(&site);
 }
 
-TEST(the_memberships_timer_is_told_and_can_be_set_again) {
-    struct site site;
-    site_init(&site);
-    struct site_node *node = site_make_fixed(&site, 1, 2);
+SITE_TEST(the_memberships_timer_is_told_and_can_be_set_again) {
+    struct site_node *node = site_make_fixed(fixture, 1, 2);
     struct agent_rendezvous *rendezvous = open_rendezvous(node);
     struct membership_effect arm = {
-        .kind = MEMBERSHIP_EFFECT_ARM_TIMER, .deadline = site_soon(&site)};
+        .kind = MEMBERSHIP_EFFECT_ARM_TIMER, .deadline = site_soon(fixture)};
     perform_membership(rendezvous, &arm);
-    arm.deadline = event_loop_now(site.loop);
+    arm.deadline = event_loop_now(fixture->loop);
     perform_membership(rendezvous, &arm);
     site_await(node, "timer_fired");
     perform_membership(rendezvous, &arm);
     agent_rendezvous_free(rendezvous);
-    event_loop_run_ready(site.loop);
+    event_loop_run_ready(fixture->loop);
     site_expect(node, "timer_fired");
-    site_clear(&site);
 }
 
 /* Fixed nodes: what keeps the host is known by its connections alone. */
@@ -122,18 +66,16 @@ static void linger(struct agent_rendezvous *rendezvous) {
                                        .patience = DURATION_FOREVER});
 }
 
-TEST(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected) {
-    struct site site;
-    site_init(&site);
-    struct site_node *host = site_make_fixed(&site, 0, 2);
-    struct site_node *guest = site_make_fixed(&site, 1, 2);
+SITE_TEST(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected) {
+    struct site_node *host = site_make_fixed(fixture, 0, 2);
+    struct site_node *guest = site_make_fixed(fixture, 1, 2);
     struct agent_rendezvous *rendezvous = open_rendezvous(host);
     struct agent_rendezvous *other = open_rendezvous(guest);
     perform_fixed(rendezvous, ROUND_EFFECT_CONNECT);
     perform_fixed(other, ROUND_EFFECT_CONNECT);
     site_await(host, "connected");
     site_await(guest, "connected");
-    site_hear(&site);
+    site_hear(fixture);
     linger(rendezvous);
     assert_int_equal(site_count(host, "left"), 0);
     agent_rendezvous_free(other);
@@ -144,39 +86,24 @@ TEST(the_host_of_fixed_nodes_stays_until_nobody_else_is_connected) {
     agent_rendezvous_free(other);
     perform_fixed(rendezvous, ROUND_EFFECT_OPEN_WORKER_STORE);
     site_await(host, "store_opened");
-    site_hear(&site);
+    site_hear(fixture);
     assert_int_equal(site_count(host, "left"), 1);
     agent_rendezvous_free(rendezvous);
-    site_clear(&site);
 }
 
-TEST(the_host_of_fixed_nodes_that_is_alone_does_not_stay) {
-    struct site site;
-    site_init(&site);
-    struct site_node *host = site_make_fixed(&site, 0, 2);
-    struct agent_rendezvous *rendezvous = open_rendezvous(host);
-    linger(rendezvous);
-    site_expect(host, "hosting; left");
-    agent_rendezvous_free(rendezvous);
-    site_clear(&site);
-}
-
-TEST(a_rendezvous_that_lingers_is_freed_without_a_word) {
-    struct site site;
-    site_init(&site);
-    struct site_node *host = site_make_fixed(&site, 0, 2);
-    struct site_node *guest = site_make_fixed(&site, 1, 2);
+SITE_TEST(a_rendezvous_that_lingers_is_freed_without_a_word) {
+    struct site_node *host = site_make_fixed(fixture, 0, 2);
+    struct site_node *guest = site_make_fixed(fixture, 1, 2);
     struct agent_rendezvous *rendezvous = open_rendezvous(host);
     struct agent_rendezvous *other = open_rendezvous(guest);
     perform_fixed(rendezvous, ROUND_EFFECT_CONNECT);
     perform_fixed(other, ROUND_EFFECT_CONNECT);
     site_await(host, "connected");
     site_await(guest, "connected");
-    site_hear(&site);
+    site_hear(fixture);
     linger(rendezvous);
     site_expect(host, "hosting; connected");
     agent_rendezvous_free(rendezvous);
     site_expect(host, "");
     agent_rendezvous_free(other);
-    site_clear(&site);
 }

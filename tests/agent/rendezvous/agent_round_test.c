@@ -75,22 +75,6 @@ static void await_answer(struct fixture *fixture, int index) {
     site_await(fixture->nodes[index], "checked 3/last_member");
 }
 
-FIXTURE_TEST(what_one_node_writes_the_other_reads) {
-    char role[] = "default";
-    for (int i = 0; i < 2; i++) {
-        struct round_effect effect = about(ROUND_EFFECT_SET_ROLE_INFO, ROUND_KEY_ROLE_INFO, i);
-        effect.node = (struct node_role){role, i + 1};
-        perform(fixture, i, effect);
-        await_answer(fixture, i);
-    }
-    perform(fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
-    const struct node_event *event = site_await(fixture->nodes[0], "role_infos");
-    assert_int_equal(event->round.round, 3);
-    assert_int_equal(event->round.role_infos.count, 2);
-    assert_string_equal(event->round.role_infos.infos[1].role, "default");
-    assert_int_equal(event->round.role_infos.infos[1].local_world_size, 2);
-}
-
 static bool admits_documentation_address(struct store_admission *admission) {
     union tcp_address peer = {.ipv4 = {.sin_family = AF_INET}};
     peer.ipv4.sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1 */
@@ -148,23 +132,6 @@ FIXTURE_TEST(an_address_is_told_as_a_copy) {
     assert_string_equal(event->round.values.address, "127.0.0.1");
     assert_int_equal(event->round.values.port, 29600);
     assert_string_equal(event->round.values.publisher, "a_1_1");
-}
-
-FIXTURE_TEST(nodes_are_counted_one_by_one) {
-    for (int i = 0; i < 2; i++) {
-        struct round_effect add = about(ROUND_EFFECT_ADD, ROUND_KEY_NUM_MEMBERS, 0);
-        add.amount = 1;
-        perform(fixture, i, add);
-        assert_int_equal(site_await(fixture->nodes[i], "counted")->round.count, i + 1);
-    }
-}
-
-FIXTURE_TEST(what_is_waited_for_is_told_when_it_is_there) {
-    perform(fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
-    await_answer(fixture, 1); /* on the other connection: a wait holds nothing up */
-    assert_int_equal(site_count(fixture->nodes[1], "waited"), 0);
-    set(fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
-    site_await(fixture->nodes[1], "waited 3/last_member");
 }
 
 FIXTURE_TEST(a_wait_that_is_called_off_is_not_told) {

@@ -50,51 +50,6 @@ static void stop(struct lone_host *lone) {
     free(lone->config.dynamic.host);
 }
 
-/* Whether a node with these settings opens the store's port. */
-static bool hosts(struct lone_host *lone, const char *host, enum launch_is_host is_host) {
-    assert_int_equal(start(lone, host, is_host), FAILURE_NONE);
-    bool is_hosting = agent_store_host_is_hosting(lone->host);
-    assert_string_equal(agent_store_host_address(lone->host), is_hosting ? "127.0.0.1" : host);
-    assert_int_equal(agent_store_host_port(lone->host), lone->site.port);
-    stop(lone);
-    return is_hosting;
-}
-
-TEST(who_hosts_is_told_or_found_by_the_endpoint) {
-    struct lone_host lone;
-    site_init(&lone.site);
-    assert_true(hosts(&lone, "localhost", LAUNCH_IS_HOST_UNSET));
-    assert_false(hosts(&lone, "localhost", LAUNCH_IS_HOST_NO));
-    assert_false(hosts(&lone, "192.0.2.1", LAUNCH_IS_HOST_UNSET));
-    assert_true(hosts(&lone, "192.0.2.1", LAUNCH_IS_HOST_YES));
-    site_clear(&lone.site);
-}
-
-TEST(a_free_port_is_taken_and_told) {
-    struct lone_host lone;
-    site_init(&lone.site);
-    lone.site.port = 0;
-    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
-    assert_true(agent_store_host_is_hosting(lone.host));
-    assert_true(agent_store_host_port(lone.host) > 0);
-    stop(&lone);
-    site_clear(&lone.site);
-}
-
-TEST(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host) {
-    struct lone_host lone;
-    int fd;
-    int port;
-    site_init(&lone.site);
-    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
-    assert_false(hosts(&lone, "localhost", LAUNCH_IS_HOST_UNSET));
-    assert_int_not_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
-    assert_null(lone.host);
-    stop(&lone);
-    close(fd);
-    site_clear(&lone.site);
-}
-
 TEST(a_port_that_becomes_free_is_taken) {
     struct lone_host lone;
     int fd;

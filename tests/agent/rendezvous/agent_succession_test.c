@@ -203,38 +203,31 @@ static void dismiss(struct leaving *leaving, bool has_successor) {
                              .kind = SUCCESSION_EFFECT_DISMISS, .has_successor = has_successor});
 }
 
-TEST(the_successor_is_named_and_its_leaving_is_told) {
-    struct leaving leaving;
-    begin_leaving(&leaving);
-    int client = join(&leaving, PRESENCE NODE7);
-    name_node7(&leaving);
-    expect_word(&leaving, client, STANDING NODE7, "named");
+TEST_OF(
+    leaving, the_successor_is_named_and_its_leaving_is_told, begin_leaving(&fixture), end_leaving) {
+    int client = join(fixture, PRESENCE NODE7);
+    name_node7(fixture);
+    expect_word(fixture, client, STANDING NODE7, "named");
     close(client);
-    (void)site_await(leaving.node, "node_left " NODE7);
-    assert_int_equal(site_count(leaving.node, "left"), 0);
-    end_leaving(&leaving);
+    (void)site_await(fixture->node, "node_left " NODE7);
+    assert_int_equal(site_count(fixture->node, "left"), 0);
 }
 
-TEST(who_is_not_connected_is_told_to_have_left) {
-    struct leaving leaving;
-    begin_leaving(&leaving);
-    name_node7(&leaving);
-    (void)site_await(leaving.node, "node_left " NODE7);
-    end_leaving(&leaving);
+TEST_OF(leaving, who_is_not_connected_is_told_to_have_left, begin_leaving(&fixture), end_leaving) {
+    name_node7(fixture);
+    (void)site_await(fixture->node, "node_left " NODE7);
 }
 
-TEST(all_are_told_and_the_store_stays_until_they_have_left) {
-    struct leaving leaving;
-    begin_leaving(&leaving);
-    int one = join(&leaving, PRESENCE NODE7);
-    int other = join(&leaving, PRESENCE NODE8);
-    dismiss(&leaving, true);
-    expect_word(&leaving, one, STANDING NODE7, "moved");
-    expect_word(&leaving, other, STANDING NODE8, "moved");
+TEST_OF(leaving, all_are_told_and_the_store_stays_until_they_have_left, begin_leaving(&fixture),
+    end_leaving) {
+    int one = join(fixture, PRESENCE NODE7);
+    int other = join(fixture, PRESENCE NODE8);
+    dismiss(fixture, true);
+    expect_word(fixture, one, STANDING NODE7, "moved");
+    expect_word(fixture, other, STANDING NODE8, "moved");
     close(one);
     close(other);
-    (void)site_await(leaving.node, "left");
-    end_leaving(&leaving);
+    (void)site_await(fixture->node, "left");
 }
 
 /* One who does not leave is not waited for long, and nobody is where nobody follows. */

@@ -13,7 +13,7 @@
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent_fixture.h"
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 
 #define SITE_NODES_MAXIMUM 3
 #define SITE_PATIENCE_SECONDS 30
@@ -148,12 +148,6 @@ static inline void site_node_prepare(struct site_node *node) {
     };
 }
 
-static inline struct site_node *site_make_alone(struct site *site) {
-    struct site_node *node = site_node_begin(site, 0);
-    site_node_prepare(node);
-    return node;
-}
-
 /* One of fixed nodes; node 0 hosts the store. */
 static inline struct site_node *site_make_fixed(struct site *site, int index, int node_count) {
     struct site_node *node = site_node_begin(site, index);
@@ -266,5 +260,8 @@ static inline void site_hear(struct site *site) {
 static inline struct instant site_soon(const struct site *site) {
     return instant_after(event_loop_now(site->loop), duration_from_seconds(20));
 }
+
+/* A test that is given a site. */
+#define SITE_TEST(name) TEST_OF(site, name, site_init(&fixture), site_clear)
 
 #endif

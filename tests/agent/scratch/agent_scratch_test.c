@@ -28,26 +28,3 @@ TEST(workers_are_told_where_it_is_and_how_much_goes_in) {
     text_list_clear(&environment);
     text_clear(&log.text);
 }
-
-TEST(without_the_option_there_is_none) {
-    struct launch_config config = {0};
-    struct text_list environment = {0};
-    struct agent_scratch_settings settings = {.config = &config, .environment = &environment};
-    struct agent_scratch *scratch;
-    assert_int_equal(agent_scratch_new(&settings, &scratch, NULL), FAILURE_NONE);
-    assert_null(scratch);
-    agent_scratch_set_variables(scratch, &environment);
-    assert_int_equal(environment.count, 0);
-    agent_scratch_free(scratch);
-}
-
-TEST(more_than_the_memory_is_refused) {
-    struct launch_config config = {.scratch_bytes = UINT64_C(1) << 60};
-    struct text_list environment = {0};
-    struct agent_scratch_settings settings = {.config = &config, .environment = &environment};
-    struct agent_scratch *scratch;
-    struct failure failure = {0};
-    assert_int_equal(agent_scratch_new(&settings, &scratch, &failure), FAILURE_LIMIT);
-    assert_non_null(strstr(failure.message, "--scratch: 1099511627776.0 MiB are more than"));
-    assert_non_null(strstr(failure.message, "of memory that this machine"));
-}

@@ -37,58 +37,37 @@ static void end_all(struct standby_fixture *fixture) {
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_END_ALL});
 }
 
-STANDBY_TEST(a_standby_worker_that_is_ready_becomes_the_worker) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    assert_int_equal(process_family_worker_count(fixture->family), 0);
-    pid_t pid = give(fixture, "RANK=7");
-    assert_true(pid > 0);
-    assert_int_equal(process_family_worker_count(fixture->family), 1);
-    event_loop_run(fixture->loop);
-    standby_fixture_expect(fixture, "spare_given rank=0");
-    assert_string_equal(text_string(&fixture->settled), "0+");
-    end_all(fixture); /* it is none any more */
-    event_loop_run_ready(fixture->loop);
-    assert_int_equal(process_family_worker_count(fixture->family), 1);
-}
-
 static void write_record(int record, const char *text) {
     assert_int_equal(write(record, text, strlen(text)), (ssize_t)strlen(text));
 }
 
 /* The number of this process stands for the worker's. */
-TEST(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks) {
-    struct standby_fixture fixture;
+STANDBY_TEST(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.config.evidence_signal = 50;
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, getpid());
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    fixture->config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, getpid());
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getpid()).signal, 0);
     char *hello = text_format("hello 1 %d\njson\t/usr/lib/json.py\n", (int)getpid());
     write_record(record, hello);
-    struct hang_evidence_dump dump = agent_standby_dump(fixture.standby, 0, getpid());
+    struct hang_evidence_dump dump = agent_standby_dump(fixture->standby, 0, getpid());
     assert_int_equal(dump.signal, 50);
     assert_int_equal(dump.fd, record);
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getppid()).signal, 0);
-    assert_int_equal(agent_standby_dump(fixture.standby, -1, getpid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getppid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, -1, getpid()).signal, 0);
     assert_int_equal(agent_standby_dump(NULL, 0, getpid()).signal, 0);
     free(hello);
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
-TEST(a_hello_of_another_process_is_none) {
-    struct standby_fixture fixture;
+STANDBY_TEST(a_hello_of_another_process_is_none) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    fixture.config.evidence_signal = 50;
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, getpid());
+    fixture->config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, getpid());
     write_record(record, "hello 1 1\n");
-    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture->standby, 0, getpid()).signal, 0);
     text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
 }
 
 STANDBY_TEST(one_that_does_not_fit_is_ended_and_not_given) {
@@ -158,18 +137,15 @@ STANDBY_TEST(one_that_cannot_be_taught_has_ended) {
 }
 
 /* A worker of the rank was started with another environment meanwhile. */
-TEST(one_must_fit_to_the_environment_it_was_started_with) {
-    struct standby_fixture fixture;
+STANDBY_TEST(one_must_fit_to_the_environment_it_was_started_with) {
     struct text_list other = environment_with("OMP_NUM_THREADS=2");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    warm(&fixture);
-    standby_fixture_expect(&fixture, READY);
-    agent_standby_dress(fixture.standby, 0, &other);
+    warm(fixture);
+    standby_fixture_expect(fixture, READY);
+    agent_standby_dress(fixture->standby, 0, &other);
     text_list_clear(&other);
-    assert_int_equal(give(&fixture, "OMP_NUM_THREADS=2"), 0);
-    standby_fixture_expect(&fixture, "spare_refused rank=0");
-    event_loop_run(fixture.loop); /* its end */
-    standby_fixture_clear(&fixture);
+    assert_int_equal(give(fixture, "OMP_NUM_THREADS=2"), 0);
+    standby_fixture_expect(fixture, "spare_refused rank=0");
+    event_loop_run(fixture->loop); /* its end */
 }
 
 STANDBY_TEST_AFTER(
@@ -203,14 +179,6 @@ STANDBY_TEST_AFTER(
     standby_fixture_expect(fixture, "spare_ended rank=0 status=5");
 }
 
-STANDBY_TEST(one_that_dies_while_it_waits_is_told_of) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    kill_child();
-    event_loop_run(fixture->loop);
-    standby_fixture_expect(fixture, "spare_ended rank=0 signal=9");
-}
-
 STANDBY_TEST_AFTER(one_that_does_not_go_through_its_gate_is_taken_back,
     standby_fixture_init(&fixture, STANDBY_PLAY_SILENT)) {
     warm(fixture);
@@ -220,18 +188,6 @@ STANDBY_TEST_AFTER(one_that_does_not_go_through_its_gate_is_taken_back,
     standby_fixture_expect(fixture, "spare_refused rank=0");
     assert_string_equal(text_string(&fixture->settled), "0-");
     assert_true(process_family_is_gone(fixture->family));
-}
-
-STANDBY_TEST_AFTER(one_that_ends_at_its_gate_was_no_worker,
-    standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE)) {
-    warm(fixture);
-    standby_fixture_expect(fixture, READY);
-    assert_true(give(fixture, "RANK=0") > 0);
-    while (fixture->told.length == 0) {
-        event_loop_run(fixture->loop);
-    }
-    standby_fixture_expect(fixture, "spare_refused rank=0");
-    assert_string_equal(text_string(&fixture->settled), "(9)0-");
 }
 
 STANDBY_TEST_AFTER(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last,
@@ -267,54 +223,13 @@ STANDBY_TEST_AFTER(who_is_awaited_no_longer_is_ended_or_stays_a_worker,
     assert_string_equal(text_string(&fixture->settled), "");
 }
 
-TEST(what_workers_record_is_learned) {
-    struct standby_fixture fixture;
+STANDBY_TEST(a_hello_of_another_process_does_not_count) {
     struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    assert_true(record >= 0);
-    assert_non_null(text_list_variable(&environment, "MUSTER_STANDBY"));
-    assert_null(text_list_variable(&environment, "PYTHONPATH")); /* the program is not Python */
-    agent_standby_note_worker(fixture.standby, 0, 4242);
-    static const char words[] = "hello 1 4242\njson\t\nzlib\t\ncut off";
-    assert_int_equal(write(record, words, strlen(words)), (ssize_t)strlen(words));
-    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
-    assert_non_null(strstr(text_string(&fixture.told), "hello rank=0; records quiet="));
-    assert_non_null(strstr(text_string(&fixture.told), "modules=2"));
-    text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
-}
-
-TEST(a_hello_of_another_process_does_not_count) {
-    struct standby_fixture fixture;
-    struct text_list environment = environment_with("RANK=0");
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    int record = agent_standby_dress(fixture.standby, 0, &environment);
-    agent_standby_note_worker(fixture.standby, 0, 4243);
+    int record = agent_standby_dress(fixture->standby, 0, &environment);
+    agent_standby_note_worker(fixture->standby, 0, 4243);
     assert_int_equal(write(record, "hello 1 4242\n", 13), 13);
-    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
-    assert_int_equal(strncmp(text_string(&fixture.told), "records", 7), 0);
-    text_list_clear(&environment);
-    standby_fixture_clear(&fixture);
-}
-
-STANDBY_TEST(what_cannot_be_started_has_ended) {
-    fixture->refuses_to_spawn = true;
-    struct text_list environment = environment_with("RANK=0");
-    agent_standby_dress(fixture->standby, 0, &environment);
-    agent_standby_perform(
-        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
-    standby_fixture_expect(fixture, "spare_ended rank=0 signal=0");
-    text_list_clear(&environment);
-}
-
-TEST(without_standby_workers_nothing_is_added) {
-    struct text_list environment = environment_with("RANK=0");
-    assert_int_equal(agent_standby_dress(NULL, 0, &environment), -1);
-    assert_int_equal(environment.count, 2);
-    agent_standby_note_worker(NULL, 0, 1);
-    assert_int_equal(agent_standby_give(NULL, 0, &environment, own_streams), 0);
-    agent_standby_free(NULL);
+    agent_standby_perform(fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    assert_int_equal(strncmp(text_string(&fixture->told), "records", 7), 0);
     text_list_clear(&environment);
 }
 
@@ -351,17 +266,15 @@ STANDBY_TEST_AFTER(a_new_node_whose_interpreter_does_not_run_the_hook_joins_with
     standby_fixture_expect(fixture, "warmed");
 }
 
-TEST(where_nothing_can_be_warmed_nobody_waits) {
-    struct standby_fixture fixture;
-    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
-    assert_false(invite(&fixture, "nonsense"));
-    fixture.refuses_to_spawn = true;
-    assert_false(invite(&fixture, LIST));
+STANDBY_TEST_AFTER(where_nothing_can_be_warmed_nobody_waits,
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT)) {
+    assert_false(invite(fixture, "nonsense"));
+    fixture->refuses_to_spawn = true;
+    assert_false(invite(fixture, LIST));
     assert_false(agent_standby_invite(NULL, slice_from_string(LIST)));
-    standby_fixture_clear(&fixture);
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL); /* no Python */
-    assert_false(invite(&fixture, LIST));
-    standby_fixture_clear(&fixture);
+    standby_fixture_clear(fixture);
+    standby_fixture_init(fixture, STANDBY_PLAY_WELL); /* no Python */
+    assert_false(invite(fixture, LIST));
 }
 
 STANDBY_TEST_AFTER(a_probe_that_does_not_end_goes_with_the_agent,

@@ -65,15 +65,13 @@ STANDBY_TEST_AFTER(what_it_says_after_its_gate_was_shut_is_not_heard,
 }
 
 /* The worker is started anew then: a process that is started anew is in it all the same. */
-TEST(a_working_directory_that_is_gone_is_said) {
-    struct standby_fixture fixture;
+STANDBY_TEST(a_working_directory_that_is_gone_is_said) {
     struct temporary_tree tree;
     struct text_list environment = {0};
     struct failure failure = {0};
     const int streams[2] = {-1, -1};
     int home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
-    struct standby_spare *spare = start(&fixture, &environment);
+    struct standby_spare *spare = start(fixture, &environment);
     temporary_tree_init(&tree);
     assert_int_equal(chdir(tree.root), 0);
     temporary_tree_clear(&tree);
@@ -83,5 +81,4 @@ TEST(a_working_directory_that_is_gone_is_said) {
     assert_int_not_equal(code, FAILURE_NONE);
     assert_non_null(strstr(failure.message, "the working directory has no name any more"));
     standby_spare_free(spare);
-    standby_fixture_clear(&fixture);
 }

@@ -53,67 +53,54 @@ static bool look(struct scene *scene) {
     return worker_record_look(&scene->record, &scene->learned, scene->now);
 }
 
-TEST(what_was_written_since_the_last_look_is_learned) {
-    struct scene scene;
-    set_up(&scene);
-    assert_false(look(&scene));
-    write_record(&scene, "hello 1 7\njson\t/lib/json.py\n");
-    assert_true(look(&scene));
-    assert_int_equal(learned_list_count(&scene.learned), 1);
-    assert_false(look(&scene)); /* nothing was written since */
-    write_record(&scene, "csv\t/lib/csv.py\n");
-    assert_true(look(&scene));
-    assert_int_equal(learned_list_count(&scene.learned), 2);
-    tear_down(&scene);
+#define SCENE_TEST(name) TEST_OF(scene, name, set_up(&fixture), tear_down)
+
+SCENE_TEST(what_was_written_since_the_last_look_is_learned) {
+    assert_false(look(fixture));
+    write_record(fixture, "hello 1 7\njson\t/lib/json.py\n");
+    assert_true(look(fixture));
+    assert_int_equal(learned_list_count(&fixture->learned), 1);
+    assert_false(look(fixture)); /* nothing was written since */
+    write_record(fixture, "csv\t/lib/csv.py\n");
+    assert_true(look(fixture));
+    assert_int_equal(learned_list_count(&fixture->learned), 2);
 }
 
 /* Whatever the clock of the files says meanwhile. */
-TEST(when_it_has_grown_is_as_exact_as_the_looks) {
-    struct scene scene;
-    set_up(&scene);
+SCENE_TEST(when_it_has_grown_is_as_exact_as_the_looks) {
     const struct timespec of_another_clock[] = {{.tv_sec = 1}, {.tv_sec = INT32_MAX}};
-    struct instant begun = scene.record.grown;
-    assert_false(look(&scene));
-    assert_int_equal(scene.record.grown.nanoseconds, begun.nanoseconds);
-    write_record(&scene, "hello 1 7\n");
-    assert_int_equal(futimens(scene.record.fd, of_another_clock), 0);
-    assert_true(look(&scene));
-    struct instant seen = scene.now;
-    assert_int_equal(scene.record.grown.nanoseconds, seen.nanoseconds);
-    assert_false(look(&scene));
-    assert_int_equal(scene.record.grown.nanoseconds, seen.nanoseconds);
-    tear_down(&scene);
+    struct instant begun = fixture->record.grown;
+    assert_false(look(fixture));
+    assert_int_equal(fixture->record.grown.nanoseconds, begun.nanoseconds);
+    write_record(fixture, "hello 1 7\n");
+    assert_int_equal(futimens(fixture->record.fd, of_another_clock), 0);
+    assert_true(look(fixture));
+    struct instant seen = fixture->now;
+    assert_int_equal(fixture->record.grown.nanoseconds, seen.nanoseconds);
+    assert_false(look(fixture));
+    assert_int_equal(fixture->record.grown.nanoseconds, seen.nanoseconds);
 }
 
-TEST(the_hello_of_another_process_counts_for_nothing) {
-    struct scene scene;
-    set_up(&scene);
-    write_record(&scene, "hello 1 8\njson\t/lib/json.py\n");
-    assert_false(look(&scene));
-    assert_int_equal(learned_list_count(&scene.learned), 0);
-    assert_false(worker_record_can_answer(&scene.record, WORKER));
-    tear_down(&scene);
+SCENE_TEST(the_hello_of_another_process_counts_for_nothing) {
+    write_record(fixture, "hello 1 8\njson\t/lib/json.py\n");
+    assert_false(look(fixture));
+    assert_int_equal(learned_list_count(&fixture->learned), 0);
+    assert_false(worker_record_can_answer(&fixture->record, WORKER));
 }
 
-TEST(only_its_worker_can_answer_and_only_after_its_hello) {
-    struct scene scene;
-    set_up(&scene);
-    assert_false(worker_record_can_answer(&scene.record, WORKER));
-    write_record(&scene, "hello 1 7\n");
-    assert_true(worker_record_can_answer(&scene.record, WORKER));
-    assert_false(worker_record_can_answer(&scene.record, WORKER + 1));
-    worker_record_clear(&scene.record);
-    assert_false(worker_record_can_answer(&scene.record, WORKER));
-    tear_down(&scene);
+SCENE_TEST(only_its_worker_can_answer_and_only_after_its_hello) {
+    assert_false(worker_record_can_answer(&fixture->record, WORKER));
+    write_record(fixture, "hello 1 7\n");
+    assert_true(worker_record_can_answer(&fixture->record, WORKER));
+    assert_false(worker_record_can_answer(&fixture->record, WORKER + 1));
+    worker_record_clear(&fixture->record);
+    assert_false(worker_record_can_answer(&fixture->record, WORKER));
 }
 
-TEST(a_renewed_record_is_empty_and_nobodys) {
-    struct scene scene;
-    set_up(&scene);
-    write_record(&scene, "hello 1 7\n");
-    assert_true(look(&scene));
-    renew(&scene);
-    assert_int_equal(scene.record.worker, 0);
-    assert_false(look(&scene));
-    tear_down(&scene);
+SCENE_TEST(a_renewed_record_is_empty_and_nobodys) {
+    write_record(fixture, "hello 1 7\n");
+    assert_true(look(fixture));
+    renew(fixture);
+    assert_int_equal(fixture->record.worker, 0);
+    assert_false(look(fixture));
 }

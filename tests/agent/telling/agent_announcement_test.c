@@ -85,16 +85,6 @@ static void tell(struct fixture *fixture, int port) {
     agent_announcement_tell(fixture->announcement, &placement);
 }
 
-FIXTURE_TEST(a_job_is_announced_until_its_agents_end) {
-    tell(fixture, 1001);
-    await(fixture, 1001);
-    assert_int_equal(found_port(fixture), 1001);
-    agent_announcement_free(fixture->announcement);
-    fixture->announcement = NULL;
-    assert_int_equal(found_port(fixture), 0);
-    assert_string_equal(text_string(&fixture->log.text), "");
-}
-
 FIXTURE_TEST(a_store_that_has_moved_is_announced_anew) {
     tell(fixture, 1001);
     await(fixture, 1001);
@@ -113,18 +103,4 @@ FIXTURE_TEST(an_end_while_it_is_written_leaves_nothing) {
     agent_announcement_free(fixture->announcement);
     fixture->announcement = NULL;
     assert_int_equal(rmdir(fixture->places.items[0]), 0); /* it is empty */
-}
-
-FIXTURE_TEST(a_refused_directory_is_told_and_no_matter) {
-    temporary_tree_link(&fixture->tree, "jobs", "elsewhere");
-    tell(fixture, 1001);
-    await(fixture, 0);
-    assert_true(
-        remembered_log_has(&fixture->log, "`muster store` will not find this job by itself: "));
-    assert_true(remembered_log_has(&fixture->log, "/jobs is no directory, or a symbolic link"));
-    assert_int_equal(unlink(fixture->places.items[0]), 0);
-    tell(fixture, 1002);
-    await(fixture, 1002);
-    assert_int_equal(found_port(fixture), 1002);
-    assert_int_equal(fixture->log.count, 1);
 }

@@ -71,42 +71,10 @@ static void assert_health(struct fixture *fixture, const char *status, const cha
     text_clear(&answer);
 }
 
-FIXTURE_TEST_AFTER(every_phase_is_told_and_alive, set_up(&fixture, 0)) {
-    assert_health(fixture, "HTTP/1.1 200 ", "\"phase\": \"joining\"");
-    fixture->machine.phase = AGENT_RUNNING;
-    fixture->machine.ticket = 1;
-    assert_health(fixture, "HTTP/1.1 200 ", "\"phase\": \"running\"");
-    assert_health(fixture, "HTTP/1.1 200 ", "\"running_workers\": 2");
-    fixture->machine.phase = AGENT_JOINING;
-    fixture->machine.ticket = 2;
-    assert_health(fixture, "HTTP/1.1 200 ", "\"phase\": \"restarting\"");
-    fixture->machine.phase = AGENT_LEAVING;
-    assert_health(fixture, "HTTP/1.1 200 ", "\"phase\": \"draining\"");
-}
-
 FIXTURE_TEST_AFTER(a_watchdog_that_stands_still_is_503, set_up(&fixture, 0)) {
     fixture->machine.phase = AGENT_RUNNING;
     fixture->silent_seconds = 100;
     assert_health(fixture, "HTTP/1.1 503 ", "\"status\": \"stalled\"");
     fixture->silent_seconds = 0;
     assert_health(fixture, "HTTP/1.1 200 ", "\"status\": \"alive\"");
-}
-
-FIXTURE_TEST_AFTER(metrics_have_the_type_that_prometheus_expects, set_up(&fixture, 0)) {
-    struct text answer = {0};
-    http_ask(fixture->loop, served_port(fixture), "GET /metrics HTTP/1.1", &answer);
-    assert_non_null(strstr(text_string(&answer), "Content-Type: text/plain; version=0.0.4"));
-    assert_non_null(strstr(text_string(&answer), "\r\n\r\na_metric 1\n"));
-    text_clear(&answer);
-}
-
-TEST(a_port_that_cannot_be_had_is_a_warning) {
-    struct fixture first;
-    struct fixture second;
-    set_up(&first, 0);
-    set_up(&second, served_port(&first));
-    assert_null(second.health);
-    assert_true(remembered_log_has(&second.log, "no health is served"));
-    tear_down(&second);
-    tear_down(&first);
 }

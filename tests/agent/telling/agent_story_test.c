@@ -55,21 +55,6 @@ static void assert_said(const struct fixture *fixture, const char *words) {
     assert_non_null(strstr(text_string(&fixture->said), words));
 }
 
-FIXTURE_TEST_AFTER(the_way_to_running_workers_is_told, set_up(&fixture, LOG_LEVEL_INFO)) {
-    agent_story_begin(&fixture->story);
-    assert_said(fixture, "  nproc_per_node           : 2\n");
-    step(fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
-    assert_said(fixture, "  global_ranks=[4, 5]\n");
-    workers_fixture_run(&fixture->job);
-    step(fixture, AGENT_STARTING, AGENT_RUNNING, AGENT_EVENT_WORKERS_STARTED);
-    char *line = text_format("[default] the workers run: 4 (pid %d), 5 (pid %d); logs: %s\n",
-        (int)agent_workers_pid(fixture->job.workers, 0),
-        (int)agent_workers_pid(fixture->job.workers, 1),
-        agent_workers_log_directory(fixture->job.workers));
-    assert_said(fixture, line);
-    free(line);
-}
-
 FIXTURE_TEST_AFTER(only_what_a_failure_costs_is_told_to_who_asks_for_nothing,
     set_up(&fixture, LOG_LEVEL_WARNING)) {
     fixture->job.agent.config.max_restarts = 3;
@@ -126,23 +111,4 @@ FIXTURE_TEST_AFTER(what_standby_workers_would_save_is_told_as_far_as_it_is_known
     fixture->story.has_standby = true;
     restart(fixture, 8400);
     assert_not_said(fixture, offer);
-}
-
-FIXTURE_TEST_AFTER(
-    another_node_than_the_first_tells_of_each_round_in_one_line, set_up(&fixture, LOG_LEVEL_INFO)) {
-    fixture->job.placement.group_rank = 1;
-    fixture->job.placement.group_world_size = 2;
-    fixture->job.placement.round = 3;
-    agent_voice_place(&fixture->voice, 1, true, 2);
-    workers_fixture_run(&fixture->job);
-    step(fixture, AGENT_IDLE, AGENT_JOINING, AGENT_EVENT_START);
-    step(fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
-    assert_int_equal(fixture->said.length, 0);
-    step(fixture, AGENT_STARTING, AGENT_RUNNING, AGENT_EVENT_WORKERS_STARTED);
-    assert_said(fixture, "[default] node 1 of 2 in round 3 (node 0, at ");
-    assert_said(fixture, ", says the rest); the workers run: 4 (pid ");
-    text_clear(&fixture->said);
-    fixture->machine.stop_reason = AGENT_STOP_RESTART;
-    step(fixture, AGENT_RUNNING, AGENT_STOPPING, AGENT_EVENT_PEER_RESTART);
-    assert_int_equal(fixture->said.length, 0);
 }

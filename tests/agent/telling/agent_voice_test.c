@@ -54,15 +54,6 @@ static void tear_down(struct fixture *fixture) {
     text_list_clear(&fixture->config.meeting_warnings);
 }
 
-FIXTURE_TEST_AFTER(one_node_says_all_at_once, set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 1)) {
-    agent_voice_begin(&fixture->voice);
-    agent_voice_count(&fixture->voice, 2, &(struct text_list){0});
-    assert_said(fixture, "option\nplace\nthreads\n");
-    agent_voice_place(&fixture->voice, 0, false, 2);
-    agent_voice_end(&fixture->voice);
-    assert_said(fixture, "");
-}
-
 TEST(the_host_speaks_of_the_place_and_the_first_node_of_the_rest) {
     struct fixture fixture;
     for (int rank = 0; rank < 2; rank++) {
@@ -101,40 +92,6 @@ static void hear_of(struct fixture *fixture, const char *more) {
     tear_down(&other);
 }
 
-TEST(warnings_about_options_are_said_by_the_node_that_came_first) {
-    struct fixture fixture;
-    struct text_list misfits = {0};
-    text_list_add(&misfits, "misfit");
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-    agent_voice_begin(&fixture.voice);
-    agent_voice_count(&fixture.voice, 1, &misfits);
-    assert_said(&fixture, "");
-    agent_voice_hear(
-        &fixture.voice, slice_from_string(agent_voice_write_words(&fixture.voice, "node2_4711_2")));
-    assert_said(&fixture, "option\nmisfit\n");
-    text_list_clear(&misfits);
-    tear_down(&fixture);
-}
-
-TEST(another_node_says_of_its_options_what_the_first_one_does_not) {
-    static const char *const differences[] = {NULL, "of this node"};
-    for (size_t i = 0; i < 2; i++) {
-        struct fixture fixture;
-        set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2);
-        if (differences[i] != NULL) {
-            text_list_add(&fixture.config.warnings, differences[i]);
-        }
-        agent_voice_begin(&fixture.voice);
-        (void)agent_voice_write_words(&fixture.voice, "node2_4711_2");
-        hear_of(&fixture, "of that node");
-        assert_said(&fixture, i == 0 ? "" : "of this node\n");
-        agent_voice_place(&fixture.voice, 1, true, 1);
-        agent_voice_end(&fixture.voice);
-        assert_said(&fixture, "");
-        tear_down(&fixture);
-    }
-}
-
 FIXTURE_TEST_AFTER(warnings_of_which_nobody_is_known_to_speak_are_said_after_a_while,
     set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 2)) {
     agent_voice_begin(&fixture->voice);
@@ -168,27 +125,6 @@ FIXTURE_TEST_AFTER(
     assert_said(fixture, "option\nplace\n");
 }
 
-TEST(fixed_nodes_know_the_first_one_from_the_beginning) {
-    struct fixture fixture;
-    for (int rank = 0; rank < 2; rank++) {
-        set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
-        fixture.config.node_rank = rank;
-        agent_voice_begin(&fixture.voice);
-        assert_said(&fixture, rank == 0 ? "place\n" : "");
-        if (rank == 0) {
-            agent_voice_hear(&fixture.voice,
-                slice_from_string(agent_voice_write_words(&fixture.voice, "node1_4711_1")));
-        } else {
-            hear_of(&fixture, NULL);
-        }
-        assert_said(&fixture, rank == 0 ? "option\n" : "");
-        agent_voice_place(&fixture.voice, rank, false, 2);
-        agent_voice_end(&fixture.voice);
-        assert_said(&fixture, rank == 0 ? "threads\n" : "");
-        tear_down(&fixture);
-    }
-}
-
 /* What is said at `threshold` of what was asked for: before there is a place, and from then on. */
 static void check_launch(enum log_level threshold, int rank, bool is_host, const char *expected) {
     struct fixture fixture;
@@ -215,18 +151,4 @@ TEST(what_was_asked_for_is_said_by_one_node_and_with_debugging_by_each) {
     check_launch(LOG_LEVEL_INFO, 1, false, "");
     check_launch(LOG_LEVEL_INFO, 1, true, "launch\n");
     check_launch(LOG_LEVEL_DEBUG, 1, false, "launch\n");
-}
-
-TEST(a_fixed_node_leaves_what_was_asked_for_to_the_first) {
-    for (int rank = 0; rank < 2; rank++) {
-        struct fixture fixture;
-        set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 2);
-        fixture.config.node_rank = rank;
-        fixture.log.threshold = LOG_LEVEL_INFO;
-        agent_voice_begin(&fixture.voice);
-        text_clear(&fixture.said);
-        agent_voice_launch(&fixture.voice, "launch");
-        assert_said(&fixture, rank == 0 ? "launch\n" : "");
-        tear_down(&fixture);
-    }
 }

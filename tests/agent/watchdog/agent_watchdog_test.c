@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 #include "agent/watchdog/agent_watchdog.h"
 #include "agent_fixture.h"
@@ -90,41 +89,6 @@ static void run(struct fixture *fixture) {
     workers_fixture_run(&fixture->workers);
 }
 
-TEST(expired_timer_kills_only_its_worker) {
-    struct fixture fixture;
-    set_up(&fixture, 2,
-        "if [ $RANK = 1 ]; then " EXPIRED(
-            9) " while :; do sleep 0.02; done; fi; "
-               "while ! [ -e $DIR/over ]; do sleep 0.01; done; exit 3");
-    char *command = text_format("touch %s/over", fixture.workers.agent.directory);
-    agent_watchdog_begin(fixture.watchdog);
-    workers_fixture_start(&fixture.workers);
-    while (strchr(fixture.workers.story, '1') == NULL) {
-        event_loop_run_ready(fixture.workers.loop);
-    }
-    assert_true(fixture.workers.last_exit.is_signal);
-    assert_int_equal(fixture.workers.last_exit.value, SIGKILL);
-    assert_int_equal(system(command), 0);
-    event_loop_run(fixture.workers.loop);
-    assert_int_equal(fixture.workers.last_exit.value, 3);
-    assert_non_null(strstr(agent_workers_evidence(fixture.workers.workers, 1),
-        "killed by the watchdog: timer 'step' expired"));
-    assert_null(agent_workers_evidence(fixture.workers.workers, 0));
-    free(command);
-    tear_down(&fixture);
-}
-
-TEST(a_worker_that_outlives_its_signal_says_so_later) {
-    struct fixture fixture;
-    set_up(&fixture, 1, "trap 'exit 7' TERM; " EXPIRED(15) " while :; do sleep 0.01; done");
-    run(&fixture);
-    assert_false(fixture.workers.last_exit.is_signal);
-    assert_int_equal(fixture.workers.last_exit.value, 7);
-    assert_string_equal(agent_workers_evidence(fixture.workers.workers, 0),
-        "had been signalled by the watchdog: timer 'step' expired");
-    tear_down(&fixture);
-}
-
 TEST(a_child_of_a_worker_may_hold_a_timer) {
     struct fixture fixture;
     set_up(&fixture, 1,
@@ -138,52 +102,12 @@ TEST(a_child_of_a_worker_may_hold_a_timer) {
     tear_down(&fixture);
 }
 
-TEST(strangers_and_bad_lines_are_passed_over) {
-    struct fixture fixture;
-    set_up(&fixture, 1,
-        "echo 'no request' >$TORCHELASTIC_TIMER_FILE; "
-        "echo '{\"pid\": 1, \"scope_id\": \"theirs\", \"expiration_time\": 1, \"signal\": 9}' "
-        ">$TORCHELASTIC_TIMER_FILE; printf '{\"pid\": 1, \"sco' "
-        ">$TORCHELASTIC_TIMER_FILE; " EXPIRED(9) " while :; do sleep 0.02; done");
-    run(&fixture);
-    assert_true(fixture.workers.last_exit.is_signal);
-    assert_int_equal(fixture.workers.last_exit.value, SIGKILL);
-    assert_true(remembered_log_has(&fixture.log, "a line is no timer request"));
-    assert_true(remembered_log_has(
-        &fixture.log, "process 1 gets no timer 'theirs': it belongs to no worker of this job"));
-    tear_down(&fixture);
-}
-
-TEST(a_released_timer_kills_nobody) {
-    struct fixture fixture;
-    set_up(&fixture, 1,
-        "{ echo '{\"pid\": '$$$$', \"scope_id\": \"s\", \"expiration_time\": 1, \"signal\": 9}'; "
-        "echo '{\"pid\": '$$$$', \"scope_id\": \"s\", \"expiration_time\": -1, \"signal\": 0}'; } "
-        ">$DIR/both; dd if=$DIR/both of=$TORCHELASTIC_TIMER_FILE bs=4096 conv=notrunc 2>$DIR/dd; "
-        "sleep 0.1; exit 4");
-    run(&fixture);
-    assert_false(fixture.workers.last_exit.is_signal);
-    assert_int_equal(fixture.workers.last_exit.value, 4);
-    tear_down(&fixture);
-}
-
-TEST(a_timer_without_a_signal_is_only_told) {
-    struct fixture fixture;
-    set_up(&fixture, 1, EXPIRED(0) " sleep 0.1; exit 4");
-    run(&fixture);
-    assert_int_equal(fixture.workers.last_exit.value, 4);
-    assert_true(remembered_log_has(&fixture.log, "lives on, though its timers expired: 'step'"));
-    tear_down(&fixture);
-}
-
-TEST(nobody_is_ended_while_the_group_is_stopped) {
-    struct fixture fixture;
-    set_up(&fixture, 1, EXPIRED(9) " sleep 0.1; exit 4");
-    agent_watchdog_begin(fixture.watchdog);
-    agent_watchdog_end(fixture.watchdog);
-    workers_fixture_run(&fixture.workers);
-    assert_int_equal(fixture.workers.last_exit.value, 4);
-    tear_down(&fixture);
+FIXTURE_TEST_AFTER(nobody_is_ended_while_the_group_is_stopped,
+    set_up(&fixture, 1, EXPIRED(9) " sleep 0.1; exit 4")) {
+    agent_watchdog_begin(fixture->watchdog);
+    agent_watchdog_end(fixture->watchdog);
+    workers_fixture_run(&fixture->workers);
+    assert_int_equal(fixture->workers.last_exit.value, 4);
 }
 
 TEST(a_fifo_in_use_is_left_to_its_owner) {
@@ -274,22 +198,4 @@ TEST(what_was_looked_at_in_an_earlier_attempt_is_forgotten) {
     assert_int_equal(fixture.workers.last_exit.value, SIGTERM);
     assert_string_equal(fixture.looks, "b");
     tear_down(&fixture);
-}
-
-TEST(without_the_variable_there_is_no_watchdog) {
-    struct workers_fixture workers;
-    workers_fixture_init(&workers, 1, "exit 0");
-    struct agent_watchdog_settings settings = {
-        .config = &workers.agent.config,
-        .environment = &workers.agent.environment,
-        .workers = workers.workers,
-    };
-    struct agent_watchdog *watchdog;
-    assert_int_equal(agent_watchdog_new(workers.loop, &settings, &watchdog, NULL), FAILURE_NONE);
-    assert_null(watchdog);
-    agent_watchdog_begin(watchdog);
-    agent_watchdog_end(watchdog);
-    agent_watchdog_forget(watchdog, 1);
-    agent_watchdog_free(watchdog);
-    workers_fixture_clear(&workers);
 }

@@ -33,14 +33,6 @@ FIXTURE_TEST(run_without_a_name_gets_a_random_one) {
     assert_int_equal(fixture->preparation.run_id[14], '4'); /* the UUID's version */
 }
 
-FIXTURE_TEST(given_names_are_kept) {
-    fixture->agent.config.run_id = memory_duplicate_string("job 7");
-    fixture->agent.config.local_address = memory_duplicate_string("10.0.0.9");
-    assert_int_equal(prepare(fixture), FAILURE_NONE);
-    assert_string_equal(fixture->preparation.run_id, "job 7");
-    assert_string_equal(fixture->preparation.master_address, "10.0.0.9");
-}
-
 FIXTURE_TEST(cpu_count_is_the_affinity_mask) {
     fixture->agent.config.worker_count_kind = LAUNCH_COUNT_CPU;
     assert_int_equal(prepare(fixture), FAILURE_NONE);
@@ -73,12 +65,6 @@ FIXTURE_TEST(path_without_python_says_what_to_do) {
     text_list_set_variable(&fixture->agent.environment, "PATH", "/nowhere");
     assert_int_equal(prepare(fixture), FAILURE_INVALID);
     assert_non_null(strstr(fixture->failure.message, "PYTHON_EXEC"));
-}
-
-FIXTURE_TEST(log_directory_that_is_a_file_is_named) {
-    fclose(fopen(fixture->agent.config.log_dir, "we"));
-    assert_int_not_equal(prepare(fixture), FAILURE_NONE);
-    assert_non_null(strstr(fixture->failure.message, fixture->agent.config.log_dir));
 }
 
 /* The warning about a script that begins so, or NULL. */

@@ -6,21 +6,6 @@
 #include "agent_fixture.h"
 #include "workers_fixture.h"
 
-WORKERS_TEST(gone_is_told_after_the_last_exit, workers_fixture_init(&fixture, 1, "exit 3")) {
-    workers_fixture_run(fixture);
-    assert_string_equal(fixture->story, "s0g");
-    assert_int_equal(fixture->last_exit.value, 3);
-}
-
-WORKERS_TEST(signal_reaches_every_worker, workers_fixture_init(&fixture, 2, "exec sleep 1000")) {
-    workers_fixture_start(fixture);
-    agent_workers_signal(fixture->workers, SIGTERM);
-    event_loop_run(fixture->loop);
-    assert_int_equal(strlen(fixture->story), 4);
-    assert_true(fixture->last_exit.is_signal);
-    assert_int_equal(fixture->last_exit.value, SIGTERM);
-}
-
 /* Who of ours has signalled it comes first, and what it was doing last. */
 WORKERS_TEST(
     what_is_known_of_an_end_is_said_once, workers_fixture_init(&fixture, 2, "exec sleep 1000")) {
@@ -63,14 +48,6 @@ WORKERS_TEST(what_is_left_behind_is_visited_with_its_worker,
     assert_int_equal(ranks.length, 0);
 }
 
-WORKERS_TEST(start_that_fails_is_over, workers_fixture_init(&fixture, 2, "")) {
-    free(fixture->agent.config.script);
-    fixture->agent.config.script = memory_duplicate_string("/nowhere/program");
-    workers_fixture_run(fixture);
-    assert_string_equal(fixture->story, "f0g");
-    assert_non_null(strstr(fixture->message, "/nowhere/program"));
-}
-
 /* The files of its workers are being made: nobody knows how long that takes. */
 WORKERS_TEST(
     nobody_is_started_after_a_signal, workers_fixture_init(&fixture, 2, "touch $DIR/started")) {
@@ -88,15 +65,6 @@ WORKERS_TEST(
     assert_memory_equal(fixture->story, "gs", 2);
 }
 
-WORKERS_TEST(next_attempt_has_directories_of_its_own, workers_fixture_init(&fixture, 1, "exit 0")) {
-    workers_fixture_run(fixture);
-    fixture->placement.attempt = 1;
-    workers_fixture_run(fixture);
-    assert_string_equal(fixture->story, "s0gs0g");
-    assert_non_null(
-        strstr(agent_workers_error_file(fixture->workers, 0), "/attempt_1/0/error.json"));
-}
-
 TEST(next_round_of_an_attempt_keeps_the_earlier_logs) {
     struct workers_fixture fixture;
     workers_fixture_init(
@@ -110,13 +78,4 @@ TEST(next_round_of_an_attempt_keeps_the_earlier_logs) {
     assert_int_equal(access(earlier, F_OK), 0);
     free(earlier);
     workers_fixture_clear(&fixture);
-}
-
-WORKERS_TEST(error_file_is_below_the_log_directory,
-    workers_fixture_init(&fixture, 1, "test -d \"${TORCHELASTIC_ERROR_FILE%/*}\"")) {
-    workers_fixture_run(fixture);
-    assert_int_equal(fixture->last_exit.value, 0);
-    const char *path = agent_workers_error_file(fixture->workers, 0);
-    assert_true(text_starts_with(path, fixture->agent.config.log_dir));
-    assert_non_null(strstr(path, "/attempt_0/0/error.json"));
 }

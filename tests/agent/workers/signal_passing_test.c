@@ -176,19 +176,16 @@ FIXTURE_TEST(workers_that_have_just_started_may_have_missed_it) {
     assert_int_equal(ended_by(fixture), SIGTERM);
 }
 
-TEST(everything_is_sent_without_a_witness) {
-    struct fixture fixture;
-    set_up(&fixture);
-    kill(signal_passing_witness(fixture.passing), SIGKILL);
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
-    set_up(&fixture);
-    signal_passing_free(fixture.passing);
-    fixture.passing = NULL;
-    signal_passing_note(fixture.passing, SIGTERM, false);
-    send_to_workers(&fixture, SIGTERM);
-    assert_int_equal(ended_by(&fixture), SIGTERM);
-    tear_down(&fixture);
+FIXTURE_TEST(everything_is_sent_without_a_witness) {
+    kill(signal_passing_witness(fixture->passing), SIGKILL);
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
+    tear_down(fixture);
+    set_up(fixture);
+    signal_passing_free(fixture->passing);
+    fixture->passing = NULL;
+    signal_passing_note(fixture->passing, SIGTERM, false);
+    send_to_workers(fixture, SIGTERM);
+    assert_int_equal(ended_by(fixture), SIGTERM);
 }

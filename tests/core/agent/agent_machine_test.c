@@ -4,40 +4,6 @@
 
 #include "agent_machine_scene.h"
 
-TEST(a_job_that_succeeds_ends_what_it_left_behind) {
-    struct scene scene = running_scene(0, ALONE);
-    step(&scene, exited(2, 0), "");
-    step(&scene, exited(0, 0), "");
-    step(&scene, exited(1, 0), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish succeeded");
-    scene_end(&scene);
-}
-
-TEST(left_behind_processes_are_killed_in_the_end) {
-    struct scene scene = running_scene(0, ALONE);
-    step(&scene, exited(2, 0), "");
-    step(&scene, exited(0, 0), "");
-    step(&scene, exited(1, 0), "signal_workers 15; arm_timer at=30.000");
-    scene.seconds = 30;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish succeeded");
-    scene_end(&scene);
-}
-
-TEST(a_failure_without_restarts_stops_the_others_and_is_final) {
-    struct scene scene = running_scene(0, ALONE);
-    scene.seconds = 5;
-    step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=35.000");
-    step(&scene, killed(0, 15), "");
-    step(&scene, exited(2, 0), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    assert_int_equal(scene.machine.workers.failure_count, 2);
-    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
-    assert_false(scene.machine.workers.failures[0].is_from_our_signal);
-    assert_true(scene.machine.workers.failures[1].is_from_our_signal);
-    scene_end(&scene);
-}
-
 TEST(a_stuck_worker_ends_the_job_whatever_restarts_are_left) {
     struct scene scene = running_scene(3, AMONG_PEERS);
     step(&scene, stuck(1), "announce_failure; signal_workers 15; arm_timer at=30.000");
@@ -53,69 +19,12 @@ TEST(a_stuck_worker_ends_the_job_whatever_restarts_are_left) {
     scene_end(&scene);
 }
 
-TEST(a_stuck_worker_that_ends_after_all_is_still_the_failure) {
-    struct scene scene = running_scene(3, ALONE);
-    step(&scene, stuck(1), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, exited(1, 0), "");
-    step(&scene, killed(0, 15), "");
-    step(&scene, killed(2, 15), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    assert_int_equal(scene.machine.workers.failure_count, 3);
-    scene_end(&scene);
-}
-
-TEST(a_worker_may_be_stuck_before_all_have_started) {
-    struct scene scene = scene_new(1, ALONE);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, joined(1, 0), "start_workers attempt=0");
-    step(&scene, stuck(0), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
-}
-
 TEST(a_worker_that_ended_is_not_stuck) {
     struct scene scene = running_scene(0, ALONE);
     step(&scene, exited(1, 0), "");
     step(&scene, stuck(1), "");
     assert_int_equal(scene.machine.phase, AGENT_RUNNING);
     agent_machine_clear(&scene.machine);
-}
-
-TEST(a_failure_with_restarts_left_joins_again_once_all_are_gone) {
-    struct scene scene = running_scene(1, ALONE);
-    step(&scene, killed(1, 9), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, killed(0, 15), "");
-    step(&scene, killed(2, 15), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
-    step(&scene, joined(1, 0), "");
-    step(&scene, joined(2, 1), "start_workers attempt=1");
-    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
-    assert_int_equal(scene.machine.workers.failure_count, 0);
-    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
-}
-
-TEST(a_worker_that_is_ending_has_failed) {
-    struct scene scene = running_scene(1, ALONE);
-    step(&scene, ending(1, 3), "signal_workers 15; arm_timer at=30.000");
-    assert_int_equal(scene.machine.stop_reason, AGENT_STOP_RESTART);
-    assert_int_equal(agent_machine_attempt(&scene.machine), 1);
-    step(&scene, killed(0, 15), "");
-    step(&scene, exited(1, 3), ""); /* no second failure, and no second restart */
-    step(&scene, killed(2, 15), "");
-    assert_int_equal(scene.machine.workers.failure_count, 3);
-    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
-    assert_int_equal(scene.machine.workers.failures[0].local_rank, 1);
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
-    step(&scene, joined(2, 1), "start_workers attempt=1");
-    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
-    step(&scene, ending(0, 4), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, exited(0, 4), "");
-    step(&scene, killed(1, 15), "");
-    step(&scene, killed(2, 15), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
 }
 
 TEST(early_news_of_a_success_or_while_stopping_changes_nothing) {
@@ -128,31 +37,6 @@ TEST(early_news_of_a_success_or_while_stopping_changes_nothing) {
     step(&scene, exited(1, 5), "");
     assert_int_equal(scene.machine.workers.failure_count, 2);
     agent_machine_clear(&scene.machine);
-}
-
-TEST(a_worker_may_be_ending_before_all_have_started) {
-    struct scene scene = scene_new(0, ALONE);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, ending(0, 3), ""); /* nobody runs */
-    step(&scene, joined(1, 0), "start_workers attempt=0");
-    step(&scene, ending(0, 3), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, exited(0, 3), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
-}
-
-/* What is announced counts as a failure even if the kernel never lets the process go. */
-TEST(a_worker_that_is_ending_for_ever_is_abandoned_as_any_other) {
-    struct scene scene = running_scene(3, ALONE);
-    step(&scene, ending(0, 3), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, killed(1, 15), "");
-    step(&scene, killed(2, 15), "");
-    scene.seconds = 30;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
-    scene.seconds = 60;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "finish failed abandoned");
-    assert_int_equal(scene.machine.workers.failures[0].exit.value, 3);
-    scene_end(&scene);
 }
 
 TEST(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout) {
@@ -236,27 +120,6 @@ TEST(the_group_is_stopped_when_nobody_is_looked_at_any_more) {
     scene_end(&scene);
 }
 
-TEST(a_look_that_outlives_everybody_holds_nothing_up) {
-    struct scene scene = running_scene(0, ALONE);
-    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
-    step(&scene, signalled(2), "");
-    step(&scene, exited(0, 0), "");
-    step(&scene, exited(1, 0), "");
-    step(&scene, exited(2, 0), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "finish signalled=2");
-    scene_end(&scene);
-}
-
-TEST(a_second_signal_kills_at_once_whoever_is_looked_at) {
-    struct scene scene = running_scene(0, ALONE);
-    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
-    step(&scene, signalled(2), "");
-    step(&scene, signalled(2), "kill_workers; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
-    scene_end(&scene);
-}
-
 TEST(a_second_signal_kills_at_once) {
     struct scene scene = running_scene(5, ALONE);
     step(&scene, signalled(15), "signal_workers 15; arm_timer at=30.000");
@@ -264,27 +127,6 @@ TEST(a_second_signal_kills_at_once) {
     step(&scene, signalled(2), "kill_workers; arm_timer at=31.000");
     step(&scene, signalled(2), "");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
-    scene_end(&scene);
-}
-
-TEST(a_signal_turns_a_restart_into_an_end_without_a_new_deadline) {
-    struct scene scene = running_scene(5, AMONG_PEERS);
-    step(
-        &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
-    scene.seconds = 10;
-    step(&scene, signalled(2), "announce_leave signal=2; signal_workers 2");
-    scene.seconds = 30;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
-    scene_end(&scene);
-}
-
-TEST(a_signal_does_not_hide_the_failure_that_came_before) {
-    struct scene scene = running_scene(0, ALONE);
-    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, signalled(2), "signal_workers 2");
-    step(&scene, signalled(2), "kill_workers; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
     scene_end(&scene);
 }
 
@@ -302,16 +144,6 @@ TEST(a_signal_while_joining_ends_at_once) {
     scene_end(&scene);
 }
 
-TEST(a_signal_while_starting_stops_those_started) {
-    struct scene scene = scene_new(0, ALONE);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, joined(1, 0), "start_workers attempt=0");
-    step(&scene, signalled(1), "signal_workers 1; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=1");
-    scene_end(&scene);
-}
-
 TEST(a_worker_that_cannot_start_is_final_in_spite_of_restarts) {
     struct scene scene = scene_new(5, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
@@ -324,22 +156,6 @@ TEST(a_worker_that_cannot_start_is_final_in_spite_of_restarts) {
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
     assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
     assert_string_equal(scene.machine.workers.failures[0].start_message, "exec of 'x' failed");
-    scene_end(&scene);
-}
-
-TEST(a_worker_that_fails_before_all_have_started_stops_the_start) {
-    struct scene scene = scene_new(1, ALONE);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, joined(1, 0), "start_workers attempt=0");
-    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
-    agent_machine_clear(&scene.machine);
-}
-
-TEST(a_join_that_fails_ends_the_agent) {
-    struct scene scene = scene_new(1, ALONE);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, join_failed(1), "finish join_failed");
     scene_end(&scene);
 }
 
@@ -385,35 +201,6 @@ TEST(an_agent_that_cannot_go_on_while_joining_ends_at_once) {
 
 /* What an agent does beside other nodes. One test per rule. */
 
-TEST(a_signal_ends_this_node_but_not_the_job) {
-    struct scene scene = running_scene(5, AMONG_PEERS);
-    step(&scene, signalled(15), "announce_leave signal=15; signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
-    scene_end(&scene);
-}
-
-TEST(a_signal_in_the_exit_barrier_ends_at_once) {
-    struct scene scene = running_scene(0, AMONG_PEERS);
-    for (int rank = 0; rank < 2; rank++) {
-        step(&scene, exited(rank, 0), "");
-    }
-    step(&scene, exited(2, 0), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; enter_barrier attempt=0");
-    step(&scene, signalled(15), "announce_leave signal=15; finish signalled=15");
-    scene_end(&scene);
-}
-
-TEST(a_node_that_cannot_end_its_processes_leaves_the_job) {
-    struct scene scene = running_scene(1, AMONG_PEERS);
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
-    scene.seconds = 30;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
-    scene.seconds = 60;
-    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "announce_leave; finish failed abandoned");
-    assert_false(worker_group_has_failure(&scene.machine.workers));
-    scene_end(&scene);
-}
-
 TEST(a_join_that_fails_does_not_end_the_job) {
     struct scene scene = scene_new(1, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
@@ -432,39 +219,11 @@ TEST(answers_to_earlier_joins_are_stale) {
     agent_machine_clear(&scene.machine);
 }
 
-TEST(restarts_are_counted_by_the_job) {
-    struct scene scene = running_scene(2, AMONG_PEERS);
-    step(
-        &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
-    /* The failure was taken for a consequence. */
-    step(&scene, joined(2, 0), "start_workers attempt=0");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=3 attempt=0");
-    step(&scene, joined(3, 7), "start_workers attempt=7"); /* other nodes allow more restarts */
-    step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
-    agent_machine_clear(&scene.machine);
-}
-
 TEST(a_job_that_ends_without_a_spare_node_ends_it_well) {
     struct scene scene = scene_new(0, AMONG_PEERS);
     step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
     step(&scene, plain(AGENT_EVENT_JOB_OVER), "finish succeeded");
     scene_end(&scene);
-}
-
-TEST(a_new_round_restarts_the_workers_for_free) {
-    struct scene scene = running_scene(0, AMONG_PEERS);
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, exited(0, 1), "");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, joined(2, 0), "start_workers attempt=0");
-    assert_false(worker_group_has_failure(&scene.machine.workers));
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=3 attempt=0");
-    agent_machine_clear(&scene.machine);
 }
 
 TEST(a_node_that_has_finished_rejoins_for_a_new_round) {
@@ -477,26 +236,6 @@ TEST(a_node_that_has_finished_rejoins_for_a_new_round) {
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; enter_barrier attempt=0");
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "join ticket=2 attempt=0");
     agent_machine_clear(&scene.machine);
-}
-
-TEST(a_new_round_does_not_undo_an_end) {
-    struct scene scene = running_scene(0, AMONG_PEERS);
-    step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
-
-    scene = running_scene(0, AMONG_PEERS);
-    step(&scene, plain(AGENT_EVENT_PEER_FAILED), "signal_workers 15; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
-    scene_end(&scene);
-
-    scene = running_scene(0, AMONG_PEERS);
-    step(&scene, signalled(2), "announce_leave signal=2; signal_workers 2; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
-    scene_end(&scene);
 }
 
 /* Events that may come late, or that have no meaning in the phase. */
@@ -521,23 +260,6 @@ TEST(events_of_the_job_are_ignored_where_they_mean_nothing) {
     agent_machine_clear(&scene.machine);
 }
 
-TEST(several_nodes_leave_through_the_exit_barrier) {
-    static const struct {
-        enum agent_event_kind answer;
-        const char *effects;
-    } ends[] = {
-        {AGENT_EVENT_BARRIER_PASSED, "announce_success; finish succeeded"},
-        {AGENT_EVENT_BARRIER_FAILED, "announce_leave; finish succeeded"},
-        {AGENT_EVENT_PEER_FAILED, "finish succeeded"},
-    };
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        struct scene scene = finished_scene();
-        step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; enter_barrier attempt=0");
-        step(&scene, plain(ends[i].answer), ends[i].effects);
-        scene_end(&scene);
-    }
-}
-
 TEST(a_restart_elsewhere_is_a_restart_here) {
     struct scene scene = running_scene(2, AMONG_PEERS);
     step(&scene, peer_restart(1), "signal_workers 15; arm_timer at=30.000");
@@ -547,28 +269,6 @@ TEST(a_restart_elsewhere_is_a_restart_here) {
     step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
     step(&scene, peer_restart(1), "");
     assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 1);
-    agent_machine_clear(&scene.machine);
-}
-
-/* Its settings differ, or it restarts more often than anybody may. */
-TEST(a_restart_elsewhere_beyond_those_allowed_is_a_failure_of_the_job) {
-    struct scene scene = running_scene(1, AMONG_PEERS);
-    step(&scene, peer_restart(2), "announce_failure; signal_workers 15; arm_timer at=30.000");
-    assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 1);
-    agent_machine_clear(&scene.machine);
-    scene = finished_scene();
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; enter_barrier attempt=0");
-    step(&scene, peer_restart(1), "announce_failure; finish peer_failed");
-    scene_end(&scene);
-}
-
-TEST(the_jobs_count_of_restarts_is_taken_whatever_it_is) {
-    struct scene scene = scene_new(2, AMONG_PEERS);
-    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
-    step(&scene, joined(1, 5), "start_workers attempt=5");
-    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
-    assert_int_equal(restart_policy_remaining(&scene.machine.restarts), 0);
-    step(&scene, exited(0, 1), "announce_failure; signal_workers 15; arm_timer at=30.000");
     agent_machine_clear(&scene.machine);
 }
 
@@ -643,20 +343,6 @@ static struct scene doubting_scene(void) {
     return scene;
 }
 
-TEST(a_last_failure_is_doubted_where_nodes_come_and_go) {
-    struct scene scene = doubting_scene();
-    step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), "");
-    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
-    scene_end(&scene);
-
-    scene = doubting_scene();
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer");
-    assert_int_equal(scene.machine.phase, AGENT_DOUBTING);
-    step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), "finish failed");
-    scene_end(&scene);
-}
-
 TEST(a_failure_that_a_lost_node_left_behind_costs_nothing) {
     struct scene scene = doubting_scene();
     step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
@@ -696,21 +382,6 @@ TEST(a_signal_ends_the_doubt_for_this_node_but_not_the_job) {
 
 static struct agent_event told(enum agent_event_kind kind, int signal) {
     return (struct agent_event){.kind = kind, .signal = signal};
-}
-
-TEST(workers_get_the_signal_of_the_node_that_was_told_to_end) {
-    struct scene scene = running_scene(5, AMONG_PEERS);
-    step(
-        &scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
-    step(&scene, signalled(10), "announce_leave signal=10; finish signalled=10");
-    scene_end(&scene);
-
-    scene = running_scene(5, AMONG_PEERS);
-    step(&scene, told(AGENT_EVENT_PEER_FAILED, 10),
-        "signal_workers 10 relayed; arm_timer at=30.000");
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
-    scene_end(&scene);
 }
 
 TEST(a_signal_that_workers_got_already_they_do_not_get_again) {

@@ -60,12 +60,6 @@ TEST(failure_beside_a_kill_is_told_of_it) {
         (struct death_facts){.exit = {.value = 1}, .oom_kills = 1, .counts_machine = true}, "");
 }
 
-TEST(signals_have_a_meaning) {
-    assert_explained((struct death_facts){.exit = by_signal(SEGMENT)}, "invalid memory access");
-    assert_explained((struct death_facts){.exit = by_signal(7)},
-        "memory access that could not be served; often /dev/shm is full");
-}
-
 TEST(core_dump_is_located) {
     struct death_facts facts = {.exit = by_core_dump()};
     assert_explained(facts, "invalid memory access; core dumped");
@@ -86,12 +80,4 @@ TEST(core_dump_is_located) {
     facts.core_pattern = "|/usr/lib/systemd/systemd-coredump %P %u";
     assert_explained(
         facts, "invalid memory access; core dump handed to /usr/lib/systemd/systemd-coredump");
-}
-
-TEST(words_are_appended) {
-    CLEARED_BY(text_clear) struct text text = {0};
-    text_append(&text, "x: ");
-    const struct death_facts facts = {.exit = by_signal(SEGMENT)};
-    death_explain(&facts, &text);
-    assert_string_equal(text_string(&text), "x: invalid memory access");
 }

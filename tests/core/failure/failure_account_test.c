@@ -21,14 +21,6 @@ static void check_line(struct failure_account *account, const char *expected) {
     failure_account_clear(account);
 }
 
-TEST(an_exit_is_told_with_its_exception) {
-    struct failure_account account = account_of((struct process_exit){.value = 1});
-    account.summary = memory_duplicate_string("ValueError: boom");
-    check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1 (ValueError: boom)");
-    account = account_of((struct process_exit){.value = 1});
-    check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1");
-}
-
 TEST(a_signal_is_told_with_what_the_kernel_knows) {
     struct failure_account account =
         account_of((struct process_exit){.is_signal = true, .value = 9});
@@ -70,13 +62,4 @@ TEST(the_line_ends_with_a_whole_character) {
     size_t before = strlen("rank 5 (local_rank 1) on node2 failed: exit code 1 (");
     assert_int_equal(line.length, before + (FAILURE_ACCOUNT_LINE_MAXIMUM - before) / 3 * 3);
     failure_account_clear(&account);
-}
-
-TEST(a_copy_stands_on_its_own) {
-    struct failure_account account = account_of((struct process_exit){.value = 3});
-    struct failure_account copy = {.host = memory_duplicate_string("before")};
-    account.summary = memory_duplicate_string("boom");
-    failure_account_copy(&account, &copy);
-    failure_account_clear(&account);
-    check_line(&copy, "rank 5 (local_rank 1) on node2 failed: exit code 3 (boom)");
 }

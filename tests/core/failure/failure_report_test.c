@@ -194,16 +194,6 @@ TEST(last_lines_follow_and_look_like_no_other_line) {
     failure_account_clear(&account);
 }
 
-TEST(hint_about_tracebacks_is_for_python) {
-    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
-    const struct failure_report_entry entry = {.account = &account};
-    const struct failure_report_job job = {"a.out", false};
-    CLEARED_BY(text_clear) struct text report = {0};
-    failure_report_format(&report, &job, &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  traceback : <N/A>\n---"));
-    failure_account_clear(&account);
-}
-
 /* Failure judgement. */
 
 static void check_message(const char *message, enum failure_judgement expected) {

@@ -16,10 +16,6 @@ TEST(short_file_is_shown_as_it_is) {
     check("one\n\n  two\n", false, "one\n\n  two\n");
 }
 
-TEST(last_line_without_an_end_gets_one) {
-    check("one\ntwo", false, "one\ntwo\n");
-}
-
 TEST(no_more_lines_are_shown_than_are_allowed) {
     CLEARED_BY(text_clear) struct text all = {0};
     CLEARED_BY(text_clear) struct text expected = {0};
@@ -61,11 +57,4 @@ TEST(nothing_moves_the_cursor_or_is_no_text) {
     CLEARED_BY(text_clear) struct text shown = {0};
     last_lines_append((struct slice){(const uint8_t *)"a\0b\n", 4}, false, &shown);
     assert_string_equal(text_string(&shown), "a?b\n");
-}
-
-TEST(lines_are_appended) {
-    CLEARED_BY(text_clear) struct text shown = {0};
-    text_append(&shown, "before\n");
-    last_lines_append(slice_from_string("after"), false, &shown);
-    assert_string_equal(text_string(&shown), "before\nafter\n");
 }

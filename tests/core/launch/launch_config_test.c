@@ -4,12 +4,6 @@
 #include "base/memory.h"
 #include "core/launch/launch_config.h"
 
-TEST(one_value_serves_every_rank) {
-    struct launch_streams streams = {.for_all = 3};
-    assert_int_equal(launch_streams_for(&streams, 0), 3);
-    assert_int_equal(launch_streams_for(&streams, 4000), 3);
-}
-
 TEST(ranks_not_mentioned_are_not_redirected) {
     int by_rank[] = {-1, 2};
     struct launch_streams streams = {.by_rank = by_rank, .rank_count = 2};

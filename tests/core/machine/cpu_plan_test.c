@@ -104,34 +104,11 @@ TEST(no_binding_binds_nobody) {
     cpu_plan_clear(&plan);
 }
 
-TEST(node_mode_follows_the_device) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    put_devices_on(&sample, (const int[]){3, 3, 0, 1}, 4);
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "12-15,28-31", "12-15,28-31", "0-3,16-19", "4-7,20-23");
-}
-
 TEST(socket_mode_takes_all_nodes_of_the_devices_socket) {
     struct sample sample;
     build_machine(&sample, two_sockets);
     put_devices_on(&sample, (const int[]){1, 2}, 2);
     ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-7,16-23", "8-15,24-31");
-}
-
-TEST(exclusive_mode_divides_a_nodes_cores_among_its_devices) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    put_devices_on(&sample, (const int[]){1, 0, 1, 1}, 4);
-    /* Node 1 has cores 4-7 for the devices 0, 2 and 3: the first device gets the extra core. */
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "4-5,20-21", "0-3,16-19", "6,22", "7,23");
-}
-
-TEST(exclusive_shares_go_to_devices_and_not_to_workers) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    put_devices_on(&sample, (const int[]){0, 0}, 2);
-    /* As in PyTorch, the share of the second device stays free when only one worker runs. */
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0-1,16-17");
 }
 
 TEST(exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed) {
@@ -141,19 +118,6 @@ TEST(exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed) {
     put_devices_on(&sample, (const int[]){0, 0}, 2);
     /* cores 0 (only its thread 16), 1, 2, 3 (with 19) */
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1,16", "2-3,19");
-}
-
-TEST(core_complex_mode_gives_each_device_its_own_group) {
-    struct sample sample;
-    /* A machine like AMD's: one socket, one node, 8 cores in groups of 2 that share a cache. */
-    build_machine(&sample, (struct shape){.packages = 1,
-                               .nodes_per_package = 1,
-                               .cores_per_node = 8,
-                               .threads = 2,
-                               .cores_per_cache = 2});
-    put_devices_on(&sample, (const int[]){0, 0, 0, 0, 0}, 5);
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15",
-        "0-1,8-9");
 }
 
 TEST(core_complexes_with_more_usable_cpus_come_first) {
@@ -193,30 +157,6 @@ TEST(without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate) {
         sample.cpus[i].node = i % 2;
     }
     ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0,2,4,6", "1,3,5,7");
-}
-
-TEST(without_devices_core_complexes_are_taken_by_position) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "0-3,16-19", "4-7,20-23");
-}
-
-TEST(holes_in_the_numbering_do_not_matter) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    allow_only(&sample, "1,5,9,13,29");
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "1", "5", "9", "13,29");
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1", "5", "9", "13,29");
-}
-
-TEST(packages_without_a_number_are_one_socket) {
-    struct sample sample;
-    build_machine(&sample, two_sockets);
-    for (size_t i = 0; i < sample.machine.cpu_count; i++) {
-        sample.cpus[i].package = -1;
-    }
-    put_devices_on(&sample, (const int[]){2}, 1);
-    ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-31");
 }
 
 TEST(device_of_unknown_place_is_on_the_only_node) {

@@ -23,10 +23,3 @@ TEST(other_lines_are_passed_over) {
         assert_int_equal(properties.simd_count, 0);
     }
 }
-
-TEST(last_line_needs_no_newline) {
-    struct kfd_properties properties =
-        kfd_properties_parse(slice_from_string("domain 3\nsimd_count 1"));
-    assert_int_equal(properties.simd_count, 1);
-    assert_int_equal(properties.domain, 3);
-}

@@ -28,12 +28,6 @@ TEST(unset_shows_every_device) {
     assert_visible(NULL, "0 1 2 3");
 }
 
-TEST(empty_shows_none) {
-    assert_visible("", "");
-    assert_visible(" ", "");
-    assert_visible("NoDevFiles", "");
-}
-
 TEST(ordinals_keep_the_users_order) {
     assert_visible("2,0", "2 0");
     assert_visible(" 3 , 1 ", "3 1");
@@ -76,11 +70,4 @@ TEST(what_cannot_be_told_is_refused) {
     assert_int_equal(visible_devices_select("MIG-a", 4, NULL, &visible), FAILURE_UNSUPPORTED);
     assert_int_equal(visible_devices_select(NULL, 4097, NULL, &visible), FAILURE_LIMIT);
     assert_int_equal(visible.count, 77);
-}
-
-TEST(machine_without_devices_shows_none) {
-    struct visible_devices visible;
-    assert_int_equal(visible_devices_select("0,1", 0, NULL, &visible), FAILURE_NONE);
-    assert_int_equal(visible.count, 0);
-    visible_devices_clear(&visible);
 }

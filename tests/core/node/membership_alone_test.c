@@ -4,24 +4,6 @@
 #include "core/node/node_membership.h"
 #include "node_fixture.h"
 
-TEST(a_node_alone_is_placed_at_once_and_has_all_ranks) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_of(MEMBERSHIP_ALONE);
-    take_hosting(&desk, 40001);
-    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
-    expect_stage(&desk, MEMBERSHIP_JOINED);
-    const struct node_placement *placement = &knowledge_of(&desk)->placement;
-    assert_string_equal(placement->run_id, "job");
-    assert_null(placement->node);
-    assert_string_equal(placement->master_address, "127.0.0.1");
-    assert_int_equal(placement->master_port, 40001); /* of the store that it hosts */
-    assert_int_equal(placement->group_rank, 0);
-    assert_int_equal(placement->group_world_size, 1);
-    assert_int_equal(placement->local_world_size, 2);
-    assert_int_equal(placement->ranks.base_rank, 0);
-    assert_int_equal(placement->ranks.world_size, 2);
-    assert_int_equal(placement->attempt, 0);
-}
-
 TEST(the_next_attempt_waits_for_an_empty_store_on_the_same_port) {
     CLEARED_BY(desk_clear) struct desk desk = desk_of(MEMBERSHIP_ALONE);
     take_hosting(&desk, 40001);
@@ -40,23 +22,6 @@ TEST(ranks_that_cannot_be_assigned_fail_the_join) {
     take_join(&desk, 1, 0, "agent: join_failed ticket=1");
     assert_string_equal(knowledge_of(&desk)->trouble, "the world is too large");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-}
-
-TEST(the_exit_barrier_of_one_node_is_passed_at_once) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_of(MEMBERSHIP_ALONE);
-    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
-    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "agent: barrier_passed");
-}
-
-TEST(nobody_is_told_anything_and_the_end_comes_at_once) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_of(MEMBERSHIP_ALONE);
-    struct failure_account account = account_of(NULL);
-    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
-    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
-    take_account(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account, "");
-    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "");
-    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "settled");
 }
 
 /* Placed by the program. */

@@ -21,13 +21,6 @@ TEST(a_world_is_entered_before_the_node_is_placed) {
     assert_int_equal(placement->round, 4);
 }
 
-TEST(a_world_tells_why_it_was_begun) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
-    take_world(&desk, 4, "a node has left",
-        "note round 4 of job 'job': this node is rank 0 of 2 nodes; a node has left; "
-        "round: begin 4 rank=0 of 2");
-}
-
 TEST(a_world_that_was_held_begins_when_it_is_released) {
     CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     struct rendezvous_state record = {.round = 4, .is_complete = true};
@@ -55,29 +48,6 @@ TEST(a_world_that_was_held_begins_when_it_is_released) {
     expect_stage(&desk, MEMBERSHIP_JOINING);
 }
 
-TEST(restarts_of_the_job_are_those_the_round_tells) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
-    take_world(&desk, 4, "", WORLD_4);
-    take_placed(&desk, 4, 3, "rendezvous: placed; agent: joined ticket=1 restarts=3 nodes=2");
-    assert_int_equal(knowledge_of(&desk)->placement.attempt, 3);
-}
-
-TEST(a_placement_does_not_name_a_node_of_the_round_before) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_join(&desk, 2, 0, "rendezvous: join_asked");
-    take_world(&desk, 4, "", WORLD_4);
-    assert_null(knowledge_of(&desk)->placement.node);
-}
-
-TEST(a_round_that_finds_no_agreement_fails_the_join) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
-    take_world(&desk, 4, "", WORLD_4);
-    take_round(
-        &desk, ROUND_EFFECT_JOIN_FAILED, "node 1 did not come", "agent: join_failed ticket=1");
-    assert_string_equal(knowledge_of(&desk)->trouble, "node 1 did not come");
-    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-}
-
 TEST(a_world_that_ends_before_the_node_is_placed_is_followed_by_another) {
     CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_world(&desk, 4, "", WORLD_4);
@@ -86,34 +56,10 @@ TEST(a_world_that_ends_before_the_node_is_placed_is_followed_by_another) {
     expect_stage(&desk, MEMBERSHIP_JOINING);
 }
 
-TEST(a_world_that_ends_stops_the_workers_and_may_have_a_root_cause) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node came",
-        "round: abandon; cancel_roll; look_for_root_cause round=4; "
-        "note joining the job's next round: a node came; agent: round_over");
-    expect_stage(&desk, MEMBERSHIP_IDLE);
-    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "");
-    take_join(&desk, 2, 0, "rendezvous: join_asked");
-}
-
-TEST(a_finished_node_is_called_back_into_the_next_world) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "worker 1 failed",
-        "round: abandon; cancel_roll; look_for_root_cause round=4; "
-        "note joining the job's next round: worker 1 failed; agent: round_over");
-    expect_stage(&desk, MEMBERSHIP_IDLE);
-}
-
 TEST(a_finished_node_that_is_cut_off_is_released) {
     CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
     take_cut_off(&desk, "round: abandon; cancel_roll; agent: barrier_failed");
     expect_stage(&desk, MEMBERSHIP_IDLE);
-}
-
-TEST(a_node_that_is_cut_off_from_its_work_ends_its_round) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_cut_off(&desk, "round: abandon; cancel_roll; look_for_root_cause round=4; "
-                        "note joining the job's next round: cut off; agent: round_over");
 }
 
 TEST(a_node_that_has_ended_its_round_itself_is_not_told_so) {
@@ -125,20 +71,6 @@ TEST(a_node_that_has_ended_its_round_itself_is_not_told_so) {
 }
 
 /* The exit barrier. */
-
-TEST(nodes_that_are_done_close_the_record) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "agent: barrier_passed");
-    expect_stage(&desk, MEMBERSHIP_IDLE);
-    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
-}
-
-TEST(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
-        "note 1 of 2 nodes had come; agent: barrier_failed");
-    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
-}
 
 TEST(a_host_that_is_done_keeps_the_store_until_nobody_needs_it) {
     CLEARED_BY(desk_clear) struct desk desk = desk_joined();
@@ -205,48 +137,7 @@ TEST(a_host_that_is_done_awaits_no_lost_node_of_torchruns) {
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
 }
 
-TEST(a_record_that_is_closed_well_ends_the_barrier_too) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
-    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "rendezvous: close_asked");
-}
-
-TEST(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_round(&desk, ROUND_EFFECT_BARRIER_PASSED, NULL, "");
-    take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come", "");
-    expect_stage(&desk, MEMBERSHIP_JOINED);
-}
-
 /* Failures here. */
-
-TEST(who_failed_is_written_down_before_the_record_says_that_somebody_did) {
-    struct failure_account account = account_of(ME);
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account,
-        "round: abandon; publish_root_cause round=4 " FAILED_WORKER
-        "; rendezvous: restart_asked " FAILED_WORKER);
-    expect_stage(&desk, MEMBERSHIP_IDLE);
-    desk_clear(&desk);
-    desk = desk_joined();
-    take_account(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED, &account,
-        "round: abandon; publish_root_cause round=4 " FAILED_WORKER
-        "; rendezvous: failure_asked " FAILED_WORKER);
-    expect_stage(&desk, MEMBERSHIP_JOINED); /* until the failure stands, or is none of the job's */
-    desk_clear(&desk);
-    desk = desk_joined();
-    take_account(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account,
-        "round: abandon; publish_root_cause round=4 " FAILED_WORKER
-        "; rendezvous: close_asked " FAILED_WORKER);
-}
-
-TEST(without_a_worker_to_blame_the_node_names_itself) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_kind(&desk, MEMBERSHIP_EVENT_DOUBT_ASKED,
-        "round: abandon; rendezvous: failure_asked node me cannot go on");
-    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED,
-        "round: abandon; rendezvous: close_asked node me cannot go on");
-}
 
 TEST(a_failure_that_stands_is_told_and_is_the_last_word) {
     CLEARED_BY(desk_clear) struct desk desk = desk_joined();
@@ -278,22 +169,6 @@ TEST(a_failed_job_is_told_after_its_root_cause_was_looked_for) {
     assert_true(knowledge_of(&desk)->has_root_cause);
     assert_string_equal(knowledge_of(&desk)->root_cause.host, "host2");
     take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, ""); /* it is told once */
-}
-
-TEST(a_failed_job_is_told_without_a_root_cause_too) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=4");
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 6 failed", "look_for_root_cause round=4");
-    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
-    assert_string_equal(knowledge_of(&desk)->trouble, "worker 6 failed");
-    assert_false(knowledge_of(&desk)->has_root_cause);
-}
-
-TEST(a_late_joiner_of_a_failed_job_is_told_so) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joining();
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "worker 5 failed", "look_for_root_cause round=0");
-    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: join_failed ticket=1");
-    assert_string_equal(knowledge_of(&desk)->trouble, "worker 5 failed");
 }
 
 TEST(what_this_node_has_written_itself_is_no_news_to_it) {
@@ -399,13 +274,6 @@ TEST(a_node_of_a_closed_job_is_told_that_it_cannot_go_on) {
         "workers cannot be started again");
 }
 
-TEST(a_closed_record_lets_workers_finish) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "",
-        "note the job's record was closed; workers here may finish, but not restart");
-    expect_stage(&desk, MEMBERSHIP_JOINED);
-}
-
 /* Of a world that is over because another node was told to end by a signal,
  * which may be on its way to this node, too. */
 
@@ -455,13 +323,6 @@ static struct desk settling_desk(void) {
     return desk;
 }
 
-TEST(nothing_is_started_anew_before_the_time_is_over) {
-    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
-    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED,
-        "look_for_root_cause round=4; " ROUND_OVER " signal=2");
-    expect_stage(&desk, MEMBERSHIP_IDLE);
-}
-
 TEST(a_world_that_is_over_without_a_signal_is_left_at_once) {
     CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
     take_told(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, "a node has left",
@@ -475,18 +336,6 @@ TEST(without_a_settling_time_a_signal_makes_no_difference) {
     take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 2, (struct instant){0},
         "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
     expect_stage(&desk, MEMBERSHIP_IDLE);
-}
-
-/* The record is anybody's. */
-TEST(a_signal_that_no_program_handles_is_not_believed) {
-    CLEARED_BY(desk_clear) struct desk desk = joined_desk(2);
-    take_signalled(&desk, RENDEZVOUS_EFFECT_ROUND_OVER, 9, (struct instant){0},
-        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER);
-    desk_clear(&desk);
-    desk = joined_desk(2);
-    take_signalled(
-        &desk, RENDEZVOUS_EFFECT_CLOSED, 9, (struct instant){0}, "look_for_root_cause round=4");
-    take_kind(&desk, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, "agent: peer_failed");
 }
 
 TEST(workers_that_are_done_meanwhile_wait_for_the_next_world) {
@@ -511,18 +360,6 @@ TEST(workers_that_fail_meanwhile_are_not_announced) {
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
 }
 
-TEST(a_join_waits_until_the_time_is_over) {
-    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
-    take_kind(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, "");
-    take_join(&desk, 2, 1, "");
-    expect_stage(&desk, MEMBERSHIP_SETTLING);
-    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
-    expect_stage(&desk, MEMBERSHIP_JOINING);
-    take_world(&desk, 4, "",
-        "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
-    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=2 restarts=0 nodes=2");
-}
-
 TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
     CLEARED_BY(desk_clear) struct desk desk = settling_desk();
     take_signalled(
@@ -536,14 +373,6 @@ TEST(a_job_that_fails_meanwhile_is_told_as_the_agent_waits) {
     take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=2");
     take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
-}
-
-TEST(the_signal_that_comes_here_too_ends_this_node) {
-    CLEARED_BY(desk_clear) struct desk desk = settling_desk();
-    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
-    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, ""); /* no word of a round it does not join */
-    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
 }
 
 /* Its workers are stopped by that signal meanwhile, so they get it once. */
@@ -573,11 +402,6 @@ TEST(where_too_few_nodes_are_left_they_settle) {
         "arm_timer at=7.000");
 }
 
-TEST(a_membership_may_end_while_it_settles) {
-    struct desk desk = settling_desk();
-    desk_clear(&desk); /* the sanitizer looks */
-}
-
 /* Of membership_changing: how a node ends. */
 
 TEST(the_host_of_the_store_lingers_for_the_others) {
@@ -589,14 +413,6 @@ TEST(the_host_of_the_store_lingers_for_the_others) {
     take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=30");
     take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, ""); /* the end has begun */
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
-}
-
-/* Whoever passes the barrier closes the record; a stranger may close it while the others work. */
-TEST(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_hosting(&desk, 0);
-    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "", "agent: barrier_passed");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=9.22337e+09");
 }
 
 TEST(a_host_whose_job_has_failed_does_not_stay_for_long) {
@@ -643,13 +459,6 @@ TEST(a_host_whom_another_node_follows_hands_its_store_over) {
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
 }
 
-TEST(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_hosting(&desk, 0);
-    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: peer_failed");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
-}
-
 TEST(a_host_that_found_no_way_in_does_not_stay_for_long) {
     CLEARED_BY(desk_clear) struct desk desk = desk_joining();
     take_hosting(&desk, 0);
@@ -657,18 +466,4 @@ TEST(a_host_that_found_no_way_in_does_not_stay_for_long) {
     take_round(
         &desk, ROUND_EFFECT_JOIN_FAILED, "node 1 did not come", "agent: join_failed ticket=1");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=1");
-}
-
-TEST(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_joined();
-    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
-    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; settled");
-}
-
-TEST(a_node_that_has_nothing_to_say_ends_at_once) {
-    CLEARED_BY(desk_clear) struct desk desk = desk_in_barrier();
-    take_round(&desk, ROUND_EFFECT_BARRIER_FAILED, "1 of 2 nodes had come",
-        "note 1 of 2 nodes had come; agent: barrier_failed");
-    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; settled");
 }

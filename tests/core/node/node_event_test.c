@@ -41,14 +41,6 @@ static void check_text(struct node_event event, struct lender *lender, const cha
     node_event_owned_clear(&owned);
 }
 
-TEST(a_workers_failed_start_owns_its_message) {
-    struct lender lender = {0};
-    struct node_event event = {.part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_START_FAILED}};
-    event.agent.start_failed.local_rank = 1;
-    event.agent.start_failed.message = lend(&lender, "no such program");
-    check_text(event, &lender, "start_failed rank=1 no such program");
-}
-
 TEST(an_account_is_owned_whole) {
     static const enum membership_event_kind kinds[] = {MEMBERSHIP_EVENT_RESTART_ASKED,
         MEMBERSHIP_EVENT_DOUBT_ASKED, MEMBERSHIP_EVENT_FAILURE_ASKED,
@@ -132,16 +124,6 @@ TEST(a_record_is_owned_with_its_nodes) {
         (struct node_event){.part = NODE_RENDEZVOUS,
             .rendezvous = {.kind = RENDEZVOUS_EVENT_WRITTEN, .written = {false, &record}}},
         &record, "written lost round 4 complete [" ME ":0] wait [] spare []");
-}
-
-TEST(a_record_that_is_not_there_stays_absent) {
-    struct lender lender = {0};
-    check_text((struct node_event){.part = NODE_RENDEZVOUS,
-                   .rendezvous = {.kind = RENDEZVOUS_EVENT_RECORD}},
-        &lender, "record absent");
-    check_text((struct node_event){.part = NODE_RENDEZVOUS,
-                   .rendezvous = {.kind = RENDEZVOUS_EVENT_WRITTEN, .written.has_won = true}},
-        &lender, "written won");
 }
 
 TEST(the_beginning_of_a_round_owns_its_record_and_this_nodes_name) {
@@ -260,18 +242,6 @@ TEST(events_read_as_one_line) {
         (struct membership_event){.kind = MEMBERSHIP_EVENT_DOUBT_ASKED, .account = &account},
         "doubt_asked " FAILED_WORKER);
     check_event((struct membership_event){.kind = MEMBERSHIP_EVENT_DOUBT_ASKED}, "doubt_asked");
-}
-
-TEST(words_to_other_machines_read_as_theirs) {
-    check_effect((struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_AGENT,
-                     .agent = {.kind = AGENT_EVENT_PEER_RESTART, .attempt = 2}},
-        "agent: peer_restart attempt=2");
-    check_effect((struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_RENDEZVOUS,
-                     .rendezvous = {.kind = RENDEZVOUS_EVENT_CLOSE_ASKED, .reason = "over"}},
-        "rendezvous: close_asked over");
-    check_effect((struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
-                     .round = {.kind = ROUND_EVENT_ABANDON}},
-        "round: abandon");
 }
 
 TEST(effects_read_as_one_line) {

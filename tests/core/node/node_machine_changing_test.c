@@ -32,20 +32,19 @@ static void begin_round_2(struct play *play) {
     strcpy(play->record.reason, "a node came");
 }
 
-TEST(a_node_joins_works_and_leaves_with_the_others) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_CHANGING, 0);
-    play_join_changing(&play, true);
-    play_expect(&play, "connect 600.000; " WORLD_1);
-    play_finish_workers(&play);
-    play_expect(&play, "signal_workers 15; add 1/num_members 1; wait 1/last_member; write quietly "
-                       "round 1 complete [" ME ":0 " OTHER ":1] wait [] spare [] draining");
-    play_waited(&play);
-    play_expect(&play, "finish succeeded; write round 1 complete [" ME ":0 " OTHER
-                       ":1] wait [] spare [] closed draining; disconnect; linger seconds=30");
-    play_membership_kind(&play, MEMBERSHIP_EVENT_LEFT);
-    play_expect(&play, "settled");
-    play_close(&play);
+TEST_OF(play, a_node_joins_works_and_leaves_with_the_others,
+    play_open(&fixture, MEMBERSHIP_CHANGING, 0), play_close) {
+    play_join_changing(fixture, true);
+    play_expect(fixture, "connect 600.000; " WORLD_1);
+    play_finish_workers(fixture);
+    play_expect(fixture,
+        "signal_workers 15; add 1/num_members 1; wait 1/last_member; write quietly "
+        "round 1 complete [" ME ":0 " OTHER ":1] wait [] spare [] draining");
+    play_waited(fixture);
+    play_expect(fixture, "finish succeeded; write round 1 complete [" ME ":0 " OTHER
+                         ":1] wait [] spare [] closed draining; disconnect; linger seconds=30");
+    play_membership_kind(fixture, MEMBERSHIP_EVENT_LEFT);
+    play_expect(fixture, "settled");
 }
 
 /* A node that makes standby workers ready before it joins. */
@@ -54,88 +53,51 @@ static void tell_standby(struct play *play, struct standby_event event) {
     play_post(play, (struct node_event){.part = NODE_STANDBY, .standby = event});
 }
 
-TEST(a_new_node_joins_when_its_standby_workers_are_ready) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_CHANGING, 1);
-    play.settings.standby = (struct standby_settings){
+TEST_OF(play, a_new_node_joins_when_its_standby_workers_are_ready,
+    play_open(&fixture, MEMBERSHIP_CHANGING, 1), play_close) {
+    fixture->settings.standby = (struct standby_settings){
         .is_wanted = true, .worker_count = 1, .after = duration_from_seconds(2)};
-    play.settings.rendezvous.warming_patience = duration_from_seconds(30);
-    node_machine_free(play.node);
-    play.node = node_machine_new(&play.settings);
-    play_write_round(&play, 1, "a");
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_connect(&play, false);
-    play_expect(&play, "connect 600.000; warm 30.000");
+    fixture->settings.rendezvous.warming_patience = duration_from_seconds(30);
+    node_machine_free(fixture->node);
+    fixture->node = node_machine_new(&fixture->settings);
+    play_write_round(fixture, 1, "a");
+    play_agent_kind(fixture, AGENT_EVENT_START);
+    play_connect(fixture, false);
+    play_expect(fixture, "connect 600.000; warm 30.000");
     tell_standby(
-        &play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .records.modules = 7});
-    play_expect(&play, "warm rank=0 alone");
-    tell_standby(
-        &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100, false}});
-    play_expect(&play,
+        fixture, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .records.modules = 7});
+    play_expect(fixture, "warm rank=0 alone");
+    tell_standby(fixture,
+        (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100, false}});
+    play_expect(fixture,
         "tell_ready 1/1 bytes=100; write round 1 complete [" OTHER ":0] wait [" ME "] spare []");
-    play_close(&play);
 }
 
 /* Rounds. */
 
-TEST(a_round_that_ends_is_followed_by_the_next_at_no_cost) {
-    struct play play;
-    open_running(&play, 0, false);
-    begin_round_2(&play);
-    play_change(&play);
-    play_expect(&play, "cancel_roll; "
-                       "note joining the job's next round: a node came; signal_workers 15");
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, WORLD_2);
-    play_waited(&play);
-    play_expect(&play,
+TEST_OF(play, a_round_that_ends_is_followed_by_the_next_at_no_cost,
+    open_running(&fixture, 0, false), play_close) {
+    begin_round_2(fixture);
+    play_change(fixture);
+    play_expect(fixture, "cancel_roll; "
+                         "note joining the job's next round: a node came; signal_workers 15");
+    play_agent_kind(fixture, AGENT_EVENT_ALL_GONE);
+    play_expect(fixture, WORLD_2);
+    play_waited(fixture);
+    play_expect(fixture,
         "get 2/role_infos/2; set_assignments 2/assigned_ranks/0 of 2; clear 0 to 0 of 2; "
         "start_workers attempt=0");
-    assert_int_equal(play_knowledge(&play)->placement.round, 2);
-    play_close(&play);
-}
-
-/* The answer that would have placed the node waits already when its round ends. */
-TEST(no_worker_is_started_for_a_round_that_is_over) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_CHANGING, 0);
-    play_write_round(&play, 1, "ma");
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_connect(&play, false);
-    play_forget(&play);
-    struct node_event changed = {
-        .part = NODE_RENDEZVOUS, .rendezvous.kind = RENDEZVOUS_EVENT_CHANGED};
-    struct node_event waited = {
-        .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_WAITED, .round = 1}};
-    play_queue(&play, changed);
-    play_queue(&play, waited);
-    begin_round_2(&play);
-    play_run(&play);
-    play_expect(&play, "get 1/role_infos/2; cancel_roll; " WORLD_2);
-    assert_int_equal(play_phase(&play), AGENT_JOINING);
-    play_close(&play);
-}
-
-TEST(a_node_that_is_cut_off_ends_its_round) {
-    struct play play;
-    open_running(&play, 0, false);
-    play_cut_off(&play);
-    play_expect(&play, "cancel_roll; look_for_root_cause round=1; note joining the job's next "
-                       "round: cut off; connect 30.000 or refused for 5.000; signal_workers 15");
-    play_close(&play);
+    assert_int_equal(play_knowledge(fixture)->placement.round, 2);
 }
 
 /* One step tells the membership twice, and each word of it is there to be read. */
-TEST(a_host_cannot_do_without_its_store) {
-    struct play play;
-    open_running(&play, 0, true);
-    play_cut_off(&play);
-    play_expect(&play, "cancel_roll; look_for_root_cause round=1; "
-                       "note joining the job's next round: cut off; signal_workers 15");
-    assert_string_equal(play_knowledge(&play)->trouble, "cut off");
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "finish peer_failed; disconnect; linger seconds=1");
-    play_close(&play);
+TEST_OF(play, a_host_cannot_do_without_its_store, open_running(&fixture, 0, true), play_close) {
+    play_cut_off(fixture);
+    play_expect(fixture, "cancel_roll; look_for_root_cause round=1; "
+                         "note joining the job's next round: cut off; signal_workers 15");
+    assert_string_equal(play_knowledge(fixture)->trouble, "cut off");
+    play_agent_kind(fixture, AGENT_EVENT_ALL_GONE);
+    play_expect(fixture, "finish peer_failed; disconnect; linger seconds=1");
 }
 
 TEST(a_restart_here_is_written_down_with_the_worker_to_blame) {
@@ -156,52 +118,33 @@ TEST(a_restart_here_is_written_down_with_the_worker_to_blame) {
 
 /* The exit barrier. */
 
-TEST(a_finished_node_is_called_back_when_another_fails) {
-    struct play play;
-    open_in_barrier(&play, false);
-    begin_round_2(&play);
-    play.record.restarts = 1;
-    play_change(&play);
-    play_expect(&play, "cancel_roll; look_for_root_cause round=1; "
-                       "note joining the job's next round: a node came; cancel_wait; " WORLD_2);
-    play_close(&play);
+TEST_OF(play, a_finished_node_is_called_back_when_another_fails, open_in_barrier(&fixture, false),
+    play_close) {
+    begin_round_2(fixture);
+    fixture->record.restarts = 1;
+    play_change(fixture);
+    play_expect(fixture, "cancel_roll; look_for_root_cause round=1; "
+                         "note joining the job's next round: a node came; cancel_wait; " WORLD_2);
 }
 
-TEST(a_finished_node_that_is_cut_off_is_released) {
-    struct play play;
-    open_in_barrier(&play, false);
-    play_cut_off(&play);
-    play_expect(&play, "cancel_roll; connect 30.000 or refused for 5.000; cancel_wait; finish "
-                       "succeeded; disconnect; settled");
-    play_close(&play);
+TEST_OF(play, a_finished_node_that_is_cut_off_is_released, open_in_barrier(&fixture, false),
+    play_close) {
+    play_cut_off(fixture);
+    play_expect(fixture, "cancel_roll; connect 30.000 or refused for 5.000; cancel_wait; finish "
+                         "succeeded; disconnect; settled");
 }
 
-TEST(who_waited_long_enough_leaves_the_rest_to_the_others) {
-    struct play play;
-    open_in_barrier(&play, false);
-    play.now = instant_after(play.now, duration_from_seconds(300));
-    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = 1});
-    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_COUNTED,
-                               .round = 1,
-                               .key = {.kind = ROUND_KEY_NUM_MEMBERS},
-                               .count = 1});
-    play_expect(&play, "add 1/num_members 0; note 1 of 2 nodes had come to the exit barrier within "
-                       "300 s; finish succeeded; cancel_wait; disconnect; settled");
-    play_close(&play);
-}
-
-TEST(a_host_that_waited_long_enough_keeps_the_store_for_the_others) {
-    struct play play;
-    open_in_barrier(&play, true);
-    play.now = instant_after(play.now, duration_from_seconds(300));
-    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = 1});
-    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_COUNTED,
-                               .round = 1,
-                               .key = {.kind = ROUND_KEY_NUM_MEMBERS},
-                               .count = 1});
-    play_expect(&play, "add 1/num_members 0; note 1 of 2 nodes had come to the exit barrier within "
-                       "300 s; this node hosts the job's store, and keeps it until they are done");
-    play_close(&play);
+TEST_OF(play, who_waited_long_enough_leaves_the_rest_to_the_others,
+    open_in_barrier(&fixture, false), play_close) {
+    fixture->now = instant_after(fixture->now, duration_from_seconds(300));
+    play_tell_round(fixture, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = 1});
+    play_tell_round(fixture, (struct round_event){.kind = ROUND_EVENT_COUNTED,
+                                 .round = 1,
+                                 .key = {.kind = ROUND_KEY_NUM_MEMBERS},
+                                 .count = 1});
+    play_expect(fixture,
+        "add 1/num_members 0; note 1 of 2 nodes had come to the exit barrier within "
+        "300 s; finish succeeded; cancel_wait; disconnect; settled");
 }
 
 /* Failures. */
@@ -224,25 +167,6 @@ TEST(a_failure_here_ends_the_job_when_nobody_is_lost) {
     play_close(&play);
 }
 
-/* Had it left first, the worker to blame would be nobody's root cause. */
-TEST(a_doubted_failure_is_told_before_the_node_leaves) {
-    struct failure_account account = account_of(ME);
-    struct node_event signal = {
-        .part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 2}};
-    struct play play;
-    open_running(&play, 0, false);
-    play.blamed = &account;
-    play_queue(&play, play_exit_of(0, 3));
-    play_queue(&play, signal);
-    play_run(&play);
-    play_expect(&play, "doubt_failure; signal_workers 15; publish_root_cause round=1 " FAILED_WORKER
-                       "; write round 1 complete [" ME ":0 " OTHER ":1] wait [] spare [] doubted; "
-                       "signal_workers 2; "
-                       "write round 2 open [" OTHER
-                       "] wait [] spare [] wanted 2 signal 2 because node me (pid 1) has left");
-    play_close(&play);
-}
-
 TEST(a_failure_elsewhere_is_reported_with_its_root_cause) {
     struct failure_account account = account_of(OTHER);
     struct play play;
@@ -257,58 +181,6 @@ TEST(a_failure_elsewhere_is_reported_with_its_root_cause) {
     play_close(&play);
 }
 
-TEST(a_failure_elsewhere_is_reported_without_one_too) {
-    struct play play;
-    open_running(&play, 0, false);
-    play_write_end(&play, "worker 5 failed");
-    play_expect(&play, "look_for_root_cause round=1; signal_workers 15");
-    assert_false(play_knowledge(&play)->has_root_cause);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "finish peer_failed; disconnect; settled");
-    play_close(&play);
-}
-
-/* Nodes that never worked. */
-
-static void open_beside_others(struct play *play) {
-    play_open(play, MEMBERSHIP_CHANGING, 0);
-    play_write_round(play, 1, "ab");
-    play_agent_kind(play, AGENT_EVENT_START);
-    play_forget(play);
-}
-
-TEST(a_spare_ends_well_with_the_job) {
-    struct play play;
-    open_beside_others(&play);
-    play_connect(&play, false);
-    play_forget(&play);
-    play_write_end(&play, "");
-    play_expect(&play,
-        "note the job ended well without this node: its program never ran here; finish succeeded; "
-        "disconnect; settled");
-    play_close(&play);
-}
-
-TEST(a_node_that_comes_too_late_is_told_so) {
-    struct play play;
-    open_beside_others(&play);
-    play.record.is_closed = true;
-    play_connect(&play, false);
-    play_expect(&play, "finish join_failed; disconnect; settled");
-    assert_string_equal(play_knowledge(&play)->trouble,
-        "job 'job' at host:29400 is over: its record is closed; a new job needs another --rdzv-id");
-    play_close(&play);
-}
-
-TEST(a_store_that_is_never_reached_fails_the_join) {
-    struct play play;
-    open_beside_others(&play);
-    play_cut_off(&play);
-    play_expect(&play, "finish join_failed; disconnect; settled");
-    assert_string_equal(play_knowledge(&play)->trouble, "cut off");
-    play_close(&play);
-}
-
 /* Leaving. */
 
 #define HOSTS_LEAVING                                                                              \
@@ -316,27 +188,14 @@ TEST(a_store_that_is_never_reached_fails_the_join) {
     "its "                                                                                         \
     "place (with --rdzv-backend dir one does)"
 
-TEST(the_host_of_the_store_closes_the_job_when_it_leaves) {
-    struct play play;
-    open_running(&play, 0, true);
-    play_signal(&play, 15);
-    play_expect(&play,
+TEST_OF(play, the_host_of_the_store_closes_the_job_when_it_leaves, open_running(&fixture, 0, true),
+    play_close) {
+    play_signal(fixture, 15);
+    play_expect(fixture,
         "note " HOSTS_LEAVING "; signal_workers 15; write round 1 complete [" ME ":0 " OTHER
         ":1] wait [] spare [] closed failed signal 15 because " HOSTS_LEAVING);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "finish signalled=15; disconnect; linger seconds=1");
-    play_membership_kind(&play, MEMBERSHIP_EVENT_LEFT);
-    play_expect(&play, "settled");
-    play_close(&play);
-}
-
-TEST(the_others_go_on_without_a_node_that_leaves) {
-    struct play play;
-    open_running(&play, 0, false);
-    play_signal(&play, 15);
-    play_expect(&play, "signal_workers 15; write round 2 open [" OTHER
-                       "] wait [] spare [] wanted 2 signal 15 because node me (pid 1) has left");
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "finish signalled=15; disconnect; settled");
-    play_close(&play);
+    play_agent_kind(fixture, AGENT_EVENT_ALL_GONE);
+    play_expect(fixture, "finish signalled=15; disconnect; linger seconds=1");
+    play_membership_kind(fixture, MEMBERSHIP_EVENT_LEFT);
+    play_expect(fixture, "settled");
 }

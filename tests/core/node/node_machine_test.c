@@ -5,71 +5,24 @@
 
 #include "node_play.h"
 
-#define STALE_TICKET 1000
-#define MANY 100
-
 /* The queue. */
 
-TEST(what_an_event_points_to_may_be_forgotten_once_it_is_posted) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 0);
-    play.start_failure = "no such program";
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_expect(&play, "start_workers attempt=0; signal_workers 15");
-    const struct worker_group *workers = node_machine_workers(play.node);
+TEST_OF(play, what_an_event_points_to_may_be_forgotten_once_it_is_posted,
+    play_open(&fixture, MEMBERSHIP_ALONE, 0), play_close) {
+    fixture->start_failure = "no such program";
+    play_agent_kind(fixture, AGENT_EVENT_START);
+    play_expect(fixture, "start_workers attempt=0; signal_workers 15");
+    const struct worker_group *workers = node_machine_workers(fixture->node);
     assert_string_equal(workers->failures[0].start_message, "no such program");
-    play_close(&play);
 }
 
-static void post_many(struct play *play, const struct node_effect *effect) {
-    if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_START_WORKERS) {
-        for (int i = 0; i < MANY; i++) {
-            play_tell_agent(play,
-                (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = STALE_TICKET + i});
-        }
-    }
-}
-
-TEST(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order) {
-    CLEARED_BY(text_clear) struct text expected = {0};
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 0);
-    play.interlude = post_many;
-    play.wants_taken = true;
-    play_agent_kind(&play, AGENT_EVENT_START);
-    text_append(&expected, "start; joined ticket=1 restarts=0 nodes=1; workers_started");
-    for (int i = 0; i < MANY; i++) {
-        text_append_format(&expected, "; join_failed ticket=%d", STALE_TICKET + i);
-    }
-    assert_string_equal(text_string(&play.taken), text_string(&expected));
-    assert_int_equal(play_phase(&play), AGENT_RUNNING);
-    play_close(&play);
-}
-
-TEST(the_next_event_is_shown_before_it_is_taken) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 0);
-    assert_null(node_machine_next(play.node));
-    play.now.nanoseconds = 7;
-    play_queue(&play, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_ALL_GONE});
-    const struct node_event *next = node_machine_next(play.node);
-    assert_int_equal(next->part, NODE_AGENT);
-    assert_int_equal(next->agent.kind, AGENT_EVENT_ALL_GONE);
-    assert_int_equal(next->agent.now.nanoseconds, 7);
-    play_step(&play);
-    assert_null(node_machine_next(play.node));
-    play_close(&play);
-}
-
-TEST(what_machines_tell_each_other_happens_when_its_cause_did) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_CHANGING, 0);
-    play.now = instant_after(play.now, duration_from_seconds(5));
-    play_queue(&play, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_START});
-    play.now = instant_after(play.now, duration_from_seconds(100));
-    play_run(&play);
-    play_expect(&play, "connect 605.000"); /* 600 s after the start */
-    play_close(&play);
+TEST_OF(play, what_machines_tell_each_other_happens_when_its_cause_did,
+    play_open(&fixture, MEMBERSHIP_CHANGING, 0), play_close) {
+    fixture->now = instant_after(fixture->now, duration_from_seconds(5));
+    play_queue(fixture, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_START});
+    fixture->now = instant_after(fixture->now, duration_from_seconds(100));
+    play_run(fixture);
+    play_expect(fixture, "connect 605.000"); /* 600 s after the start */
 }
 
 /* What only machines say to each other is listed for the transcript, and must be there to be read
@@ -136,44 +89,6 @@ TEST(a_machine_that_has_done_nothing_may_be_freed) {
     node_machine_free(NULL);
 }
 
-/* A node alone. */
-
-TEST(a_node_alone_restarts_its_workers_until_they_are_done) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 1);
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_expect(&play, "start_workers attempt=0");
-    play_exit(&play, 1, 3);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "signal_workers 15; renew_worker_store; start_workers attempt=1");
-    assert_int_equal(play_knowledge(&play)->placement.attempt, 1);
-    play_finish_workers(&play);
-    play_expect(&play, "signal_workers 15; finish succeeded; settled");
-    play_close(&play);
-}
-
-TEST(a_node_alone_that_has_no_restart_left_fails) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 0);
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_forget(&play);
-    play_exit(&play, 1, 3);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "signal_workers 15; finish failed; settled");
-    play_close(&play);
-}
-
-TEST(signal_becomes_the_outcome) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 0);
-    play_agent_kind(&play, AGENT_EVENT_START);
-    play_forget(&play);
-    play_signal(&play, 2);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
-    play_expect(&play, "signal_workers 2; finish signalled=2; settled");
-    play_close(&play);
-}
-
 /* Standby workers. They are told of each attempt. */
 
 static void open_with_standby(struct play *play, int max_restarts) {
@@ -200,17 +115,15 @@ static void warm_up(struct play *play) {
     play_expect(play, "start_workers attempt=0; look; warm rank=1; tell_ready 1/2 bytes=100");
 }
 
-TEST(standby_workers_are_told_of_each_attempt) {
-    struct play play;
-    open_with_standby(&play, 1);
-    warm_up(&play);
-    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_READY);
-    play_exit(&play, 0, 1);
-    play_expect(&play, "signal_workers 15");
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+TEST_OF(
+    play, standby_workers_are_told_of_each_attempt, open_with_standby(&fixture, 1), play_close) {
+    warm_up(fixture);
+    assert_int_equal(standby_plan_state(node_machine_standby(fixture->node), 1), STANDBY_READY);
+    play_exit(fixture, 0, 1);
+    play_expect(fixture, "signal_workers 15");
+    play_agent_kind(fixture, AGENT_EVENT_ALL_GONE);
     play_expect(
-        &play, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,ended");
-    play_close(&play);
+        fixture, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,ended");
 }
 
 /* The answer to START_WORKERS comes after what became of the standby workers. */
@@ -221,32 +134,21 @@ static void give_spare(struct play *play, const struct node_effect *effect) {
     }
 }
 
-TEST(a_standby_worker_that_was_given_is_told_of_when_workers_run) {
-    struct play play;
-    open_with_standby(&play, 1);
-    warm_up(&play);
-    play.interlude = give_spare;
-    play_exit(&play, 0, 1);
-    play_forget(&play);
-    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_GIVEN);
-    play_agent_kind(&play, AGENT_EVENT_ALL_GONE); /* a new attempt forgets that */
-    play_expect(&play, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,none");
-    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_ABSENT);
-    play_close(&play);
+TEST_OF(play, a_standby_worker_that_was_given_is_told_of_when_workers_run,
+    open_with_standby(&fixture, 1), play_close) {
+    warm_up(fixture);
+    fixture->interlude = give_spare;
+    play_exit(fixture, 0, 1);
+    play_forget(fixture);
+    assert_int_equal(standby_plan_state(node_machine_standby(fixture->node), 1), STANDBY_GIVEN);
+    play_agent_kind(fixture, AGENT_EVENT_ALL_GONE); /* a new attempt forgets that */
+    play_expect(
+        fixture, "renew_worker_store; start_workers attempt=1; tell_used 0/2 cold=none,none");
+    assert_int_equal(standby_plan_state(node_machine_standby(fixture->node), 1), STANDBY_ABSENT);
 }
 
-TEST(the_end_of_the_job_ends_standby_workers) {
-    struct play play;
-    open_with_standby(&play, 1);
-    warm_up(&play);
-    play_signal(&play, 15);
-    play_expect(&play, "signal_workers 15; end_all");
-    play_close(&play);
-}
-
-TEST(a_node_without_standby_workers_has_no_plan) {
-    struct play play;
-    play_open(&play, MEMBERSHIP_ALONE, 1);
-    assert_null(node_machine_standby(play.node));
-    play_close(&play);
+TEST_OF(play, the_end_of_the_job_ends_standby_workers, open_with_standby(&fixture, 1), play_close) {
+    warm_up(fixture);
+    play_signal(fixture, 15);
+    play_expect(fixture, "signal_workers 15; end_all");
 }

@@ -47,68 +47,56 @@ static void open_hosting(struct play *play) {
     play_forget(play);
 }
 
-TEST(a_node_that_hosts_is_connected_to_itself_and_shows_what_is_in_its_store) {
-    struct play play;
-    open_hosting(&play);
-    expect_taken(&play, "host_connected; connected presence host; record round 0 ");
-    expect_taken(&play, "; written won; seen round 0 open [" ME "]");
-    play_close(&play);
+#define PLAY_TEST(name) TEST_OF(play, name, open_hosting(&fixture), play_close)
+
+PLAY_TEST(a_node_that_hosts_is_connected_to_itself_and_shows_what_is_in_its_store) {
+    expect_taken(fixture, "host_connected; connected presence host; record round 0 ");
+    expect_taken(fixture, "; written won; seen round 0 open [" ME "]");
 }
 
-TEST(a_host_that_is_away_is_sought_again_and_one_that_cannot_be_is_given_up) {
-    struct play play;
-    open_hosting(&play);
-    tell(&play, (struct succession_event){
-                    .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
-    expect_taken(&play, "connection_lost host_sought still_host ");
-    expect_taken(&play, "; seek at=");
-    play_expect(&play, "dial self at=3.000");
-    play_close(&play);
-    open_seeking(&play);
-    tell(&play, (struct succession_event){
-                    .kind = SUCCESSION_EVENT_FAILED, .failed = {"permission denied", true}});
-    expect_taken(&play, "; connection_lost permission denied; join_failed ");
-    play_expect(&play, "finish join_failed; disconnect; settled");
-    play_close(&play);
+PLAY_TEST(a_host_that_is_away_is_sought_again_and_one_that_cannot_be_is_given_up) {
+    tell(fixture, (struct succession_event){
+                      .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
+    expect_taken(fixture, "connection_lost host_sought still_host ");
+    expect_taken(fixture, "; seek at=");
+    play_expect(fixture, "dial self at=3.000");
+    play_close(fixture);
+    open_seeking(fixture);
+    tell(fixture, (struct succession_event){
+                      .kind = SUCCESSION_EVENT_FAILED, .failed = {"permission denied", true}});
+    expect_taken(fixture, "; connection_lost permission denied; join_failed ");
+    play_expect(fixture, "finish join_failed; disconnect; settled");
 }
 
-TEST(a_register_that_takes_nothing_is_told) {
-    struct play play;
-    open_hosting(&play);
-    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true});
-    expect_taken(&play, "renewed not; register stuck");
-    play_close(&play);
+PLAY_TEST(a_register_that_takes_nothing_is_told) {
+    tell(fixture, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true});
+    expect_taken(fixture, "renewed not; register stuck");
 }
 
 /* The record that is known says who stays. */
-TEST(a_host_that_leaves_shows_its_record) {
-    struct play play;
-    open_hosting(&play);
-    tell_kind(&play, SUCCESSION_EVENT_LEAVE);
-    play_expect(&play, "dismiss"); /* nobody stays */
-    play_close(&play);
+PLAY_TEST(a_host_that_leaves_shows_its_record) {
+    tell_kind(fixture, SUCCESSION_EVENT_LEAVE);
+    play_expect(fixture, "dismiss"); /* nobody stays */
 }
 
 /* This node is one of three that a has hosted; node b hosts the next term without it. */
-TEST(a_node_that_the_others_have_left_behind_is_fenced) {
-    struct play play;
-    open_seeking(&play);
-    play_write_round(&play, 4, "mab");
-    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
-                    .is_there = true,
-                    .entry = {7, 1, identity_of("a")},
-                    .record = &play.record});
-    tell(&play,
+TEST_OF(
+    play, a_node_that_the_others_have_left_behind_is_fenced, open_seeking(&fixture), play_close) {
+    play_write_round(fixture, 4, "mab");
+    tell(fixture, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
+                      .is_there = true,
+                      .entry = {7, 1, identity_of("a")},
+                      .record = &fixture->record});
+    tell(fixture,
         (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED, .offers_delegation = true});
-    expect_taken(&play, "host_connected; connected presence offer; record round 4 complete ");
-    tell(&play, (struct succession_event){
-                    .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
-    expect_taken(&play, "host_lost silent; connection_lost host_sought the host ");
-    play_write_round(&play, 5, "ab");
-    tell(&play, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
-                    .is_there = true,
-                    .entry = {8, 2, identity_of("b")},
-                    .record = &play.record});
-    expect_taken(&play, "; fenced the others have gone on without this node");
-    play_close(&play);
+    expect_taken(fixture, "host_connected; connected presence offer; record round 4 complete ");
+    tell(fixture, (struct succession_event){
+                      .kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = SUCCESSION_LOSS_SILENT});
+    expect_taken(fixture, "host_lost silent; connection_lost host_sought the host ");
+    play_write_round(fixture, 5, "ab");
+    tell(fixture, (struct succession_event){.kind = SUCCESSION_EVENT_READ,
+                      .is_there = true,
+                      .entry = {8, 2, identity_of("b")},
+                      .record = &fixture->record});
+    expect_taken(fixture, "; fenced the others have gone on without this node");
 }

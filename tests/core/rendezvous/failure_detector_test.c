@@ -16,24 +16,6 @@ static void tell_gone(struct bench *bench, const char *name, bool has_finished) 
                           .gone = {muster_node(name), has_finished}});
 }
 
-ON_BENCH(the_host_takes_a_dead_node_out_and_the_others_go_on) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, true);
-    tell_gone(bench, "a", false);
-    bench_expect(bench, "write round 2 complete [" B ":0 " ME
-                        ":1] wait [] spare [] because node a (pid 1) is gone; "
-                        "round_over node a (pid 1) is gone");
-}
-
-/* The last write of the dead node may be in the record although the host has not seen it yet. */
-ON_BENCH(the_host_looks_for_a_dead_node_in_a_record_read_later) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, true);
-    place(&bench->record, muster_node("b"))->is_waiting = true;
-    tell_gone(bench, "b", false);
-    bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
-}
-
 ON_BENCH(a_node_that_finished_may_go) {
     struct bench *bench = *state;
     bench_run(bench, "abm", true, true);
@@ -59,26 +41,6 @@ ON_BENCH(a_node_that_the_record_says_is_done_may_go) {
     tell_gone(bench, "b", false);
     bench_expect_record(bench, "round 2 open [" ME "] wait [] spare [] wanted 2 because node b "
                                "(pid 1) is gone");
-}
-
-ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_wait(bench, 100);
-    bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
-}
-
-ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", false, false);
-    for (int i = 0; i < 4; i++) {
-        bench_wait(bench, 4.9);
-        bench->wall_offset += INT64_C(3600000000000) * (i % 2 == 0 ? 1 : -1);
-        struct node_identity a = muster_node("a");
-        rendezvous_state_find(&bench->record, &a)->heartbeat.nanoseconds += 1;
-    }
-    bench_expect_record(bench,
-        "round 2 complete [" A ":0 " ME ":1] wait [] spare [] because node b (pid 1) is gone");
 }
 
 ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking) {
@@ -150,16 +112,6 @@ static void answer_count(struct bench *bench, int64_t count) {
                           .kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = count});
 }
 
-ON_BENCH(a_silent_node_of_torchruns_may_be_in_its_exit_barrier) {
-    struct bench *bench = *state;
-    bench_run_beside_torch(bench, "am");
-    bench_wait(bench, 16.5);
-    assert_non_null(strstr(text_string(&bench->log), "count_finished 1"));
-    answer_count(bench, 1);
-    bench_wait(bench, 100);
-    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
-}
-
 ON_BENCH(a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there) {
     struct bench *bench = *state;
     bench_run_beside_torch(bench, "am");
@@ -170,16 +122,6 @@ ON_BENCH(a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there) {
                         ":1] wait [] spare []; round_over node t (pid 1) has left the round; "
                         "write round 2 complete [" A ":0 " ME
                         ":1] wait [] spare [] because node t (pid 1) has left the round");
-}
-
-ON_BENCH(a_waiting_node_that_dies_costs_no_round) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, true);
-    place(&bench->record, muster_node("c"))->is_redundant = true;
-    bench_change(bench);
-    bench_forget(bench);
-    tell_gone(bench, "c", false);
-    bench_expect_record(bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare []");
 }
 
 /* What is done for each node must not search through all nodes: the nodes differ only at the end of
@@ -269,87 +211,6 @@ TEST(a_node_never_seen_is_not_silent) {
     check_silence(&detector, "a", 0);
 }
 
-TEST(silence_grows_from_look_to_look_while_the_heartbeat_stands_still) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    beat(&record, "a", 100);
-    look(&detector, &record, 50);
-    check_silence(&detector, "a", 0);
-    look(&detector, &record, 55);
-    check_silence(&detector, "a", 5);
-    look(&detector, &record, 61);
-    check_silence(&detector, "a", 11);
-}
-
-TEST(any_change_of_a_heartbeat_ends_its_silence) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    beat(&record, "a", 100);
-    beat(&record, "b", 100);
-    look(&detector, &record, 0);
-    look(&detector, &record, 5);
-    beat(&record, "a", 101);
-    beat(&record, "b", 42); /* the clock of "b" was set back: this is still a sign of life */
-    look(&detector, &record, 10);
-    check_silence(&detector, "a", 0);
-    check_silence(&detector, "b", 0);
-    look(&detector, &record, 12);
-    check_silence(&detector, "a", 2);
-}
-
-TEST(clocks_that_differ_by_hours_accuse_nobody) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    for (int i = 0; i < 20; i++) {
-        beat(&record, "behind", -36000 + i * 5);
-        beat(&record, "ahead", 36000 + i * 5);
-        look(&detector, &record, i * 5);
-        check_silence(&detector, "behind", 0);
-        check_silence(&detector, "ahead", 0);
-    }
-}
-
-TEST(who_was_stopped_for_a_minute_counts_no_more_than_its_patience) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    beat(&record, "a", 100);
-    look(&detector, &record, 0);
-    look(&detector, &record, 4);
-    look(&detector, &record, 64);
-    check_silence(&detector, "a", 14);
-}
-
-TEST(a_node_that_left_the_record_is_forgotten) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state without = {0};
-    beat(&record, "a", 100);
-    beat(&record, "b", 100);
-    beat(&without, "b", 100);
-    look(&detector, &record, 0);
-    look(&detector, &record, 5);
-    look(&detector, &without, 10);
-    check_silence(&detector, "a", 0);
-    check_silence(&detector, "b", 10);
-    look(&detector, &record, 15);
-    check_silence(&detector, "a", 0);
-    check_silence(&detector, "b", 15);
-    assert_int_equal(detector.heartbeats.count, 2);
-}
-
-TEST(newcomers_on_either_side_leave_the_silence_of_others_alone) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    beat(&record, "m", 100);
-    look(&detector, &record, 0);
-    beat(&record, "z", 100);
-    beat(&record, "a", 100);
-    look(&detector, &record, 3);
-    check_silence(&detector, "a", 0);
-    check_silence(&detector, "m", 3);
-    check_silence(&detector, "z", 0);
-}
-
 TEST(a_node_that_has_never_given_a_heartbeat_is_silent) {
     CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
@@ -358,22 +219,6 @@ TEST(a_node_that_has_never_given_a_heartbeat_is_silent) {
     look(&detector, &record, 0);
     look(&detector, &record, 5);
     check_silence(&detector, "a", 5);
-}
-
-TEST(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at) {
-    CLEARED_BY(failure_detector_clear) struct failure_detector detector = {0};
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
-    struct node_identity muster = muster_node("m");
-    beat(&record, "t", 100);
-    place(&record, muster)->heartbeat = wall_seconds(100);
-    failure_detector_look(&detector, &record, at(0), interval, true);
-    failure_detector_look(&detector, &record, at(5), interval, true);
-    check_silence(&detector, "t", 5);
-    check_silence_of(&detector, muster, 0);
-    look(&detector, &record, 6); /* from now on by their heartbeats, too */
-    look(&detector, &record, 8);
-    check_silence(&detector, "t", 8);
-    check_silence_of(&detector, muster, at(2).nanoseconds);
 }
 
 TEST(silence_does_not_run_over) {

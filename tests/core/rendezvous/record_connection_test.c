@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <stdio.h>
-
 #include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/rendezvous/rendezvous_state.h"
@@ -31,16 +29,6 @@ TEST(a_connection_that_was_not_awaited_is_none) {
     assert_false(record_connection_open(&connection, true, true, at(0), interval));
     assert_false(record_connection_is_open(&connection));
     assert_false(connection.was_open);
-    assert_false(record_connection_close(&connection));
-}
-
-TEST(a_link_that_closes_says_whether_it_was_open) {
-    struct record_connection connection = opened();
-    record_connection_fetch(&connection, at(0));
-    assert_true(record_connection_close(&connection));
-    assert_false(record_connection_is_open(&connection));
-    assert_true(connection.was_open);
-    record_connection_connect(&connection);
     assert_false(record_connection_close(&connection));
 }
 
@@ -76,20 +64,6 @@ static void lose_write(struct record_connection *connection, struct instant now)
     record_connection_lose_write(connection, now);
 }
 
-TEST(a_pause_follows_from_the_second_lost_write_on) {
-    struct record_connection connection = opened();
-    record_connection_fetch(&connection, at(0));
-    (void)record_connection_end_fetch(&connection);
-    lose_write(&connection, at(1));
-    assert_false(record_connection_is_pausing(&connection));
-    lose_write(&connection, at(1));
-    assert_true(record_connection_is_pausing(&connection));
-    assert_false(connection.is_refetch_wanted);
-    record_connection_end_pause(&connection, at(2));
-    assert_false(record_connection_is_pausing(&connection));
-    assert_true(connection.is_refetch_wanted);
-}
-
 TEST(a_write_that_was_won_ends_the_row_of_lost_ones) {
     struct record_connection connection = opened();
     lose_write(&connection, at(1));
@@ -97,21 +71,6 @@ TEST(a_write_that_was_won_ends_the_row_of_lost_ones) {
     record_connection_win_write(&connection, at(1), interval, interval);
     lose_write(&connection, at(1));
     assert_false(record_connection_is_pausing(&connection));
-}
-
-TEST(only_a_write_of_heartbeats_puts_the_next_off) {
-    struct record_connection connection = opened();
-    assert_false(record_connection_is_heartbeat_due(&connection, at(4)));
-    record_connection_write(&connection, false, at(4));
-    record_connection_win_write(&connection, at(4), interval, interval);
-    assert_true(record_connection_is_heartbeat_due(&connection, at(5)));
-    record_connection_write(&connection, true, at(5));
-    record_connection_lose_write(&connection, at(5));
-    assert_true(record_connection_is_heartbeat_due(&connection, at(5)));
-    record_connection_write(&connection, true, at(5));
-    record_connection_win_write(&connection, at(5), interval, interval);
-    assert_false(record_connection_is_heartbeat_due(&connection, at(9)));
-    assert_true(record_connection_is_heartbeat_due(&connection, at(10)));
 }
 
 TEST(heartbeats_that_are_rare_are_due_soon_after_a_change) {
@@ -138,43 +97,6 @@ TEST(a_sign_of_life_is_due_once_in_an_interval) {
     assert_true(record_connection_beat(&connection, at(11), interval));
     (void)record_connection_close(&connection);
     assert_false(record_connection_beat(&connection, at(100), interval));
-}
-
-TEST(who_is_told_of_everything_does_not_poll) {
-    struct record_connection connection = opened();
-    record_connection_fetch(&connection, at(0));
-    (void)record_connection_end_fetch(&connection);
-    assert_false(record_connection_is_poll_due(&connection, false, at(2)));
-    assert_true(record_connection_is_poll_due(&connection, true, at(2)));
-    record_connection_note_news(&connection);
-    assert_true(record_connection_is_poll_due(&connection, false, at(2)));
-    record_connection_fetch(&connection, at(2)); /* one request at a time */
-    assert_false(record_connection_is_poll_due(&connection, true, at(9)));
-}
-
-TEST(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one) {
-    struct record_connection connection = opened();
-    struct moment next = {0};
-    assert_true(record_connection_close(&connection));
-    record_connection_connect_again(&connection, at(1), at(14));
-    record_connection_wake(&connection, at(1), &next);
-    assert_int_equal(next.at.nanoseconds, at(7).nanoseconds);
-    assert_false(record_connection_says_lost(&connection, at(6)));
-    assert_true(record_connection_says_lost(&connection, at(7)));
-    assert_false(record_connection_says_lost(&connection, at(8)));
-    assert_true(record_connection_says_lost(&connection, at(13)));
-    assert_false(
-        record_connection_says_lost(&connection, at(19))); /* too late: the node gives up */
-    assert_true(record_connection_open(&connection, true, false, at(17), interval));
-    assert_false(record_connection_says_lost(&connection, at(30)));
-}
-
-TEST(every_name_is_another_one_of_musters) {
-    struct record_connection connection = opened();
-    struct node_identity one = {.local_id = record_connection_draw_local_id(&connection)};
-    struct node_identity other = {.local_id = record_connection_draw_local_id(&connection)};
-    assert_true(node_identity_is_muster(&one));
-    assert_false(node_identity_equals(&one, &other));
 }
 
 /* Nodes that delegate where the host of the store may be succeeded: what they keep at the next
@@ -230,19 +152,6 @@ static void seek_host(struct bench *bench, bool keeps_hosting) {
 
 #define WITH_SUCCESSION(test) TEST_WITH(test, set_up, bench_tear_down)
 
-WITH_SUCCESSION(a_world_that_runs_goes_on_at_the_next_host_which_is_told_the_wish_again) {
-    struct bench *bench = *state;
-    join(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    seek_host(bench, false);
-    bench_forget(bench);
-    connect(bench, false);
-    bench_expect(bench, "present " ME " wish 1 join");
-    tell_round(bench, 3, 4, 1);
-    bench_expect(bench, "");
-    assert_int_equal(bench->fetches + bench->writes, 0);
-}
-
 WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host) {
     struct bench *bench = *state;
     join(bench);
@@ -254,19 +163,6 @@ WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host) {
     bench_forget(bench);
     tell_round(bench, 3, 4, 1); /* of this number, whether it is the same or another */
     bench_expect(bench, "present " ME " wish 2 join ended 3 a node has left the round");
-}
-
-WITH_SUCCESSION(a_failure_at_a_lost_host_is_said_to_the_next_one) {
-    struct bench *bench = *state;
-    join(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    seek_host(bench, false);
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    connect(bench, false);
-    bench_forget(bench);
-    tell_round(bench, 3, 4, 1);
-    bench_expect(bench, "present " ME " wish 2 join failed 3 worker 1 failed");
 }
 
 WITH_SUCCESSION(a_node_that_comes_again_to_the_same_host_has_another_name_and_no_place) {
@@ -366,14 +262,4 @@ WITH_SUCCESSION(a_host_whose_part_is_over_serves_as_long_as_it_hosts) {
     bench_wait(bench, 1);
     assert_int_equal(rendezvous_state_participants(&bench->record), 3);
     assert_non_null(strstr(text_string(&bench->log), "tell_standings"));
-}
-
-WITH_SUCCESSION(a_host_that_only_connects_again_knows_what_the_others_wish) {
-    struct bench *bench = *state;
-    host(bench);
-    seek_host(bench, true);
-    bench_connect(bench, true, true);
-    bench_forget(bench);
-    wish(bench, "a", RENDEZVOUS_WISH_JOIN, 1, 0); /* a sign of life */
-    bench_expect(bench, "");
 }

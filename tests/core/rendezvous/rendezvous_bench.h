@@ -164,8 +164,8 @@ static inline void bench_change(struct bench *bench) {
 
 /* The node has come to the store that this one hosts. */
 static inline void bench_show(struct bench *bench, const char *name) {
-    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WISHED,
-                          .wished.identity = muster_node(name)});
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_WISHED, .wished.identity = muster_node(name)});
 }
 
 static inline int bench_set_up(void **state) {

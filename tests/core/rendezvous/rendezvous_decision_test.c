@@ -20,14 +20,6 @@ SCENE_TEST(a_node_outside_the_round_has_exited_already) {
     check(scene, rendezvous_decide_exit, RENDEZVOUS_FINISH);
 }
 
-SCENE_TEST(a_participant_exits_by_leaving) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-    scene->record.is_closed = true;
-    check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-}
-
 SCENE_TEST(a_participant_that_exits_late_has_timed_out) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
@@ -36,13 +28,6 @@ SCENE_TEST(a_participant_that_exits_late_has_timed_out) {
 }
 
 /* Join: the order of its checks. */
-
-SCENE_TEST(a_closed_rendezvous_is_told_even_to_a_participant_of_its_round) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    scene->record.is_complete = scene->record.is_closed = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_CLOSED);
-}
 
 SCENE_TEST(a_closed_rendezvous_tells_a_late_joiner) {
     struct scene *scene = set_scene(state, 1, 2);
@@ -59,40 +44,6 @@ SCENE_TEST(a_spare_leaves_a_closed_rendezvous_gracefully) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_GRACEFUL_EXIT);
 }
 
-SCENE_TEST(a_spare_waits_for_ever_while_the_round_is_full) {
-    struct scene *scene = set_scene(state, 1, 1);
-    place_participant(&scene->record, "a");
-    place_redundant(&scene->record, "me");
-    scene->record.is_complete = true;
-    scene->context.is_late = scene->context.is_too_late = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
-}
-
-SCENE_TEST(a_spare_steps_forward_when_there_is_room) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "a");
-    place_redundant(&scene->record, "me");
-    scene->context.is_late = scene->context.is_too_late = true;
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
-    scene->record.is_complete = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
-}
-
-/* Other nodes were told a larger maximum. A spare that left the list would come back at once, and
- * so on, with a write each time. */
-SCENE_TEST(a_spare_of_a_round_with_more_than_its_maximum_waits_too) {
-    struct scene *scene = set_scene(state, 1, 1);
-    place_participant(&scene->record, "a");
-    place_participant(&scene->record, "b");
-    place_redundant(&scene->record, "me");
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-    scene->record.is_complete = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-}
-
 SCENE_TEST(a_participant_of_a_complete_round_has_joined_however_late) {
     struct scene *scene = set_scene(state, 1, 2);
     place_participant(&scene->record, "me");
@@ -100,15 +51,6 @@ SCENE_TEST(a_participant_of_a_complete_round_has_joined_however_late) {
     scene->context.is_late = scene->context.is_too_late = true;
     scene->context.is_keep_alive_due = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_FINISH);
-}
-
-SCENE_TEST(a_late_participant_rolls_back_while_it_may) {
-    struct scene *scene = set_scene(state, 2, 2);
-    place_participant(&scene->record, "me");
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-    scene->context.is_too_late = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
 }
 
 SCENE_TEST(a_late_waiting_node_rolls_back_while_it_may) {
@@ -120,51 +62,6 @@ SCENE_TEST(a_late_waiting_node_rolls_back_while_it_may) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_WAIT_LIST);
     scene->context.is_too_late = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
-}
-
-SCENE_TEST(a_late_node_in_no_list_has_timed_out_at_once) {
-    struct scene *scene = set_scene(state, 1, 2);
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
-}
-
-SCENE_TEST(lateness_comes_before_the_last_call) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    scene->record.has_deadline = true;
-    scene->context.is_last_call_over = true;
-    scene->context.is_late = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-}
-
-SCENE_TEST(a_newcomer_waits_for_the_next_round_when_this_one_has_room) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "a");
-    scene->record.is_complete = true;
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_WAIT_LIST);
-}
-
-SCENE_TEST(extra_nodes_are_parked_as_spares) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "a");
-    place_participant(&scene->record, "b");
-    scene->record.is_complete = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
-    place_participant(&scene->record, "c");
-    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
-}
-
-SCENE_TEST(a_waiting_node_stays_where_it_is_whether_there_is_room_or_not) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "a");
-    place_waiting(&scene->record, "me");
-    scene->record.is_complete = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-    place_participant(&scene->record, "b");
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
 }
 
 SCENE_TEST(an_open_round_takes_whoever_comes) {
@@ -183,24 +80,6 @@ SCENE_TEST(a_participant_waits_while_they_are_too_few) {
     check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
     scene->context.is_keep_alive_due = true;
     check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
-}
-
-SCENE_TEST(when_the_last_call_is_over_any_participant_completes_the_round) {
-    struct scene *scene = set_scene(state, 2, 3);
-    place_participant(&scene->record, "me");
-    place_participant(&scene->record, "a");
-    scene->record.has_deadline = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
-    scene->context.is_last_call_over = true;
-    scene->context.is_keep_alive_due = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_MARK_COMPLETE);
-}
-
-SCENE_TEST(without_a_last_call_no_participant_completes_the_round) {
-    struct scene *scene = set_scene(state, 1, 3);
-    place_participant(&scene->record, "me");
-    scene->context.is_last_call_over = true;
-    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
 }
 
 SCENE_TEST(more_participants_than_the_maximum_complete_no_round) {
@@ -271,52 +150,11 @@ SCENE_TEST(joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat) {
     assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
 }
 
-SCENE_TEST(the_node_that_makes_them_enough_begins_the_last_call) {
-    struct scene *scene = set_scene(state, 2, 4);
-    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    assert_false(scene->record.has_deadline);
-    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    assert_true(scene->record.has_deadline);
-    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
-}
-
-SCENE_TEST(a_deadline_is_as_fine_as_the_record_can_hold_it) {
-    struct scene *scene = set_scene(state, 1, 2);
-    struct wall_time now = {wall_seconds(1000).nanoseconds + 1999};
-    rendezvous_apply(
-        &scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS, now);
-    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds + 1000);
-}
-
-SCENE_TEST(nodes_after_that_do_not_prolong_the_last_call) {
-    struct scene *scene = set_scene(state, 2, 4);
-    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    rendezvous_apply(&scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS,
-        wall_seconds(1020));
-    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
-}
-
 SCENE_TEST(a_last_call_without_end_does_not_run_over) {
     struct scene *scene = set_scene(state, 1, 2);
     scene->settings.last_call_timeout = DURATION_FOREVER;
     apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
     assert_true(scene->record.deadline.nanoseconds == INT64_MAX);
-}
-
-SCENE_TEST(the_node_that_makes_the_maximum_completes_the_round) {
-    struct scene *scene = set_scene(state, 2, 2);
-    apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    check_record(&scene->record, "round 0 complete [z_1_0:1 me_1_0:0] wait [] spare []");
-    assert_false(scene->record.has_deadline);
-}
-
-SCENE_TEST(a_node_beyond_the_maximum_does_not_complete_the_round) {
-    struct scene *scene = set_scene(state, 1, 1);
-    place_participant(&scene->record, "a");
-    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
-    check_record(&scene->record, "round 0 open [a_1_0 me_1_0] wait [] spare []");
 }
 
 SCENE_TEST(a_joining_node_has_no_rank_left_of_an_earlier_round) {
@@ -364,40 +202,11 @@ SCENE_TEST(who_is_removed_leaves_no_heartbeat_behind) {
     assert_int_equal(scene->record.count, 0);
 }
 
-SCENE_TEST(leaving_one_list_leaves_the_others_alone) {
-    struct scene *scene = set_scene(state, 1, 3);
-    place_participant(&scene->record, "me");
-    place_waiting(&scene->record, "me");
-    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
-    assert_false(scene->record.nodes[0].has_heartbeat);
-}
-
 SCENE_TEST(the_removal_of_a_stranger_changes_nothing) {
     struct scene *scene = set_scene(state, 1, 3);
     scene->record.is_complete = true;
     apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
     check_record(&scene->record, "round 0 complete [] wait [] spare []");
-}
-
-SCENE_TEST(a_leaving_node_does_not_close) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    place_participant(&scene->record, "you");
-    scene->record.is_complete = true;
-    rendezvous_state_complete(&scene->record);
-    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-    check_record(&scene->record, "round 0 complete [you_1_0:1] wait [] spare []");
-}
-
-SCENE_TEST(the_last_to_leave_a_complete_round_opens_the_next) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    place_waiting(&scene->record, "w");
-    scene->record.is_complete = true;
-    scene->record.round = 7;
-    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
-    check_record(&scene->record, "round 8 open [] wait [w_1_0] spare []");
 }
 
 SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few) {
@@ -409,13 +218,6 @@ SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few) {
     assert_true(scene->record.has_deadline);
     apply_as(scene, "a", RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
     check_record(&scene->record, "round 0 open [b_1_0] wait [] spare []");
-}
-
-SCENE_TEST(closing_keeps_the_round_as_it_is) {
-    struct scene *scene = set_scene(state, 1, 2);
-    place_participant(&scene->record, "me");
-    apply(scene, RENDEZVOUS_MARK_CLOSED);
-    check_record(&scene->record, "round 0 open [me_1_0] wait [] spare [] closed");
 }
 
 SCENE_TEST(answers_are_no_changes) {

@@ -48,21 +48,6 @@ TEST(a_wish_that_is_heard_again_is_nothing_new) {
     assert_int_equal(delegates.count, 1);
 }
 
-/* The host need not look at the record when many say that they are ready. */
-TEST(who_is_ready_wants_nothing_else_of_the_record) {
-    CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
-    struct node_identity a = muster_node("a");
-    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    assert_non_null(rendezvous_delegates_hear(&delegates, &a, &wish));
-    wish.meeting = rendezvous_meeting_at(3, NULL, 0);
-    assert_null(rendezvous_delegates_hear(&delegates, &a, &wish));
-    for (size_t i = 0; i < WISH_PARTS; i++) {
-        struct rendezvous_wish other = wish_that_differs(&wish, i);
-        assert_non_null(rendezvous_delegates_hear(&delegates, &a, &other));
-        assert_non_null(rendezvous_delegates_hear(&delegates, &a, &wish));
-    }
-}
-
 TEST(who_wishes_nothing_or_is_gone_is_forgotten) {
     CLEARED_BY(rendezvous_delegates_clear) struct rendezvous_delegates delegates = {0};
     struct node_identity gone = muster_node("a");
@@ -145,64 +130,19 @@ static void tear_down_ranked(struct ranked *ranked) {
     rendezvous_delegates_clear(&ranked->delegates);
 }
 
-TEST(a_ranked_world_is_told_with_the_place_where_its_workers_meet) {
-    struct ranked ranked;
-    const struct rendezvous_telling *telling;
-    set_up_ranked(&ranked);
-    assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 0);
-    assert_int_equal(told(&ranked.delegates, ranked.a, &ranked.record, 0), 1);
-    telling = &ranked.delegates.tellings[0];
-    assert_int_equal(telling->ranks.world_size, 4);
-    assert_int_equal(telling->meeting.port, 0);
-    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    wish.sequence = 2;
-    wish.meeting = rendezvous_meeting_at(ranked.record.round, "10.0.0.1", 29400);
-    (void)rendezvous_delegates_hear(&ranked.delegates, &ranked.b->identity, &wish);
-    assert_false(ranked.delegates.is_record_news); /* it is not rank 0 */
-    (void)rendezvous_delegates_hear(&ranked.delegates, &ranked.first, &wish);
-    assert_true(ranked.delegates.is_record_news);
-    assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 1);
-    telling = &ranked.delegates.tellings[0];
-    assert_int_equal(telling->ranks.base_rank, 2);
-    assert_int_equal(telling->meeting.port, 29400);
-    assert_string_equal(telling->meeting.address, "10.0.0.1");
-    tear_down_ranked(&ranked);
-}
-
-TEST(a_meeting_of_another_round_is_none) {
-    struct ranked ranked;
-    set_up_ranked(&ranked);
-    struct rendezvous_meeting other =
-        rendezvous_meeting_at(ranked.record.round + 1, "10.0.0.1", 29400);
-    rendezvous_delegates_note_meeting(&ranked.delegates, &ranked.first, &other);
-    assert_false(ranked.delegates.is_record_news);
-    assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 0);
-    tear_down_ranked(&ranked);
-}
-
-TEST(nobody_waits_for_a_meeting_with_a_node_that_is_gone) {
-    struct ranked ranked;
-    set_up_ranked(&ranked);
+TEST_OF(ranked, nobody_waits_for_a_meeting_with_a_node_that_is_gone, set_up_ranked(&fixture),
+    tear_down_ranked) {
     struct node_identity other = muster_node("c");
-    (void)hear(&ranked.delegates, "c", RENDEZVOUS_WISH_JOIN, 1);
-    rendezvous_delegates_forget(&ranked.delegates, &other);
-    assert_false(ranked.delegates.is_record_news);
-    rendezvous_delegates_forget(&ranked.delegates, &ranked.first);
-    assert_true(ranked.delegates.is_record_news);
+    (void)hear(&fixture->delegates, "c", RENDEZVOUS_WISH_JOIN, 1);
+    rendezvous_delegates_forget(&fixture->delegates, &other);
+    assert_false(fixture->delegates.is_record_news);
+    rendezvous_delegates_forget(&fixture->delegates, &fixture->first);
+    assert_true(fixture->delegates.is_record_news);
     struct node_identity b = muster_node("b");
-    ranked.b = ranked.delegates.items;
-    assert_true(node_identity_equals(&ranked.b->identity, &b));
-    assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 1);
-    assert_int_equal(ranked.delegates.tellings[0].meeting.port, 0);
-    tear_down_ranked(&ranked);
-}
-
-TEST(a_closed_record_is_told_without_a_meeting) {
-    struct ranked ranked;
-    set_up_ranked(&ranked);
-    ranked.record.is_closed = true;
-    assert_int_equal(told(&ranked.delegates, ranked.b, &ranked.record, 1), 1);
-    tear_down_ranked(&ranked);
+    fixture->b = fixture->delegates.items;
+    assert_true(node_identity_equals(&fixture->b->identity, &b));
+    assert_int_equal(told(&fixture->delegates, fixture->b, &fixture->record, 1), 1);
+    assert_int_equal(fixture->delegates.tellings[0].meeting.port, 0);
 }
 
 /* The ranks of a round. */

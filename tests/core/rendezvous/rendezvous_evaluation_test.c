@@ -23,50 +23,13 @@ static void expect_situation(const struct rendezvous_node *entry, bool is_comple
     assert_int_equal(rendezvous_situation(&view), situation);
 }
 
-TEST(a_node_stands_where_the_record_lists_it) {
-    const struct rendezvous_node participant = {.is_participant = true};
-    const struct rendezvous_node waiting = {.is_waiting = true};
-    const struct rendezvous_node spare = {.is_redundant = true};
-    const struct rendezvous_node heartbeat = {.has_heartbeat = true};
-    expect_situation(NULL, false, false, RENDEZVOUS_SITUATION_UNKNOWN);
-    expect_situation(&heartbeat, true, false, RENDEZVOUS_SITUATION_UNKNOWN);
-    expect_situation(&participant, false, false, RENDEZVOUS_SITUATION_OPEN);
-    expect_situation(&participant, true, false, RENDEZVOUS_SITUATION_COMPLETE);
-    expect_situation(&waiting, true, false, RENDEZVOUS_SITUATION_WAITING);
-    expect_situation(&spare, true, false, RENDEZVOUS_SITUATION_SPARE);
-}
-
 TEST(in_a_closed_record_all_stand_alike) {
     const struct rendezvous_node participant = {.is_participant = true};
     expect_situation(NULL, false, true, RENDEZVOUS_SITUATION_CLOSED);
     expect_situation(&participant, true, true, RENDEZVOUS_SITUATION_CLOSED);
 }
 
-/* The world in which the node runs. */
-
-ON_BENCH(a_node_that_was_taken_out_stops_and_asks_to_come_back) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_place_round(bench, 2, "a");
-    bench_change(bench);
-    bench_expect(bench,
-        "round_over the others have taken this node out of the job, since they "
-        "heard nothing of it; write round 2 complete [" A ":0] wait [" ME "] spare []");
-}
-
 /* Nodes whose workers are done. */
-
-ON_BENCH(a_node_that_is_done_says_so_and_keeps_newcomers_out) {
-    struct bench *bench = *state;
-    bench_run(bench, "ma", true, false);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
-    bench_expect(bench, "present " ME " finished; write quietly round 1 complete [" ME ":0 " A
-                        ":1] wait [] spare [] draining");
-    place(&bench->record, muster_node("b"))->is_waiting = true;
-    bench_change(bench);
-    bench_wait(bench, 100);
-    assert_int_equal(bench->record.round, 1);
-}
 
 /* Where no further round follows, a node that waits does so for join_timeout only. */
 ON_BENCH(a_node_that_is_done_says_so_aloud_where_another_one_waits) {
@@ -98,16 +61,6 @@ ON_BENCH(the_host_beats_for_all_of_its_kind) {
     assert_non_null(strstr(text_string(&bench->log), "write quietly"));
 }
 
-ON_BENCH(without_presence_each_beats_for_itself) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", false, false);
-    bench_wait(bench, 5);
-    struct node_identity a = muster_node("a");
-    struct node_identity me = bench->settings.identity;
-    assert_int_equal(rendezvous_state_find(&bench->record, &a)->heartbeat.nanoseconds, 0);
-    assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
-}
-
 /* The host writes the heartbeats of Muster's nodes only, and this one looks like torchrun's. */
 ON_BENCH(one_of_torchruns_kind_beats_for_itself) {
     struct bench *bench = *state;
@@ -115,17 +68,6 @@ ON_BENCH(one_of_torchruns_kind_beats_for_itself) {
     bench_run(bench, "m", true, false);
     bench_wait(bench, 5);
     struct node_identity me = bench->settings.identity;
-    assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
-}
-
-ON_BENCH(a_lost_heartbeat_is_written_again) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, true);
-    bench_wait(bench, 4.9);
-    struct node_identity me = bench->settings.identity;
-    bench->record.restarts = 7; /* another node has written it; the machine has not seen it */
-    bench_wait(bench, 0.3);
-    assert_int_equal(bench->record.restarts, 7);
     assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
 }
 
@@ -157,18 +99,6 @@ ON_BENCH(news_found_by_a_lost_write_are_told_unless_their_writer_does) {
 
 /* Beside torchrun's nodes. */
 
-ON_BENCH(beside_torchruns_nodes_a_waiting_node_ends_the_round) {
-    struct bench *bench = *state;
-    bench_run_beside_torch(bench, "am");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    place(&bench->record, muster_node("b"))->is_waiting = true;
-    bench_change(bench);
-    bench_expect(bench, "count_finished 1");
-    bench_tell(bench,
-        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 0});
-    assert_non_null(strstr(text_string(&bench->log), "round_over a node waits to join; write"));
-}
-
 /* torchrun's node waits for what this one is to tell it, and does not look at who waits. */
 ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all) {
     struct bench *bench = *state;
@@ -181,18 +111,6 @@ ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all) {
     bench_tell(bench,
         (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 0});
     assert_non_null(strstr(text_string(&bench->log), "round_over a node waits to join; write"));
-}
-
-ON_BENCH(but_not_when_somebody_is_done) {
-    struct bench *bench = *state;
-    bench_run_beside_torch(bench, "am");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    place(&bench->record, muster_node("b"))->is_waiting = true;
-    bench_change(bench);
-    bench_tell(bench,
-        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 1});
-    bench_wait(bench, 4);
-    assert_null(strstr(text_string(&bench->log), "round_over"));
 }
 
 ON_BENCH(who_waits_beside_a_full_round_is_made_a_spare) {
@@ -255,36 +173,6 @@ ON_BENCH(who_was_taken_out_does_not_close_the_round_that_the_others_began) {
     assert_true(strstr(text_string(&bench->log), "settled") != NULL);
     assert_int_equal(bench->record.round, 2);
     assert_false(bench->record.is_closed);
-}
-
-ON_BENCH(who_is_done_leaves_the_next_round_and_does_not_close_it) {
-    struct bench *bench = *state;
-    finish(bench);
-    bench_place_round(bench, 2, "abm");
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "");
-    assert_true(strstr(text_string(&bench->log), "settled") != NULL);
-    assert_int_equal(bench->record.round, 3);
-    assert_int_equal(rendezvous_state_participants(&bench->record), 2);
-    assert_false(bench->record.is_closed);
-}
-
-ON_BENCH(a_failure_closes_whatever_round_there_is) {
-    struct bench *bench = *state;
-    finish(bench);
-    bench_place_round(bench, 2, "abm");
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "worker 3 failed");
-    assert_true(bench->record.is_closed && bench->record.has_failed);
-}
-
-ON_BENCH(it_has_no_further_round_for_workers_that_fail) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    close_from_outside(bench);
-    bench_forget(bench);
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_expect(bench, "closed; closed");
-    assert_int_equal(bench->writes, 0);
 }
 
 ON_BENCH(a_record_closed_because_of_a_signal_tells_which) {

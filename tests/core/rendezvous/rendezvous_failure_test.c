@@ -5,7 +5,7 @@
 #include "rendezvous_bench.h"
 
 #define A "a_1_1073741824"
-#define B "b_1_1073741824"
+
 #define ME "me_1_1073741824"
 
 static void fail_for_good(struct bench *bench) {
@@ -18,18 +18,6 @@ static void lose(struct bench *bench, const char *name) {
 }
 
 /* A failure for which the job has no restart left. */
-
-ON_BENCH(a_failure_stands_when_everybody_is_there) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    fail_for_good(bench);
-    bench_expect(bench, "write round 1 complete [" A ":0 " ME ":1] wait [] spare [] doubted; "
-                        "answer_roll round 1 rank 1; call_roll round 1 of 2");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
-    bench_expect(bench, "failure_stands; write round 1 complete [" A ":0 " ME
-                        ":1] wait [] spare [] closed failed doubted because worker 1 failed; "
-                        "settled");
-}
 
 ON_BENCH(a_failure_stands_when_who_is_silent_is_not_lost_in_time) {
     struct bench *bench = *state;
@@ -86,15 +74,6 @@ ON_BENCH(answers_that_come_after_a_loss_change_nothing) {
     assert_int_equal(bench->record.round, 2);
 }
 
-ON_BENCH(the_failure_of_a_node_that_was_cut_off_is_none) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    fail_for_good(bench);
-    bench_forget(bench);
-    bench_lose_connection(bench, true);
-    bench_expect(bench, "round_over connection lost; connect 30.000 or refused for 5.000");
-}
-
 ON_BENCH(a_failure_in_a_round_that_is_over_was_answered_already) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
@@ -103,49 +82,6 @@ ON_BENCH(a_failure_in_a_round_that_is_over_was_answered_already) {
     bench_forget(bench);
     fail_for_good(bench);
     bench_expect(bench, "");
-}
-
-ON_BENCH(two_nodes_that_fail_call_the_same_roll) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench->record.is_doubted = true;
-    bench_change(bench);
-    bench_expect(bench, "answer_roll round 1 rank 1");
-    fail_for_good(bench);
-    bench_expect(bench, "call_roll round 1 of 2");
-}
-
-ON_BENCH(who_is_called_answers_once_in_a_round) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench->record.is_doubted = true;
-    bench_change(bench);
-    bench_change(bench);
-    bench_expect(bench, "answer_roll round 1 rank 1");
-}
-
-ON_BENCH(who_is_about_to_leave_does_not_answer) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.minimum_nodes = 1;
-    bench_run(bench, "am", true, false);
-    bench->holds_requests = true;
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
-    bench->record.is_doubted = true;
-    bench_forget(bench);
-    bench_lose_write(bench);
-    assert_null(strstr(text_string(&bench->log), "answer_roll"));
-}
-
-ON_BENCH(nobody_is_admitted_while_a_failure_is_doubted) {
-    struct bench *bench = *state;
-    bench_run(bench, "ma", true, false);
-    fail_for_good(bench);
-    place(&bench->record, muster_node("new"))->is_waiting = true;
-    bench_change(bench);
-    bench_wait(bench, 1);
-    assert_int_equal(bench->record.round, 1);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
-    assert_true(bench->record.is_closed);
 }
 
 ON_BENCH(without_others_nothing_is_doubted) {
@@ -187,17 +123,6 @@ ON_BENCH(a_failure_that_another_was_first_to_have_is_the_others) {
     bench_expect(bench, "closed worker 0 failed");
 }
 
-ON_BENCH(who_leaves_takes_its_failure_along) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.minimum_nodes = 1;
-    bench_run(bench, "am", true, false);
-    fail_for_good(bench);
-    bench_forget(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
-    bench_expect(bench, "write round 2 complete [" A
-                        ":0] wait [] spare [] because node me (pid 1) has left; settled");
-}
-
 /* Restarts that were charged. */
 
 static void restart(struct bench *bench) {
@@ -205,19 +130,6 @@ static void restart(struct bench *bench) {
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
     assert_int_equal(bench->record.restarts, 1);
     bench_forget(bench);
-}
-
-ON_BENCH(a_restart_soon_before_a_loss_is_given_back) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, true);
-    restart(bench);
-    bench_wait(bench, 6.9);
-    bench_forget(bench);
-    lose(bench, "b");
-    bench_expect(bench, "write round 3 complete [" A ":0 " ME
-                        ":1] wait [] spare [] because node b (pid 1) is gone; "
-                        "round_over node b (pid 1) is gone");
-    assert_int_equal(bench->record.restarts, 0);
 }
 
 ON_BENCH(a_restart_long_before_a_loss_is_not) {
@@ -242,21 +154,6 @@ ON_BENCH(one_restart_is_given_back_once) {
     assert_int_equal(bench->record.restarts, 5);
 }
 
-ON_BENCH(a_round_for_a_newcomer_in_between_changes_nothing) {
-    struct bench *bench = *state;
-    bench_run(bench, "mz", true, true);
-    restart(bench);
-    bench_show(bench, "new");
-    place(&bench->record, muster_node("new"))->is_waiting = true;
-    bench_change(bench);
-    bench_wait(bench, 1);
-    assert_int_equal(bench->record.round, 3);
-    assert_int_equal(bench->record.restarts, 1);
-    lose(bench, "z");
-    assert_int_equal(bench->record.round, 4);
-    assert_int_equal(bench->record.restarts, 0);
-}
-
 ON_BENCH(a_restart_before_this_node_came_is_not_given_back) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abm");
@@ -264,26 +161,6 @@ ON_BENCH(a_restart_before_this_node_came_is_not_given_back) {
     bench->record.is_charged = true;
     bench_join(bench, true, true);
     lose(bench, "b");
-    assert_int_equal(bench->record.restarts, 1);
-}
-
-ON_BENCH(a_restart_of_a_node_that_leaves_soon_is_given_back) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    restart(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
-    assert_int_equal(bench->record.restarts, 0);
-}
-
-ON_BENCH(growth_gives_nothing_back) {
-    struct bench *bench = *state;
-    bench_run(bench, "mz", true, true);
-    restart(bench);
-    bench_show(bench, "new");
-    place(&bench->record, muster_node("new"))->is_waiting = true;
-    bench_change(bench);
-    bench_wait(bench, 1);
-    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
     assert_int_equal(bench->record.restarts, 1);
 }
 
@@ -312,59 +189,4 @@ ON_BENCH(a_record_begun_anew_has_all_restarts_that_its_writer_knows_of) {
     assert_null(strstr(text_string(&bench->log), "write quietly"));
     assert_int_equal(bench->record.restarts, 2);
     assert_int_not_equal(bench->record.origin, 7);
-}
-
-ON_BENCH(a_record_begun_anew_by_another_is_corrected) {
-    struct bench *bench = *state;
-    cut_off(bench);
-    place(&bench->record, muster_node("new"))->is_participant = true;
-    bench->record.origin = 8;
-    bench_connect(bench, true, false);
-    bench_wait(bench, 10);
-    assert_true(bench->record.is_complete);
-    assert_int_equal(bench->record.restarts, 2);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    assert_non_null(strstr(text_string(&bench->log), "world round 6"));
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
-    assert_int_equal(bench->record.restarts, 3);
-}
-
-ON_BENCH(a_complete_round_of_a_record_begun_anew_is_corrected_for_the_next_one) {
-    struct bench *bench = *state;
-    cut_off(bench);
-    bench->holds_requests = true;
-    bench_connect(bench, true, false);
-    bench_answer(bench); /* there is no record yet … */
-    bench_place_round(bench, 9, "a");
-    bench->record.origin = 8;
-    bench_lose_write(bench); /* … but there is one when the node writes */
-    bench->holds_requests = false;
-    bench_answer(bench);
-    assert_int_equal(bench->record.round, 9);
-    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
-    assert_int_equal(bench->record.restarts, 0);
-    assert_int_equal(bench->record.next_restarts, 2);
-}
-
-ON_BENCH(fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back) {
-    struct bench *bench = *state;
-    cut_off(bench);
-    bench_place_round(bench, 9, "a");
-    bench->record.origin = 8;
-    bench->record.restarts = 1;
-    bench_connect(bench, true, false);
-    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
-    assert_int_equal(bench->record.restarts, 1);
-    assert_int_equal(bench->record.next_restarts, 2);
-}
-
-ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so) {
-    struct bench *bench = *state;
-    cut_off(bench);
-    bench_place_round(bench, 6, "a");
-    bench->record.origin = 7;
-    bench->record.restarts = 1;
-    bench_connect(bench, true, false);
-    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
-    assert_int_equal(bench->record.restarts, 1);
 }

@@ -37,17 +37,6 @@ ON_BENCH(the_host_admits_who_waits) {
                         "joined; round_over a node has joined");
 }
 
-ON_BENCH(those_who_come_together_are_admitted_together) {
-    struct bench *bench = *state;
-    bench_run(bench, "mx", true, true);
-    let_wait(bench, "y");
-    bench_wait(bench, 0.005);
-    let_wait(bench, "z");
-    bench_wait(bench, 0.006);
-    assert_int_equal(rendezvous_state_participants(&bench->record), 4);
-    assert_int_equal(bench->writes, 1);
-}
-
 ON_BENCH(the_others_leave_it_to_the_host) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, false);
@@ -113,34 +102,6 @@ ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first) {
     torchrun_expels(&bench->record, &bench->settings.rendezvous, &a);
     let_stand(bench, "y");
     assert_int_equal(round_after(bench, 0.02), 2);
-}
-
-ON_BENCH(a_world_that_may_not_grow_admits_nobody) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
-    bench_run(bench, "mx", true, true);
-    let_wait(bench, "y");
-    assert_int_equal(round_after(bench, 1000), 1);
-}
-
-ON_BENCH(a_world_grows_as_often_as_it_may) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.scale_up_interval = duration_from_seconds(30);
-    bench_run(bench, "mx", true, true);
-    let_wait(bench, "y");
-    assert_int_equal(round_after(bench, 29.9), 1);
-    assert_int_equal(round_after(bench, 0.2), 2);
-}
-
-ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again) {
-    struct bench *bench = *state;
-    bench_run(bench, "mx", true, true);
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
-    let_wait(bench, "y");
-    assert_int_equal(round_after(bench, 0.02), 3);
-    bench_forget(bench);
-    rejoin(bench);
-    bench_expect(bench, "world round 3 rank 0 of 3");
 }
 
 /* Node "y" comes, and dies as soon as it is admitted. The next admission then has to wait. */

@@ -7,14 +7,6 @@
 #define ME "me_1_1073741824"
 #define T "t_1_0"
 
-ON_BENCH(a_node_joins_an_empty_record_alone) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous = sized(1, 1);
-    bench_join(bench, true, true);
-    bench_expect(bench, "connect 600.000; present " ME "; write round 0 complete [" ME
-                        ":0] wait [] spare []; world round 0 rank 0 of 1");
-}
-
 static void expect_join(struct bench *bench, int maximum_nodes, const char *write) {
     bench->settings.rendezvous = sized(3, maximum_nodes);
     place(&bench->record, muster_node("a"))->is_participant = true;
@@ -44,18 +36,6 @@ ON_BENCH(the_last_call_is_timed_by_this_nodes_own_clock) {
     bench_wait(bench, 0.2);
     bench_expect(bench, "write round 0 complete [a_1_1073741824:0 " ME
                         ":1] wait [] spare []; world round 0 rank 1 of 2");
-}
-
-ON_BENCH(a_world_is_told_only_when_it_is_asked_for) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_place_round(bench, 2, "am");
-    bench_change(bench);
-    bench_expect(bench, "round_over a node has left the round");
-    bench_wait(bench, 2);
-    bench_expect(bench, "");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_expect(bench, "world round 2 rank 1 of 2");
 }
 
 /* The node comes back under a new name, to a record that another node has begun anew. */
@@ -89,16 +69,6 @@ ON_BENCH(who_was_cut_off_is_not_put_into_the_round_that_it_left) {
     assert_non_null(strstr(text_string(&bench->log), "world round 2"));
 }
 
-ON_BENCH(a_parked_node_waits_for_ever) {
-    struct bench *bench = *state;
-    bench_place_round(bench, 1, "abcd");
-    bench_join(bench, true, false);
-    bench_forget(bench);
-    bench_wait(bench, 100000);
-    assert_null(strstr(text_string(&bench->log), "failed"));
-    assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
-}
-
 ON_BENCH(a_node_that_may_not_be_admitted_waits_for_ever_too) {
     struct bench *bench = *state;
     bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
@@ -124,22 +94,6 @@ ON_BENCH(a_world_that_does_not_come_together_fails_and_leaves_nothing_behind) {
     assert_int_equal(bench->record.count, 0);
 }
 
-ON_BENCH(who_waited_for_a_replacement_goes_on_without_it_in_the_end) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
-    bench_run(bench, "abm", true, true);
-    bench_tell(bench, (struct rendezvous_event){
-                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone.identity = muster_node("b")});
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    assert_false(bench->record.is_complete);
-    assert_int_equal(bench->record.wanted, 3);
-    bench_wait(bench, 59);
-    assert_false(bench->record.is_complete);
-    bench_forget(bench);
-    bench_wait(bench, 2);
-    assert_non_null(strstr(text_string(&bench->log), "world round 2 rank 1 of 2"));
-}
-
 ON_BENCH(a_last_call_does_not_end_the_wait_for_a_replacement) {
     struct bench *bench = *state;
     bench->settings.rendezvous.minimum_nodes = 2;
@@ -152,20 +106,6 @@ ON_BENCH(a_last_call_does_not_end_the_wait_for_a_replacement) {
     assert_false(bench->record.is_complete);
     place(&bench->record, muster_node("b"))->is_participant = true;
     bench_change(bench);
-    assert_true(bench->record.is_complete);
-}
-
-ON_BENCH(each_last_call_is_timed_anew) {
-    struct bench *bench = *state;
-    place(&bench->record, muster_node("a"))->is_participant = true;
-    bench_join(bench, true, false);
-    bench_wait(bench, 1.5);
-    /* A node that came after another node had left wrote this deadline. */
-    bench->record.deadline = wall_seconds(77);
-    bench_change(bench);
-    bench_wait(bench, 1.5);
-    assert_false(bench->record.is_complete);
-    bench_wait(bench, 0.6);
     assert_true(bench->record.is_complete);
 }
 
@@ -188,17 +128,6 @@ ON_BENCH(when_torchruns_nodes_have_left_one_write_takes_them_along) {
     bench_change(bench);
     bench_expect(bench, "round_over a node has left the round; write round 2 complete [" A ":0 " ME
                         ":1 " T ":2] wait [] spare [] because a node has left the round");
-}
-
-ON_BENCH(a_round_that_somebody_has_left_is_not_entered) {
-    struct bench *bench = *state;
-    bench_place_round(bench, 1, "abm");
-    struct node_identity b = muster_node("b");
-    torchrun_expels(&bench->record, &bench->settings.rendezvous, &b);
-    bench_join(bench, true, false);
-    bench_expect(bench, "connect 60.000; present " ME "; write round 2 complete [" A ":0 " ME
-                        ":1] wait [] spare [] because a node has left the round; "
-                        "world round 2 rank 1 of 2");
 }
 
 /* The last of it was lost, which leaves no gap in the ranks. */

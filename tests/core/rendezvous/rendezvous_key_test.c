@@ -68,14 +68,6 @@ TEST(a_nodes_presence_is_named_by_its_identity) {
     check(&key, "/torch.rendezvous.job/muster/standing/node7_42_1073741824");
 }
 
-TEST(a_run_id_is_any_text) {
-    struct text key = {0};
-    rendezvous_key_write_round("a/b %s\n", 1, &key);
-    check(&key, "/torch.rendezvous.a/b %s\n.1/");
-    rendezvous_key_write_changes("", &key);
-    check(&key, "/torch.rendezvous./muster/changes");
-}
-
 /* Moment. */
 
 TEST(a_moment_has_come_when_it_is_reached) {
@@ -86,21 +78,6 @@ TEST(a_moment_has_come_when_it_is_reached) {
     assert_true(moment_has_come(&moment, (struct instant){10}));
     moment_clear(&moment);
     assert_false(moment_has_come(&moment, (struct instant){10}));
-}
-
-TEST(the_earliest_moment_to_come_wakes) {
-    struct moment unset = {0};
-    struct moment past = {true, {5}};
-    struct moment later = {true, {20}};
-    struct moment sooner = {true, {15}};
-    struct moment next = {0};
-    moment_wake(&unset, (struct instant){10}, &next);
-    moment_wake(&past, (struct instant){10}, &next);
-    assert_false(next.is_set);
-    moment_wake(&later, (struct instant){10}, &next);
-    moment_wake(&sooner, (struct instant){10}, &next);
-    moment_wake(&later, (struct instant){10}, &next);
-    assert_int_equal(next.at.nanoseconds, 15);
 }
 
 /* Node table. */

@@ -10,7 +10,6 @@
 #define B "b_1_1073741824"
 #define Z "z_1_1073741824"
 #define ME "me_1_1073741824"
-#define SOUGHT "connect 30.000 or refused for 5.000"
 
 static int set_up(void **state) {
     if (bench_set_up(state) != 0) {
@@ -34,15 +33,6 @@ static void seek_host(struct bench *bench) {
 
 #define WITH_SUCCESSION(test) TEST_WITH(test, set_up, bench_tear_down)
 
-WITH_SUCCESSION(a_world_runs_on_while_its_host_is_sought) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    seek_host(bench);
-    bench_expect(bench, SOUGHT);
-    bench_connect(bench, true, false);
-    bench_expect(bench, "present " ME);
-}
-
 /* In a world of three. */
 static void finish_workers(struct bench *bench, bool is_host) {
     bench_run(bench, "abm", true, is_host);
@@ -60,13 +50,6 @@ WITH_SUCCESSION(a_host_notes_who_is_done) {
                           .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("a"), true}});
     bench_expect_record(
         bench, "round 1 complete [" A ":0:done " B ":1 " ME ":2:done] wait [] spare [] draining");
-}
-
-WITH_SUCCESSION(a_node_that_does_not_host_notes_nothing) {
-    struct bench *bench = *state;
-    finish_workers(bench, false);
-    bench_expect_record(
-        bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare [] draining");
 }
 
 static void tell_register(struct bench *bench, bool is_stuck) {
@@ -93,46 +76,6 @@ WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so) {
     assert_int_equal(rendezvous_state_participants(&bench->record), 3);
 }
 
-/* The next host, which does not know of it, has begun another one of its number. */
-WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    lose_host(bench);
-    bench_expect(
-        bench, "round_over the host of the job's store was lost when the round began; " SOUGHT);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_place_round(bench, 1, "bcm");
-    bench_connect(bench, true, false);
-    assert_int_equal(bench->record.round, 2);
-    assert_null(strstr(text_string(&bench->log), "world round 1"));
-}
-
-WITH_SUCCESSION(a_lost_host_that_was_in_the_world_costs_one_round) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    seek_host(bench);
-    bench_forget(bench);
-    bench_place_round(bench, 2, "bm");
-    snprintf(bench->record.reason, sizeof bench->record.reason, "a is gone");
-    bench_connect(bench, true, false);
-    bench_expect(bench, "present " ME "; round_over a is gone");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_expect(bench, "world round 2 rank 1 of 2");
-}
-
-WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    seek_host(bench);
-    bench_forget(bench);
-    bench_place_round(bench, 2, "ab");
-    bench_connect(bench, true, false);
-    assert_non_null(strstr(text_string(&bench->log), "round_over the others have taken this node"));
-    assert_int_not_equal(
-        rendezvous_machine_identity(bench->machine)->local_id, bench->settings.identity.local_id);
-    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
-}
-
 /* It reads the record again before it does anything about it, and its round may be exchanged
  * meanwhile. */
 WITH_SUCCESSION(a_node_that_was_taken_out_starts_no_worker_under_the_name_that_it_had) {
@@ -146,17 +89,6 @@ WITH_SUCCESSION(a_node_that_was_taken_out_starts_no_worker_under_the_name_that_i
     bench_answer(bench);
     assert_int_equal(bench->held, RENDEZVOUS_EFFECT_FETCH);
     assert_non_null(strstr(text_string(&bench->log), "round_over the others have taken this node"));
-}
-
-WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    bench_place_round(bench, 2, "abm");
-    bench_change(bench);
-    seek_host(bench);
-    bench_place_round(bench, 1, "abm");
-    bench_connect(bench, true, false);
-    assert_int_equal(bench->record.round, 2);
 }
 
 WITH_SUCCESSION(a_fenced_node_ends_its_world) {
@@ -179,13 +111,4 @@ WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought) {
     snprintf(bench->record.reason, sizeof bench->record.reason, "a is gone");
     bench_connect(bench, true, false);
     bench_expect(bench, "present " ME "; round_over a is gone");
-}
-
-WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up) {
-    struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    seek_host(bench);
-    bench_forget(bench);
-    bench_lose_connection(bench, true);
-    bench_expect(bench, "round_over connection lost; failed connection lost");
 }

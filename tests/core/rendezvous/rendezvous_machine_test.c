@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "core/rendezvous/record_connection.h"
 #include "core/rendezvous/rendezvous_member.h"
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 #include "rendezvous_bench.h"
 #include "rendezvous_fixture.h"
 
@@ -35,40 +35,6 @@ ON_BENCH(a_lost_write_is_thought_over_at_once_and_later_after_a_pause) {
     }
 }
 
-ON_BENCH(the_pause_grows_with_what_a_write_takes) {
-    struct bench *bench = *state;
-    bench->holds_requests = true;
-    bench_join(bench, true, false);
-    bench_answer(bench);
-    int64_t longest = 0;
-    for (int i = 0; i < 15; i++) {
-        bench->now.nanoseconds += 100000000;
-        bench_lose_write(bench);
-        if (bench->held == RENDEZVOUS_EFFECT_WRITE) {
-            continue; /* no pause follows the first lost write */
-        }
-        int64_t pause = bench->timer.nanoseconds - bench->now.nanoseconds;
-        assert_true(pause <= 3200000000);
-        longest = pause > longest ? pause : longest;
-        bench_wait(bench, 3.2);
-        bench_answer(bench);
-    }
-    assert_true(longest > 1000000000);
-}
-
-ON_BENCH(a_pause_ends_even_if_its_timer_was_replaced) {
-    struct bench *bench = *state;
-    bench->holds_requests = true;
-    bench_join(bench, true, false);
-    bench_answer(bench);
-    bench_lose_write(bench);
-    bench_lose_write(bench);
-    bench->now.nanoseconds += 2000000;
-    bench_change(bench);
-    bench_answer(bench);
-    assert_int_equal(bench->held, RENDEZVOUS_EFFECT_WRITE);
-}
-
 ON_BENCH(the_host_tells_the_watchers_what_a_stranger_wrote) {
     struct bench *bench = *state;
     bench_run(bench, "ma", true, true);
@@ -79,26 +45,7 @@ ON_BENCH(the_host_tells_the_watchers_what_a_stranger_wrote) {
     bench_expect(bench, "");
 }
 
-ON_BENCH(where_presence_is_served_nobody_polls) {
-    struct bench *bench = *state;
-    bench_run(bench, "ma", true, true);
-    bench->holds_requests = true;
-    bench_wait(bench, 4.9);
-    assert_int_not_equal(bench->held, RENDEZVOUS_EFFECT_FETCH);
-}
-
 #define LOST "round_over connection lost; connect "
-
-ON_BENCH(a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_lose_connection(bench, true);
-    bench_expect(bench, LOST "30.000 or refused for 5.000");
-    bench_place_round(bench, 2, "a");
-    bench_connect(bench, true, false);
-    assert_null(strstr(text_string(&bench->log), ME));
-    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
-}
 
 /* A host that is silent and one that refuses have the same end. */
 ON_BENCH(a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said) {
@@ -147,50 +94,6 @@ ON_BENCH(a_host_that_was_heard_and_then_refuses_is_gone) {
     bench_expect(bench, "failed no store");
 }
 
-ON_BENCH(a_lost_host_is_waited_for_no_longer_than_a_world) {
-    struct bench *bench = *state;
-    bench->settings.rendezvous.join_timeout = duration_from_seconds(20);
-    bench_run(bench, "am", true, false);
-    bench_lose_connection(bench, true);
-    bench_expect(bench, LOST "20.000 or refused for 5.000");
-}
-
-ON_BENCH(a_host_that_is_back_is_no_longer_awaited) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_lose_connection(bench, true);
-    bench_connect(bench, true, false);
-    bench_forget(bench);
-    bench_wait(bench, 4.9);
-    bench_expect(bench, "");
-}
-
-ON_BENCH(who_hosts_the_store_cannot_do_without_it) {
-    struct bench *bench = *state;
-    bench_run(bench, "ma", true, true);
-    bench_lose_connection(bench, false);
-    bench_expect(bench, "round_over connection lost; failed connection lost");
-}
-
-ON_BENCH(a_node_closes_the_record) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "worker 3 failed");
-    bench_expect(bench, "write round 1 complete [a_1_1073741824:0 " ME
-                        ":1] wait [] spare [] closed failed because worker 3 failed; settled");
-    assert_true(bench->record.has_failed);
-}
-
-ON_BENCH(a_record_that_cannot_be_read_ends_this_node_and_is_left_alone) {
-    struct bench *bench = *state;
-    bench->holds_requests = true;
-    bench_join(bench, true, false);
-    bench_tell_reason(bench, RENDEZVOUS_EVENT_BROKEN, "not a record");
-    bench_expect(bench, "connect 60.000; present " ME "; failed not a record");
-    bench_wait(bench, 1000);
-    bench_expect(bench, "");
-}
-
 ON_BENCH(an_idle_node_only_beats) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
@@ -198,44 +101,7 @@ ON_BENCH(an_idle_node_only_beats) {
     bench_expect(bench, "beat; beat; beat; beat");
 }
 
-ON_BENCH(the_first_of_the_world_looks_only_where_no_host_keeps_watch) {
-    struct bench *bench = *state;
-    bench_run(bench, "ma", true, false);
-    bench_wait(bench, 4);
-    place(&bench->record, muster_node("b"))->is_waiting = true;
-    bench_wait(bench, 0.9);
-    bench_expect(bench, "");
-}
-
-ON_BENCH(who_is_parked_looks_only_where_no_host_keeps_watch) {
-    struct bench *bench = *state;
-    bench_place_round(bench, 1, "abcd");
-    bench_join(bench, true, false);
-    int fetches = bench->fetches;
-    bench_wait(bench, 20);
-    assert_int_equal(bench->fetches, fetches);
-}
-
-ON_BENCH(beside_nodes_that_tell_nobody_everybody_looks) {
-    struct bench *bench = *state;
-    bench_run(bench, "am", true, false);
-    place(&bench->record, torch_node("t"))->is_waiting = true;
-    bench_change(bench);
-    int fetches = bench->fetches;
-    bench_wait(bench, 10);
-    assert_in_range(bench->fetches, fetches + 9, fetches + 10);
-}
-
 /* Rendezvous finish. */
-
-TEST(until_the_store_answers_somebody_is_done) {
-    struct rendezvous_finish finish = {0};
-    assert_false(rendezvous_finish_is_anywhere(&finish));
-    assert_true(rendezvous_finish_ask(&finish, 3));
-    assert_true(rendezvous_finish_is_anywhere(&finish));
-    rendezvous_finish_take_count(&finish, 0);
-    assert_false(rendezvous_finish_is_anywhere(&finish));
-}
 
 TEST(the_store_is_asked_once_between_two_signs_of_life) {
     struct rendezvous_finish finish = {0};
@@ -253,14 +119,6 @@ TEST(what_is_known_of_one_round_says_nothing_of_the_next) {
     assert_true(rendezvous_finish_is_anywhere(&finish));
 }
 
-TEST(a_node_that_was_done_may_have_to_run_again) {
-    struct rendezvous_finish finish = {0};
-    rendezvous_finish_enter(&finish);
-    assert_true(finish.is_here);
-    rendezvous_finish_leave(&finish);
-    assert_false(finish.is_here);
-}
-
 /* Rendezvous patience. */
 
 #define SECOND INT64_C(1000000000)
@@ -269,19 +127,6 @@ static const struct duration minute = {60 * SECOND};
 
 static struct instant at(int64_t seconds) {
     return (struct instant){seconds * SECOND};
-}
-
-TEST(a_wait_that_has_begun_does_not_begin_again) {
-    struct rendezvous_patience patience = {0};
-    assert_false(rendezvous_patience_is_late(&patience, 1, at(1000)));
-    rendezvous_patience_begin(&patience, at(0), minute);
-    rendezvous_patience_begin(&patience, at(30), minute);
-    assert_false(rendezvous_patience_is_late(&patience, 1, at(59)));
-    assert_true(rendezvous_patience_is_late(&patience, 1, at(60)));
-    rendezvous_patience_prolong(&patience, at(60), minute);
-    assert_false(rendezvous_patience_is_late(&patience, 1, at(119)));
-    rendezvous_patience_end(&patience);
-    assert_false(rendezvous_patience_is_late(&patience, 1, at(1000)));
 }
 
 TEST(who_is_late_has_five_seconds_to_go_and_knows_how_many_there_were) {
@@ -322,14 +167,6 @@ TEST(where_there_is_no_last_call_none_is_over) {
     assert_false(is_over(&patience, &seen, 100));
     seen.is_complete = true;
     assert_false(is_over(&patience, &seen, 1000));
-}
-
-TEST(an_end_takes_no_longer_than_it_may) {
-    struct rendezvous_patience patience = {0};
-    assert_false(rendezvous_patience_has_ended(&patience, at(1000)));
-    rendezvous_patience_begin_end(&patience, at(0), minute);
-    assert_false(rendezvous_patience_has_ended(&patience, at(59)));
-    assert_true(rendezvous_patience_has_ended(&patience, at(60)));
 }
 
 /* Rendezvous spare. */
@@ -422,12 +259,6 @@ TEST_WITH(two_jobs_in_one_world_are_known_by_their_programs, begin, NULL) {
     add("node1", 8, true);
     assert_true(is_mixed(argument, own));
     assert_false(is_mixed(own, own));
-}
-
-TEST_WITH(where_arguments_end_makes_a_difference, begin, NULL) {
-    FREED char *one = program(LAUNCH_ENTRY_PROGRAM, "a", "b");
-    FREED char *none = program(LAUNCH_ENTRY_PROGRAM, "ab", NULL);
-    assert_string_not_equal(one, none);
 }
 
 TEST_WITH(what_a_stranger_has_written_is_no_other_program, begin, NULL) {

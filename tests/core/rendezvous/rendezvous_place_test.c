@@ -40,12 +40,6 @@ static void lose(struct fixture *fixture, const char *name) {
     torchrun_expels(&fixture->view.seen, &settings, &node);
 }
 
-static void expect_end(struct fixture *fixture, const char *reason) {
-    char explained[256];
-    rendezvous_place_explain_end(&fixture->place, &fixture->view, explained, sizeof explained);
-    assert_string_equal(explained, reason);
-}
-
 #define IN_PLACE(test) TEST_WITH(test, set_up, tear_down)
 
 IN_PLACE(a_world_that_is_left_is_the_last_that_ended) {
@@ -70,18 +64,6 @@ IN_PLACE(who_is_missing_from_a_world_is_named) {
     assert_string_equal(reason, "node b (pid 1) has left the round");
     rendezvous_place_name_missing(&fixture->place, &fixture->view.seen, 4, reason, sizeof reason);
     assert_string_equal(reason, "a node has left the round");
-}
-
-IN_PLACE(a_world_ends_for_the_reason_that_was_written) {
-    struct fixture *fixture = *state;
-    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
-    fixture->view.seen.round = 4;
-    expect_end(fixture, "a node has left the round");
-    strcpy(fixture->view.seen.reason, "worker 1 failed");
-    expect_end(fixture, "worker 1 failed");
-    lose(fixture, "me");
-    expect_end(
-        fixture, "the others have taken this node out of the job, since they heard nothing of it");
 }
 
 IN_PLACE(who_waits_in_an_open_job_is_parked_even_when_it_closes) {

@@ -54,15 +54,6 @@ static void check(struct rendezvous_state *record, const char *expected) {
     rendezvous_state_clear(record);
 }
 
-TEST(survivors_go_on_in_the_next_round_at_once) {
-    struct rendezvous_settings settings = sized(2, 3);
-    struct rendezvous_state record = round_of("abc");
-    lose_first(&record, &settings);
-    assert_string_equal(record.reason, "a is gone");
-    assert_int_equal(record.restarts, 0);
-    check(&record, "8 complete b0c1");
-}
-
 TEST(those_who_wait_come_before_spares_up_to_the_maximum) {
     struct rendezvous_settings settings = sized(2, 4);
     struct rendezvous_state record = round_of("abc");
@@ -80,25 +71,6 @@ TEST(those_for_whom_no_place_is_left_become_spares) {
     wait_in(&record, "e");
     lose_first(&record, &settings);
     check(&record, "8 complete b0c1d2 spare e");
-}
-
-TEST(spares_fill_what_is_left) {
-    struct rendezvous_settings settings = sized(2, 3);
-    struct rendezvous_state record = round_of("abc");
-    be_spare(&record, "d");
-    be_spare(&record, "e");
-    lose_first(&record, &settings);
-    check(&record, "8 complete b0c1d2 spare e");
-}
-
-TEST(a_world_that_may_not_grow_takes_as_many_as_it_has_lost) {
-    struct rendezvous_settings settings = sized(1, 8);
-    settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
-    struct rendezvous_state record = round_of("abc");
-    wait_in(&record, "d");
-    wait_in(&record, "e");
-    lose_first(&record, &settings);
-    check(&record, "8 complete b0c1d2 waits e");
 }
 
 TEST(a_world_that_may_not_grow_takes_a_replacement_that_comes_later) {
@@ -127,19 +99,6 @@ TEST(too_few_leave_the_round_open_for_as_many_as_the_job_needs) {
     check(&record, "8 open b0c0");
 }
 
-TEST(who_waits_for_a_replacement_leaves_the_round_open) {
-    struct rendezvous_settings settings = sized(1, 4);
-    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
-    struct rendezvous_state record = round_of("abc");
-    lose_first(&record, &settings);
-    assert_int_equal(record.wanted, 3);
-    assert_false(rendezvous_regroup_settle(&record, &settings, false));
-    place(&record, muster_node("d"))->is_participant = true;
-    assert_true(rendezvous_regroup_settle(&record, &settings, false));
-    assert_int_equal(record.wanted, 0);
-    check(&record, "8 complete b0c1d2");
-}
-
 TEST(patience_for_a_replacement_ends_with_those_that_are_left) {
     struct rendezvous_settings settings = sized(2, 4);
     settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
@@ -147,29 +106,6 @@ TEST(patience_for_a_replacement_ends_with_those_that_are_left) {
     lose_first(&record, &settings);
     assert_true(rendezvous_regroup_settle(&record, &settings, true));
     check(&record, "8 complete b0c1");
-}
-
-TEST(where_no_participant_is_missing_nobody_is_waited_for) {
-    struct rendezvous_settings settings = sized(1, 4);
-    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
-    struct rendezvous_state record = round_of("ab");
-    be_spare(&record, "s");
-    struct node_identity gone = muster_node("s");
-    rendezvous_regroup_apply(&record, &settings,
-        &(struct rendezvous_regroup){.gone = &gone, .gone_count = 1, .reason = "worker failed"});
-    check(&record, "8 complete a0b1");
-}
-
-TEST(a_failure_is_charged_to_the_job) {
-    struct rendezvous_settings settings = sized(1, 4);
-    struct rendezvous_state record = round_of("ab");
-    record.restarts = 2;
-    record.is_draining = true;
-    rendezvous_regroup_apply(
-        &record, &settings, &(struct rendezvous_regroup){.is_charged = true, .reason = "failed"});
-    assert_int_equal(record.restarts, 3);
-    assert_false(record.is_draining);
-    check(&record, "8 complete a0b1");
 }
 
 TEST(reasons_are_written_so_that_every_reader_can_read_them) {
@@ -191,31 +127,4 @@ TEST(only_open_complete_rounds_of_musters_nodes_are_moved_on) {
     record.is_closed = false;
     place(&record, torch_node("t"))->is_participant = true;
     assert_false(rendezvous_regroup_is_possible(&record));
-}
-
-TEST(a_waiting_node_of_torchruns_is_moved_with_the_others) {
-    struct rendezvous_settings settings = sized(1, 4);
-    struct rendezvous_state record = round_of("b");
-    place(&record, torch_node("a"))->is_waiting = true;
-    rendezvous_regroup_apply(&record, &settings, &(struct rendezvous_regroup){.reason = "grow"});
-    check(&record, "8 complete b1a0");
-}
-
-TEST(somebody_waits_for_a_place_that_is_free) {
-    struct rendezvous_settings settings = sized(1, 3);
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = round_of("ab");
-    assert_false(rendezvous_regroup_would_admit(&record, &settings));
-    be_spare(&record, "c");
-    assert_true(rendezvous_regroup_would_admit(&record, &settings));
-    settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
-    assert_false(rendezvous_regroup_would_admit(&record, &settings));
-    settings.scale_up = RENDEZVOUS_SCALE_UP_ALLOWED;
-    record.is_draining = true;
-    assert_false(rendezvous_regroup_would_admit(&record, &settings));
-    record.is_draining = false;
-    record.is_frozen = true;
-    assert_false(rendezvous_regroup_would_admit(&record, &settings));
-    record.is_frozen = false;
-    settings.maximum_nodes = 2;
-    assert_false(rendezvous_regroup_would_admit(&record, &settings));
 }

@@ -57,22 +57,6 @@ ON_BENCH(who_leaves_is_taken_out_and_told) {
     assert_non_null(strstr(text_string(&bench->log), "tell_standings 2;"));
 }
 
-ON_BENCH(a_failure_is_charged_once_for_several_nodes) {
-    struct bench *bench = *state;
-    run_with_a_and_b(bench);
-    struct rendezvous_wish failed = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    failed.sequence = 2;
-    failed.ended_round = 1;
-    failed.is_charged = true;
-    strcpy(failed.reason, "worker 1 failed");
-    wish(bench, "a", failed);
-    strcpy(failed.reason, "worker 2 failed");
-    wish(bench, "b", failed);
-    assert_int_equal(bench->record.round, 2);
-    assert_int_equal(bench->record.restarts, 1);
-    assert_string_equal(bench->record.reason, "worker 1 failed");
-}
-
 ON_BENCH(doubts_and_finished_workers_are_marked) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
@@ -115,17 +99,6 @@ ON_BENCH(the_record_is_closed_for_a_node) {
     bench_expect(bench, "tell_standings 1");
 }
 
-ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves) {
-    struct bench *bench = *state;
-    run_with_a_and_b(bench);
-    place(&bench->record, torch_node("t"))->is_waiting = true;
-    bench_change(bench);
-    assert_non_null(strstr(text_string(&bench->log), "tell_standings 2 withdrawn"));
-    int writes = bench->writes;
-    wish_to(bench, "c", RENDEZVOUS_WISH_JOIN);
-    assert_int_equal(bench->writes, writes);
-}
-
 /* Nothing has to be done for them meanwhile, and nobody wishes anything new. */
 ON_BENCH(who_is_missing_in_a_record_of_another_is_let_in_again) {
     struct bench *bench = *state;
@@ -136,13 +109,6 @@ ON_BENCH(who_is_missing_in_a_record_of_another_is_let_in_again) {
     bench_change(bench);
     bench_expect_record(bench, "round 2 complete [" ME ":1 " A ":0] wait [" B "] spare [] because "
                                "node b (pid 1) has left the round");
-}
-
-ON_BENCH(who_wants_to_write_itself_is_let_go) {
-    struct bench *bench = *state;
-    run_with_a_and_b(bench);
-    wish_to(bench, "b", RENDEZVOUS_WISH_OWN);
-    bench_expect(bench, "tell_standings 1 withdrawn");
 }
 
 /* What is told lies in a queue, and a later standing would take the place of the word that lets go.
@@ -305,18 +271,6 @@ ON_BENCH(the_next_round_is_held_until_all_are_ready) {
     assert_int_equal(bench->told.items[1].meeting.port, 29401);
 }
 
-ON_BENCH(the_last_one_who_is_ready_releases_the_host) {
-    struct bench *bench = *state;
-    fail_after_start(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    say_ready(bench, "a", 4, 1);
-    say_ready(bench, "b", 2, 0); /* for another round */
-    assert_int_equal(bench->told.count, 0);
-    bench_forget(bench);
-    say_ready(bench, "b", 3, 1);
-    bench_expect(bench, "tell_standings 2; released round 1 meets at 10.0.0.2 port 29401");
-}
-
 ON_BENCH(who_takes_back_that_it_is_ready_is_awaited_again) {
     struct bench *bench = *state;
     fail_after_start(bench);
@@ -342,24 +296,6 @@ ON_BENCH(a_node_that_is_lost_meanwhile_begins_the_next_round) {
     assert_null(strstr(text_string(&bench->log), "released"));
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
     assert_null(strstr(text_string(&bench->log), "released"));
-}
-
-/* It has no workers to end, and is told when the others have. */
-ON_BENCH(a_node_that_is_new_is_told_of_a_held_round_when_it_begins) {
-    struct bench *bench = *state;
-    start_three(bench);
-    bench_tell(bench, (struct rendezvous_event){
-                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("b"), false}});
-    wish_with_role(bench, "b2", 3);
-    assert_true(bench->record.is_complete);
-    bench->told.count = 0;
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    assert_int_equal(bench->told.count, 0);
-    struct rendezvous_wish ready = next_wish(3, 1);
-    ready.meeting = rendezvous_meeting_at(bench->record.round, "10.0.0.2", 29401);
-    wish(bench, "a", ready);
-    assert_int_equal(bench->told.count, 2);
-    assert_int_equal(bench->told.items[1].ranks.world_size, 6);
 }
 
 ON_BENCH(beside_a_node_of_torchrun_a_held_round_is_over) {

@@ -5,16 +5,6 @@
 
 #define ME "me_1_1073741824"
 
-ON_BENCH(a_store_that_is_never_reached_fails_the_join) {
-    struct bench *bench = *state;
-    bench->machine = rendezvous_machine_new(&bench->settings);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_lose_connection(bench, false);
-    bench_expect(bench, "connect 60.000; failed connection lost");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_expect(bench, "failed connection lost");
-}
-
 ON_BENCH(who_is_not_connected_has_nothing_to_leave) {
     struct bench *bench = *state;
     bench->machine = rendezvous_machine_new(&bench->settings);
@@ -57,15 +47,4 @@ ON_BENCH(a_closed_job_lets_spares_go) {
     bench_expect(bench, "closed spare");
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
     bench_expect(bench, "closed spare");
-}
-
-ON_BENCH(a_closed_job_says_so_to_a_late_node) {
-    struct bench *bench = *state;
-    bench_place_round(bench, 1, "ab");
-    bench->record.is_closed = true;
-    bench->record.has_failed = true;
-    rendezvous_state_clear(&bench->draft);
-    strcpy(bench->record.reason, "worker 3 failed");
-    bench_join(bench, true, false);
-    bench_expect(bench, "connect 60.000; present " ME "; closed worker 3 failed");
 }

@@ -40,15 +40,6 @@ WITH_VIEW(heartbeats_are_no_news) {
     assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
 }
 
-WITH_VIEW(what_is_seen_first_on_a_connection_is_no_news) {
-    struct fixture *fixture = *state;
-    assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
-    rendezvous_view_see(&fixture->view, NULL, false);
-    assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
-    rendezvous_view_begin(&fixture->view);
-    assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
-}
-
 WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it) {
     struct fixture *fixture = *state;
     fixture->record.is_complete = true;
@@ -64,33 +55,6 @@ WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it) {
     rendezvous_view_adopt_draft(&fixture->view);
     assert_false(fixture->view.is_lost);
     assert_true(fixture->view.seen.is_complete);
-}
-
-WITH_VIEW(a_record_seen_on_an_earlier_connection_is_not_held) {
-    struct fixture *fixture = *state;
-    rendezvous_view_see(&fixture->view, &fixture->record, false);
-    rendezvous_view_begin(&fixture->view);
-    rendezvous_view_see(&fixture->view, NULL, false);
-    assert_false(fixture->view.is_lost);
-    check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
-}
-
-WITH_VIEW(rounds_are_counted_on_when_the_record_begins_anew) {
-    struct fixture *fixture = *state;
-    fixture->record.round = 4;
-    fixture->record.is_complete = true;
-    rendezvous_view_see(&fixture->view, &fixture->record, false);
-    rendezvous_view_begin_draft(&fixture->view);
-    rendezvous_view_count_on(&fixture->view);
-    assert_int_equal(fixture->view.draft.round, 4); /* a change within the round */
-    fixture->view.draft.round = 5;
-    rendezvous_view_count_on(&fixture->view);
-    assert_int_equal(fixture->view.draft.round, 5);
-    rendezvous_view_begin(&fixture->view);
-    rendezvous_view_see(&fixture->view, NULL, false);
-    rendezvous_view_begin_draft(&fixture->view);
-    rendezvous_view_count_on(&fixture->view);
-    assert_int_equal(fixture->view.draft.round, 5);
 }
 
 WITH_VIEW(a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard) {
@@ -139,18 +103,6 @@ WITH_VIEW(a_new_name_is_in_no_list) {
     assert_false(rendezvous_view_is_participant(&fixture->view));
 }
 
-WITH_VIEW(a_new_name_is_of_the_same_kind) {
-    struct fixture *fixture = *state;
-    int64_t drawn = node_identity_muster_local_id(9);
-    fixture->view.me.local_id = node_identity_muster_local_id(1);
-    rendezvous_view_rename(&fixture->view, drawn);
-    assert_int_equal(fixture->view.me.local_id, drawn);
-    fixture->view.me.local_id = 1;
-    rendezvous_view_rename(&fixture->view, drawn);
-    assert_false(node_identity_is_muster(&fixture->view.me));
-    assert_int_equal(fixture->view.me.local_id, 9);
-}
-
 WITH_VIEW(a_node_finds_itself_in_what_it_has_seen_written_or_been_told_last) {
     struct fixture *fixture = *state;
     struct rendezvous_view *view = &fixture->view;
@@ -168,17 +120,4 @@ WITH_VIEW(a_node_finds_itself_in_what_it_has_seen_written_or_been_told_last) {
     rendezvous_view_adopt_draft(view);
     assert_null(rendezvous_view_self(view));
     assert_false(rendezvous_view_is_participant(view));
-}
-
-WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it) {
-    struct fixture *fixture = *state;
-    rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
-    rendezvous_view_see(&fixture->view, &fixture->record, false);
-    assert_false(rendezvous_view_is_first(&fixture->view));
-    fixture->record.is_complete = true;
-    rendezvous_view_see(&fixture->view, &fixture->record, false);
-    assert_false(rendezvous_view_is_first(&fixture->view));
-    fixture->record.nodes[0].is_participant = false;
-    rendezvous_view_see(&fixture->view, &fixture->record, false);
-    assert_true(rendezvous_view_is_first(&fixture->view));
 }

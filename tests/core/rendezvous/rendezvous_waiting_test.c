@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/rendezvous/rendezvous_waiting.h"
+#include "core/rendezvous/rendezvous_transcript.h"
 
 static struct rendezvous_node nodes[40];
 static struct rendezvous_state shared;
@@ -97,15 +97,6 @@ TEST_WITH(another_job_is_told_of_while_it_waits, begin, end) {
     shared.is_closed = true;
     assert_false(rendezvous_waiting_describe_neighbour(&shared, "exp2", "exp1", &out));
     assert_int_equal(out.length, 0);
-}
-
-TEST_WITH(who_waits_beside_a_world_is_told_of_it, begin, end) {
-    add("node1");
-    add("node2");
-    shared.is_complete = true;
-    text_list_add(&expected, "node3");
-    expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
-           "(join_timeout: 600 s)");
 }
 
 static void expect_of_round(const char *line) {

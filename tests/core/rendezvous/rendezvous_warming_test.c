@@ -17,19 +17,6 @@ static bool is_in_record(struct bench *bench) {
            NULL;
 }
 
-ON_BENCH(a_running_world_is_joined_when_the_standby_workers_are_ready) {
-    struct bench *bench = *state;
-    find_round(bench, "ab");
-    bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
-    bench_wait(bench, 20);
-    bench_change(bench);
-    bench_expect(bench, "beat; beat; beat; beat");
-    assert_false(is_in_record(bench));
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
-    assert_non_null(strstr(text_string(&bench->log), "write round 1"));
-    assert_true(is_in_record(bench));
-}
-
 ON_BENCH(standby_workers_that_are_not_ready_in_time_are_not_waited_for) {
     struct bench *bench = *state;
     find_round(bench, "ab");
@@ -45,15 +32,6 @@ ON_BENCH(a_node_that_will_be_a_spare_warms_as_well) {
     bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
     bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
     assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
-}
-
-ON_BENCH(at_the_first_start_of_a_job_nothing_waits) {
-    struct bench *bench = *state;
-    bench->settings.warming_patience = duration_from_seconds(30);
-    place(&bench->record, muster_node("a"))->is_participant = true;
-    bench_join(bench, true, false);
-    assert_null(strstr(text_string(&bench->log), "warm"));
-    assert_true(is_in_record(bench));
 }
 
 ON_BENCH(a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers) {
@@ -84,38 +62,4 @@ ON_BENCH(a_node_that_was_in_a_world_does_not_warm_again) {
     bench_connect(bench, true, false);
     assert_null(strstr(text_string(&bench->log), "warm"));
     assert_true(is_in_record(bench));
-}
-
-ON_BENCH(who_leaves_meanwhile_leaves_at_once) {
-    struct bench *bench = *state;
-    find_round(bench, "ab");
-    bench_forget(bench);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
-    bench_expect(bench, "settled");
-    assert_false(is_in_record(bench));
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
-    bench_wait(bench, 40);
-    bench_expect(bench, "");
-}
-
-ON_BENCH(a_lost_connection_does_not_prolong_it) {
-    struct bench *bench = *state;
-    find_round(bench, "ab");
-    bench_wait(bench, 20);
-    bench_lose_connection(bench, true);
-    bench_forget(bench);
-    bench_connect(bench, true, false);
-    assert_null(strstr(text_string(&bench->log), "warm"));
-    assert_false(is_in_record(bench));
-    bench_wait(bench, 10.1);
-    assert_true(is_in_record(bench));
-}
-
-ON_BENCH(a_job_that_ends_meanwhile_is_over) {
-    struct bench *bench = *state;
-    find_round(bench, "ab");
-    bench_forget(bench);
-    bench->record.is_closed = true;
-    bench_change(bench);
-    bench_expect(bench, "closed");
 }

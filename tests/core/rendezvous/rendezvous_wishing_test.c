@@ -44,21 +44,6 @@ static void run(struct bench *bench) {
     bench_forget(bench);
 }
 
-ON_BENCH(a_node_joins_without_a_look_at_the_record) {
-    struct bench *bench = *state;
-    connect(bench, true);
-    bench_expect(bench, "present " ME " wish 1 join");
-    tell(bench, world_of(3, 4), 1);
-    bench_expect(bench, "world round 3 rank 1 of 4");
-    assert_int_equal(bench->fetches + bench->writes, 0);
-}
-
-ON_BENCH(without_an_offer_a_node_writes_the_record_itself) {
-    struct bench *bench = *state;
-    connect(bench, false);
-    assert_int_equal(bench->writes, 1);
-}
-
 ON_BENCH(a_failure_is_wished_and_not_written) {
     struct bench *bench = *state;
     run(bench);
@@ -154,19 +139,6 @@ ON_BENCH(who_has_ended_its_workers_says_that_it_is_ready) {
     bench_expect(bench, "round_over a node has left the round");
 }
 
-ON_BENCH(a_held_world_that_is_followed_by_another_is_over) {
-    struct bench *bench = *state;
-    run_ranked(bench);
-    tell_ranked(bench, 4, true);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_forget(bench);
-    tell_ranked(bench, 5, true);
-    bench_expect(bench, "round_over a node has left the round");
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_expect(bench,
-        "world round 5 rank 1 of 4 held; present " ME " wish 3 join as default with 2 ready 5");
-}
-
 /* The host does not know any more what it had ranked. */
 ON_BENCH(a_held_world_that_is_not_ranked_any_more_is_over) {
     struct bench *bench = *state;
@@ -180,18 +152,6 @@ ON_BENCH(a_held_world_that_is_not_ranked_any_more_is_over) {
     assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
     assert_non_null(strstr(text_string(&bench->log), "ended 4"));
-}
-
-ON_BENCH(a_held_world_ends_with_delegation) {
-    struct bench *bench = *state;
-    run_ranked(bench);
-    tell_ranked(bench, 4, true);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    bench_place_round(bench, 4, "ambc");
-    bench->record.ranked = 5;
-    bench_forget(bench);
-    withdraw(bench);
-    assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
 }
 
 ON_BENCH(rank_0_says_where_the_workers_meet_when_it_is_ready) {
@@ -253,17 +213,5 @@ ON_BENCH(who_is_late_and_was_told_nothing_writes_itself) {
     bench_wait(bench, 59);
     assert_int_equal(bench->fetches, 0);
     bench_wait(bench, 2);
-    assert_true(bench->fetches > 0);
-}
-
-ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute) {
-    struct bench *bench = *state;
-    connect(bench, true);
-    struct rendezvous_state open = world_of(0, 1);
-    open.is_complete = false;
-    tell(bench, open, 1);
-    bench_wait(bench, 61);
-    assert_int_equal(bench->fetches, 0);
-    bench_wait(bench, 6);
     assert_true(bench->fetches > 0);
 }

@@ -14,32 +14,6 @@ static struct scene seeking_scene(const char *nodes, bool is_uniform) {
     return scene;
 }
 
-TEST(rank_0_wipes_its_store_when_torchrun_takes_part) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(&scene, 0, "aT", 'a',
-        "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
-        "wait 0/role_infos/2");
-}
-
-/* A node of torchrun that ends its workers slowly misses a round. */
-TEST(rank_0_keeps_its_store_for_torchruns_node_that_may_come_back) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(&scene, 0, "aT", 'a',
-        "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
-        "wait 0/role_infos/2");
-    begin(&scene, 1, "ab", 'a',
-        "cancel_wait; disarm_timer; arm_timer at=600.000; set_role_info 1/role_info/0; "
-        "open_worker_store wiped; wait 1/role_infos/2");
-}
-
-TEST(rank_0_opens_its_store_where_nothing_was_published_before) {
-    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, false), "check 0/address");
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 0, false), "open_worker_store wiped");
-    step(&scene, opened(&scene, "a", 1), "publish 3/publication a:1 of " A "; wait 3/role_infos/2");
-}
-
 TEST(rank_0_publishes_its_own_store_again) {
     CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
@@ -47,16 +21,6 @@ TEST(rank_0_publishes_its_own_store_again) {
     step(&scene,
         values(&scene, ROUND_KEY_PUBLICATION, 2,
             (struct round_values){.address = "a", .port = 1, .publisher = A}),
-        "open_worker_store wiped");
-}
-
-TEST(rank_0_takes_the_place_of_an_owner_that_is_gone) {
-    CLEARED_BY(scene_clear) struct scene scene = seeking_scene("aT", false);
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, true), "check 2/publisher");
-    step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 2, true), "get 2/publication");
-    step(&scene,
-        values(&scene, ROUND_KEY_PUBLICATION, 2,
-            (struct round_values){.address = "c", .port = 1, .publisher = "c_1_1073741824"}),
         "open_worker_store wiped");
 }
 
@@ -209,16 +173,6 @@ TEST(what_torchruns_rank_0_published_is_taken) {
         "disarm_timer; joined 3 rank=1 of 2 [1, 2, 1, 2] T:7 restarts=2");
 }
 
-TEST(what_torchruns_rank_0_published_long_ago_is_written_again) {
-    CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 2, false), "check 1/address");
-    step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 1, true), "check 1/publisher");
-    step(&scene, checked(&scene, ROUND_KEY_PUBLISHER, 1, false), "get 1/address");
-    step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun),
-        "publish 3/publication T:7 of T_1_0; wait 3/world/1");
-}
-
 TEST(anothers_address_is_not_taken_for_torchruns_rank_0) {
     CLEARED_BY(scene_clear) struct scene scene = under_torchrun();
     step(&scene, checked(&scene, ROUND_KEY_ADDRESS, 3, false), "check 2/address");
@@ -259,13 +213,6 @@ static struct scene uniform_under_torchrun(void) {
     struct scene scene = scene_new(true, 1);
     begin(&scene, 1, "Ta", 'a', "arm_timer at=600.000; wait 1/address; arm_timer at=5.000");
     return scene;
-}
-
-TEST(a_uniform_node_takes_what_torchrun_publishes) {
-    CLEARED_BY(scene_clear) struct scene scene = uniform_under_torchrun();
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 1/address");
-    step(&scene, values(&scene, ROUND_KEY_ADDRESS, 1, of_torchrun),
-        "disarm_timer; joined 1 rank=1 of 2 [1, 2, 1, 2] T:7 restarts=2");
 }
 
 TEST(a_uniform_node_gives_torchrun_some_time_to_publish) {

@@ -137,18 +137,6 @@ TEST(a_claim_that_is_no_identity_is_shown_as_it_is) {
         "after 200 s: give each node a rank of its own");
 }
 
-TEST(a_node_gives_up_when_the_other_must_be_alive) {
-    CLEARED_BY(scene_clear) struct scene scene = disputing_scene(900);
-    scene.seconds = 199;
-    take_kind(&scene, ROUND_EVENT_TIMER_FIRED, LOOKED);
-    take_claim(&scene, ROUND_KEY_CLAIM, FIRST, "arm_timer at=200.000");
-    scene.seconds = 200;
-    take_kind(&scene, ROUND_EVENT_TIMER_FIRED,
-        "join_failed rank 1 (--node-rank) belongs to another node, c (pid 3), which is still there "
-        "after 200 s: give each node a rank of its own");
-    take_claim(&scene, ROUND_KEY_CLAIM, B, "");
-}
-
 TEST(a_node_gives_up_when_the_time_for_joining_is_over) {
     CLEARED_BY(scene_clear) struct scene scene = disputing_scene(30);
     scene.seconds = 30;

@@ -9,60 +9,6 @@
 #include "core/round/round_exchange.h"
 #include "round_fixture.h"
 
-TEST(rank_0_publishes_its_store_and_assigns_the_ranks) {
-    struct scene scene = joined_scene();
-    scene_clear(&scene);
-}
-
-TEST(ranks_wait_for_the_address_if_they_are_first) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
-    begin(&scene, 0, "ab", 'a',
-        "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store fresh; "
-        "wait 0/role_infos/2");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/role_infos/2");
-    step(&scene, role_infos(&scene, infos, 2), "set_assignments 0/assigned_ranks/0 of 2");
-    step(&scene, opened(&scene, "a", 29400),
-        "publish 0/publication a:29400 of " A "; disarm_timer; "
-        "joined 0 rank=0 of 2 [0, 2, 0, 2] a:29400 restarts=2");
-}
-
-TEST(any_other_node_asks_for_address_and_ranks_at_once) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(
-        &scene, 3, "ab", 'b', "arm_timer at=600.000; set_role_info 3/role_info/1; wait 3/world/1");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 3/world/1");
-    step(&scene,
-        values(&scene, ROUND_KEY_WORLD, 3,
-            (struct round_values){
-                .address = "a", .port = 29400, .has_ranks = true, .ranks = {1, 2, 1, 2}}),
-        "disarm_timer; joined 3 rank=1 of 2 [1, 2, 1, 2] a:29400 restarts=2");
-}
-
-TEST(a_node_alone_asks_nobody) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 4);
-    begin(&scene, 5, "a", 'a',
-        "arm_timer at=600.000; set_role_info 5/role_info/0; "
-        "set_assignments 5/assigned_ranks/0 of 1; open_worker_store fresh");
-    step(&scene, opened(&scene, "a", 1),
-        "publish 5/publication a:1 of " A "; disarm_timer; "
-        "joined 5 rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2; clear 0 to 3 of 1");
-}
-
-TEST(uniform_nodes_compute_their_ranks) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(true, 4);
-    begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
-    step(&scene,
-        values(&scene, ROUND_KEY_ADDRESS, 0, (struct round_values){.address = "a", .port = 1}),
-        "disarm_timer; joined 0 rank=1 of 2 [4, 8, 4, 8] a:1 restarts=2");
-    begin(&scene, 1, "ab", 'a', "arm_timer at=600.000; open_worker_store fresh");
-    step(&scene, opened(&scene, "a", 2),
-        "publish 1/publication a:2 of " A "; disarm_timer; "
-        "joined 1 rank=0 of 2 [0, 8, 0, 8] a:2 restarts=2");
-}
-
 TEST(who_needs_the_exchange_tells_the_host_no_role) {
     struct round_settings settings = {.role = "trainer", .local_world_size = 2};
     assert_string_equal(round_settings_role(&settings).role, "trainer");
@@ -71,35 +17,6 @@ TEST(who_needs_the_exchange_tells_the_host_no_role) {
     settings = (struct round_settings){
         .role = "trainer", .local_world_size = 2, .is_store_for_round = true};
     assert_null(round_settings_role(&settings).role);
-}
-
-TEST(nodes_may_differ_in_role_and_size) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    char alpha[] = "alpha";
-    char beta[] = "beta";
-    const struct role_info infos[] = {{alpha, 1, 0, 1, NULL}, {beta, 2, 1, 0, NULL}};
-    struct rendezvous_state record = {.round = 0, .is_complete = true};
-    struct node_identity nodes[] = {identity_of('a'), identity_of('b')};
-    for (int rank = 0; rank < 2; rank++) {
-        struct rendezvous_node *node = rendezvous_state_obtain(&record, &nodes[rank]);
-        node->is_participant = true;
-        node->rank = rank;
-    }
-    struct round_event event = plain(&scene, ROUND_EVENT_BEGIN);
-    event.begin.node_count = 2;
-    event.begin.state = &record;
-    event.begin.identity = &nodes[0];
-    struct round_effects effects;
-    round_exchange_step(scene.exchange, &event, &effects);
-    event = role_infos(&scene, infos, 2);
-    round_exchange_step(scene.exchange, &event, &effects);
-    assert_int_equal(effects.items[0].kind, ROUND_EFFECT_SET_ASSIGNMENTS);
-    const struct rank_assignment *items = effects.items[0].assignments.items;
-    const struct rank_assignment first = {0, 3, 0, 1};
-    const struct rank_assignment second = {1, 3, 0, 2};
-    assert_memory_equal(&items[0], &first, sizeof first);
-    assert_memory_equal(&items[1], &second, sizeof second);
-    rendezvous_state_clear(&record);
 }
 
 /* Rank 0 of two nodes gets these role infos. */
@@ -199,18 +116,6 @@ TEST(a_record_without_sense_fails_the_join) {
     rendezvous_state_clear(&record);
 }
 
-TEST(a_store_that_cannot_be_opened_fails_the_join) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(&scene, 0, "a", 'a',
-        "arm_timer at=600.000; set_role_info 0/role_info/0; "
-        "set_assignments 0/assigned_ranks/0 of 1; open_worker_store fresh");
-    struct round_event event = plain(&scene, ROUND_EVENT_STORE_FAILED);
-    event.reason = "too many open files";
-    step(&scene, event,
-        "disarm_timer; join_failed the store for the workers cannot be opened: "
-        "too many open files");
-}
-
 TEST(a_reason_has_a_ceiling) {
     CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
     struct round_effects effects;
@@ -223,47 +128,6 @@ TEST(a_reason_has_a_ceiling) {
     round_exchange_step(scene.exchange, &event, &effects);
     assert_int_equal(effects.items[1].kind, ROUND_EFFECT_JOIN_FAILED);
     assert_int_equal(strlen(effects.items[1].reason), 1023);
-}
-
-TEST(an_abandoned_round_is_called_off_and_forgotten) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(
-        &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
-    step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; disarm_timer");
-    step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "");
-    scene.seconds = 600;
-    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "");
-}
-
-TEST(a_new_round_ends_the_one_before) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(
-        &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
-    begin(&scene, 1, "ab", 'b',
-        "cancel_wait; disarm_timer; arm_timer at=600.000; set_role_info 1/role_info/1; "
-        "wait 1/world/1");
-}
-
-TEST(answers_for_another_round_are_ignored) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    begin(&scene, 1, "a", 'a',
-        "arm_timer at=600.000; set_role_info 1/role_info/0; "
-        "set_assignments 1/assigned_ranks/0 of 1; open_worker_store fresh");
-    scene.round = 0;
-    step(&scene, opened(&scene, "a", 1), "");
-    step(&scene, values(&scene, ROUND_KEY_WORLD, 0, (struct round_values){0}), "");
-    scene.round = 1;
-    step(&scene, opened(&scene, "a", 2),
-        "publish 1/publication a:2 of " A "; disarm_timer; "
-        "joined 1 rank=0 of 1 [0, 1, 0, 1] a:2 restarts=2");
-}
-
-TEST(a_store_is_opened_anew_in_each_round) {
-    CLEARED_BY(scene_clear) struct scene scene = joined_scene();
-    begin(&scene, 1, "ab", 'a',
-        "arm_timer at=600.000; set_role_info 1/role_info/0; open_worker_store fresh; "
-        "wait 1/role_infos/2");
 }
 
 /* A round of one node where another may come to host the store. */
@@ -300,20 +164,6 @@ TEST(a_round_begins_when_the_register_has_it_where_there_is_one) {
     step(&scene, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED},
         "arm_timer at=300.000; set 0/done/0 <val_ignored>; wait 0/all_done/1");
     step(&scene, committed, "disarm_timer; barrier_passed");
-}
-
-TEST(the_register_is_waited_for_beside_the_last_answer_of_the_exchange) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_with_succession();
-    struct round_event waited = {.kind = ROUND_EVENT_WAITED, .round = 0};
-    struct round_event values = {.kind = ROUND_EVENT_VALUES,
-        .round = 0,
-        .key = {.kind = ROUND_KEY_WORLD, .round = 0, .node = 1},
-        .values = {.address = "a", .port = 1234, .has_ranks = true, .ranks = {1, 2, 1, 2}}};
-    begin(
-        &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
-    step(&scene, waited, "get 0/world/1; wait 0/committed");
-    step(&scene, waited, "");
-    step(&scene, values, "disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:1234 restarts=2");
 }
 
 TEST(a_round_that_is_not_committed_in_time_says_so) {
@@ -401,15 +251,6 @@ TEST(nodes_that_were_told_their_ranks_exchange_the_address_alone) {
         "join_failed the host of the job's store has told ranks that make no sense");
 }
 
-TEST(a_node_that_was_told_where_the_workers_meet_asks_for_nothing) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    scene.delegates = true;
-    scene.address = "a";
-    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
-    begin(&scene, 0, "ab", 'b',
-        "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
-}
-
 /* Round admission. */
 
 static struct scene guarded_scene(bool is_uniform) {
@@ -433,17 +274,6 @@ static void begin_two(struct scene *scene, int64_t round) {
     begin(scene, round, "ab", 'a', expected);
     snprintf(expected, sizeof expected, "get %d/role_infos/2", (int)round);
     step(scene, plain(scene, ROUND_EVENT_WAITED), expected);
-}
-
-TEST(the_addresses_of_all_nodes_are_admitted_before_the_ranks_are_written) {
-    CLEARED_BY(scene_clear) struct scene scene = guarded_scene(false);
-    char role[] = "default";
-    char here[] = "10.0.0.1 fd00::1";
-    char there[] = "10.0.0.2";
-    const struct role_info infos[] = {{role, 1, 0, 1, here}, {role, 1, 1, 1, there}};
-    begin_two(&scene, 0);
-    step(&scene, role_infos(&scene, infos, 2),
-        "admit 10.0.0.1 fd00::1 10.0.0.2; set_assignments 0/assigned_ranks/0 of 2");
 }
 
 TEST(a_node_that_tells_no_addresses_opens_the_store_to_everybody_and_is_named) {
@@ -575,13 +405,6 @@ TEST(rank_0_names_the_node_that_has_not_reported) {
         "disarm_timer; " LATE "node 1 (" B ") has not reported");
 }
 
-TEST(rank_0_names_several_nodes) {
-    CLEARED_BY(scene_clear) struct scene scene = late_scene("abc");
-    step(&scene, role_checked(&scene, 1, false), "check 0/role_info/2");
-    step(&scene, role_checked(&scene, 2, false),
-        "disarm_timer; " LATE "node 1 (" B "), node 2 (c_1_1073741824) have not reported");
-}
-
 TEST(of_many_nodes_only_some_are_named) {
     CLEARED_BY(scene_clear) struct scene scene = late_scene("abcdefghijkl");
     CLEARED_BY(text_clear) struct text expected = {0};
@@ -662,18 +485,6 @@ static struct round_event counted(const struct scene *scene, int64_t count) {
     return event;
 }
 
-TEST(a_finished_node_waits_for_the_others) {
-    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
-    step(&scene, counted(&scene, 1), "");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-}
-
-TEST(the_last_one_lets_all_go) {
-    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
-    step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
-}
-
 static struct scene scene_of_a_delegate(bool is_host, const char *expected) {
     struct scene scene = scene_new(false, 1);
     struct round_event asked = {.kind = ROUND_EVENT_BARRIER_ASKED, .is_host = is_host};
@@ -697,12 +508,6 @@ TEST(a_node_that_delegates_waits_for_no_key) {
     step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
     scene_clear(&scene);
-}
-
-TEST(a_node_in_no_round_passes_no_barrier) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_new(false, 1);
-    step(&scene, plain(&scene, ROUND_EVENT_BARRIER_ASKED),
-        "barrier_failed this node is in no round");
 }
 
 TEST(a_barrier_that_takes_too_long_says_how_many_had_come) {
@@ -757,16 +562,6 @@ TEST(whoever_sees_all_counted_lets_them_go) {
         "arm_timer at=302.000; add 0/num_members 0");
     step(&scene, counted(&scene, 2),
         "set 0/last_member <val_ignored>; disarm_timer; barrier_passed");
-}
-
-TEST(a_last_one_that_could_not_tell_is_noticed) {
-    CLEARED_BY(scene_clear) struct scene scene = leaving_scene();
-    step(&scene, counted(&scene, 1), "");
-    scene.seconds = 5;
-    step(
-        &scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=10.000; add 0/num_members 0");
-    step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
 }
 
 TEST(a_round_that_is_abandoned_calls_the_barrier_off) {

@@ -36,31 +36,6 @@ TEST(events_read_as_one_line) {
         "counted 0/num_members 2");
 }
 
-TEST(a_round_of_fixed_nodes_has_no_number) {
-    check_event((struct round_event){.kind = ROUND_EVENT_BEGIN,
-                    .round = ROUND_OF_FIXED_NODES,
-                    .begin = {.group_rank = 1, .node_count = 4, .attempt = 2}},
-        "begin rank=1 of 4 attempt=2");
-    check_event((struct round_event){.kind = ROUND_EVENT_VALUES,
-                    .key = {.kind = ROUND_KEY_END, .round = 2},
-                    .values.decision = "failed 3"},
-        "values end/2 failed 3");
-    check_effect(
-        (struct round_effect){
-            .kind = ROUND_EFFECT_DECIDE, .key = {.kind = ROUND_KEY_END}, .text = "restart"},
-        "decide end/0 restart");
-    check_effect((struct round_effect){.kind = ROUND_EFFECT_SET_ASSIGNMENTS,
-                     .key = {.kind = ROUND_KEY_ASSIGNED_RANKS, .round = ROUND_OF_FIXED_NODES},
-                     .assignments = {.count = 2, .is_coordinated = true}},
-        "set_assignments assigned_ranks/0 of 2 coordinated");
-    check_effect((struct round_effect){.kind = ROUND_EFFECT_JOINED,
-                     .round = ROUND_OF_FIXED_NODES,
-                     .joined = {.node_count = 2, .master_address = "a", .master_port = 7}},
-        "joined rank=0 of 2 [0, 0, 0, 0] a:7 restarts=0");
-    check_effect((struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART, .attempt = 1},
-        "peer_restart attempt=1");
-}
-
 TEST(values_read_as_what_was_found) {
     struct round_event event = {.kind = ROUND_EVENT_VALUES, .key = {.kind = ROUND_KEY_WORLD}};
     check_event(event, "values 0/world/0");

@@ -139,20 +139,6 @@ TEST(agents_of_one_kind_coordinate) {
     node = guest_node(true);
 }
 
-TEST(a_newer_kind_of_agent_is_not_coordinated_with) {
-    CLEARED_BY(node_clear) struct node node = gathered_node();
-    take_role_infos(
-        &node, 1, 2, "set_assignments assigned_ranks/0 of 2; disarm_timer; " JOINED_0("0"));
-}
-
-TEST(a_role_info_that_makes_no_sense_is_blamed_on_its_node) {
-    CLEARED_BY(node_clear) struct node node = gathered_node();
-    char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {0}};
-    take(&node, role_infos(&node.scene, infos, 2),
-        "disarm_timer; join_failed node 1 reported a role info that makes no sense");
-}
-
 TEST(uniform_nodes_need_no_exchange) {
     CLEARED_BY(node_clear)
     struct node node =
@@ -268,14 +254,6 @@ TEST(a_failure_elsewhere_is_told_in_every_phase) {
         "disarm_timer; peer_failed a node failed (node 1)");
 }
 
-TEST(the_exit_barrier_ends_with_the_last_node) {
-    CLEARED_BY(node_clear) struct node node = guest_node(true);
-    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
-    take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
-    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
-    take_decision(&node, ROUND_KEY_END, 0, "done", "disarm_timer; barrier_passed");
-}
-
 TEST(a_restart_calls_back_a_node_in_the_exit_barrier) {
     CLEARED_BY(node_clear) struct node node = guest_node(true);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
@@ -385,28 +363,6 @@ TEST(a_store_that_is_reached_too_late_is_not_blamed_on_the_others) {
     take_kind(&node, ROUND_EVENT_TIMER_FIRED,
         "join_failed not all nodes joined in time: no connection to the job's store at "
         "master:29500");
-}
-
-TEST(a_lost_store_ends_what_needs_it) {
-    CLEARED_BY(node_clear) struct node node = node_new(1);
-    join(&node, 0, "arm_timer at=900.000; connect");
-    take_kind(&node, ROUND_EVENT_CONNECTION_LOST,
-        "disarm_timer; join_failed the store cannot be reached: no connection to the job's store "
-        "at master:29500");
-    node_clear(&node);
-
-    node = gathered_node();
-    take_kind(
-        &node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; join_failed the store is gone (node 0)");
-    node_clear(&node);
-
-    node = guest_node(true);
-    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "peer_failed the store is gone (node 0)");
-    node_clear(&node);
-
-    node = guest_node(true);
-    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
-    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
 }
 
 TEST(ranks_that_do_not_fit_this_node_are_refused) {

@@ -11,52 +11,28 @@ static void assert_text(const struct learned_list *list, const char *expected) {
     assert_true(slice_equals(learned_list_text(list), slice_from_string(expected)));
 }
 
-TEST(modules_keep_the_order_in_which_they_came) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(add_text(&list, "json\t/lib/json.py\nabc\t\n"), 2);
-    assert_int_equal(add_text(&list, "zlib\t\njson\t/other/json.py\n"), 1);
-    assert_int_equal(learned_list_count(&list), 3);
-    assert_text(&list, "json\t/lib/json.py\nabc\t\nzlib\t\n");
-    learned_list_clear(&list);
+#define LEARNED_LIST_TEST(name)                                                                    \
+    TEST_OF(learned_list, name, learned_list_init(&fixture), learned_list_clear)
+
+LEARNED_LIST_TEST(modules_keep_the_order_in_which_they_came) {
+    assert_int_equal(add_text(fixture, "json\t/lib/json.py\nabc\t\n"), 2);
+    assert_int_equal(add_text(fixture, "zlib\t\njson\t/other/json.py\n"), 1);
+    assert_int_equal(learned_list_count(fixture), 3);
+    assert_text(fixture, "json\t/lib/json.py\nabc\t\nzlib\t\n");
 }
 
-TEST(the_text_of_a_list_makes_the_same_list) {
-    struct learned_list one;
-    struct learned_list other;
-    learned_list_init(&one);
-    learned_list_init(&other);
-    add_text(&one, "a\tb\nc\td\n");
-    assert_int_equal(learned_list_add_text(&other, learned_list_text(&one)), 2);
-    assert_text(&other, "a\tb\nc\td\n");
-    learned_list_clear(&one);
-    learned_list_clear(&other);
-}
-
-TEST(a_line_that_is_cut_off_is_not_read) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(add_text(&list, "json\t/lib\nab"), 1);
-    assert_int_equal(add_text(&list, ""), 0);
-    assert_text(&list, "json\t/lib\n");
-    learned_list_clear(&list);
-}
-
-TEST(what_cannot_be_a_module_is_left_out) {
-    struct learned_list list;
+LEARNED_LIST_TEST(what_cannot_be_a_module_is_left_out) {
     struct text line = {0};
-    learned_list_init(&list);
-    assert_int_equal(add_text(&list, "no tab\n\torigin\n\n\x1b[2J\t\na\tb\x01\n\xff\t\n"), 0);
+    assert_int_equal(add_text(fixture, "no tab\n\torigin\n\n\x1b[2J\t\na\tb\x01\n\xff\t\n"), 0);
     for (int i = 0; i < LEARNED_LIST_NAME_MAXIMUM; i++) {
         text_append(&line, "n");
     }
     text_append(&line, "\t\n");
     char *is_too_long = text_format("n%s", text_string(&line));
-    assert_int_equal(add_text(&list, is_too_long), 0);
-    assert_int_equal(add_text(&list, text_string(&line)), 1);
+    assert_int_equal(add_text(fixture, is_too_long), 0);
+    assert_int_equal(add_text(fixture, text_string(&line)), 1);
     free(is_too_long);
     text_clear(&line);
-    learned_list_clear(&list);
 }
 
 TEST(the_text_never_grows_beyond_its_limits) {
@@ -86,12 +62,9 @@ static size_t add_told(struct learned_list *list, const char *text) {
     return learned_list_add_told(list, slice_from_string(text));
 }
 
-TEST(a_name_leads_to_no_other_directory) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(add_text(&list, "../a\t\na/b\t\n.a\t\na.\t\na..b\t\na b\t\n-\n"), 0);
-    assert_int_equal(add_text(&list, "81d__mypyc\t\n_a.b-c\t\n\xc3\xa4.b\t\n"), 3);
-    learned_list_clear(&list);
+LEARNED_LIST_TEST(a_name_leads_to_no_other_directory) {
+    assert_int_equal(add_text(fixture, "../a\t\na/b\t\n.a\t\na.\t\na..b\t\na b\t\n-\n"), 0);
+    assert_int_equal(add_text(fixture, "81d__mypyc\t\n_a.b-c\t\n\xc3\xa4.b\t\n"), 3);
 }
 
 TEST(the_name_and_the_value_of_a_secret_are_not_kept) {
@@ -111,45 +84,34 @@ TEST(the_name_and_the_value_of_a_secret_are_not_kept) {
     }
 }
 
-TEST(a_value_that_is_no_short_word_is_not_kept) {
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "=1 A\t123456\n=2 B\tsh -c\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\ta-b\n");
-    assert_text(&list, "=1 A\t?\n=2 B\t?\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\t?\n");
-    learned_list_clear(&list);
+LEARNED_LIST_TEST(a_value_that_is_no_short_word_is_not_kept) {
+    add_text(fixture, "=1 A\t123456\n=2 B\tsh -c\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\ta-b\n");
+    assert_text(fixture, "=1 A\t?\n=2 B\t?\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\t?\n");
 }
 
-TEST(what_is_no_variable_is_left_out) {
-    struct learned_list list;
-    learned_list_init(&list);
+LEARNED_LIST_TEST(what_is_no_variable_is_left_out) {
     assert_int_equal(
-        add_text(&list, "=\t1\n=1\t1\n=1 \t1\n= A\t1\n=1 A-B\t1\n=1 A B\t1\n=x A\t1\n=1 A#1\n"), 0);
-    learned_list_clear(&list);
-}
-
-TEST(what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(add_told(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t8\nc!\n"), 5);
-    assert_text(&list, "a!/x/site-packages/a.py\nb#\n=1 A!7\n=2 B!8\nc!\n");
-    assert_true(slice_equals(learned_list_shared_text(&list), slice_from_string("b#\n")));
-    assert_int_equal(add_text(&list, "a\t/x/site-packages/a.py\n=1 A\t7\n=2 B\t9\nc\t/c\n"), 0);
-    assert_text(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
-    assert_int_equal(add_told(&list, "=1 A\t8\na\t/y/site-packages/a.py\n"), 0);
-    assert_text(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
-    learned_list_clear(&list);
-}
-
-TEST(what_another_node_tells_is_only_of_libraries) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(add_told(&list, "a\t/home/me/a.py\nb\tsite-packages/b.py\n"
-                                     "c\t/x/site-packages/../../tmp/c.py\nd\t/tmp/d.py\n"),
+        add_text(fixture, "=\t1\n=1\t1\n=1 \t1\n= A\t1\n=1 A-B\t1\n=1 A B\t1\n=x A\t1\n=1 A#1\n"),
         0);
-    assert_int_equal(add_told(&list, "a\tbuilt-in\nb\tfrozen\nc\t/usr/lib/python3.11/c.py\n"
-                                     "d\t/usr/lib/python3/dist-packages/d.py\n"),
+}
+
+LEARNED_LIST_TEST(what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it) {
+    assert_int_equal(add_told(fixture, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t8\nc!\n"), 5);
+    assert_text(fixture, "a!/x/site-packages/a.py\nb#\n=1 A!7\n=2 B!8\nc!\n");
+    assert_true(slice_equals(learned_list_shared_text(fixture), slice_from_string("b#\n")));
+    assert_int_equal(add_text(fixture, "a\t/x/site-packages/a.py\n=1 A\t7\n=2 B\t9\nc\t/c\n"), 0);
+    assert_text(fixture, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
+    assert_int_equal(add_told(fixture, "=1 A\t8\na\t/y/site-packages/a.py\n"), 0);
+    assert_text(fixture, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
+}
+
+LEARNED_LIST_TEST(what_another_node_tells_is_only_of_libraries) {
+    assert_int_equal(add_told(fixture, "a\t/home/me/a.py\nb\tsite-packages/b.py\n"
+                                       "c\t/x/site-packages/../../tmp/c.py\nd\t/tmp/d.py\n"),
+        0);
+    assert_int_equal(add_told(fixture, "a\tbuilt-in\nb\tfrozen\nc\t/usr/lib/python3.11/c.py\n"
+                                       "d\t/usr/lib/python3/dist-packages/d.py\n"),
         4);
-    learned_list_clear(&list);
 }
 
 TEST(the_text_of_another_node_is_not_read_beyond_its_limits) {
@@ -183,64 +145,43 @@ TEST(a_list_has_so_many_lines_and_no_more) {
     text_clear(&text);
 }
 
-TEST(what_is_left_out_keeps_its_place_and_is_not_learned_again) {
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "abc\t/a\nab\t/b\nc\t\n");
-    assert_true(leave_out(&list, "ab"));
-    assert_false(leave_out(&list, "ab"));
-    assert_text(&list, "abc\t/a\nab#/b\nc\t\n");
-    assert_int_equal(add_text(&list, "ab\t/b\n"), 0);
-    assert_true(leave_out(&list, "later"));
-    assert_int_equal(add_text(&list, "later\t/l\n"), 0);
-    assert_text(&list, "abc\t/a\nab#/b\nc\t\nlater#\n");
-    assert_false(leave_out(&list, ""));
-    assert_false(leave_out(&list, "a\nb"));
-    learned_list_clear(&list);
+LEARNED_LIST_TEST(what_is_left_out_keeps_its_place_and_is_not_learned_again) {
+    add_text(fixture, "abc\t/a\nab\t/b\nc\t\n");
+    assert_true(leave_out(fixture, "ab"));
+    assert_false(leave_out(fixture, "ab"));
+    assert_text(fixture, "abc\t/a\nab#/b\nc\t\n");
+    assert_int_equal(add_text(fixture, "ab\t/b\n"), 0);
+    assert_true(leave_out(fixture, "later"));
+    assert_int_equal(add_text(fixture, "later\t/l\n"), 0);
+    assert_text(fixture, "abc\t/a\nab#/b\nc\t\nlater#\n");
+    assert_false(leave_out(fixture, ""));
+    assert_false(leave_out(fixture, "a\nb"));
 }
 
-TEST(another_list_learns_what_is_left_out) {
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "b\t/here\n");
-    assert_int_equal(add_text(&list, "a#/a\nb#/b\n"), 1);
-    assert_text(&list, "b#/here\na#/a\n");
-    learned_list_clear(&list);
+LEARNED_LIST_TEST(programs_lines_are_counted_until_they_are_left_out) {
+    assert_int_equal(learned_list_lines(fixture), 0);
+    add_text(fixture, "a\t\n__line__.0123456789abcdef\t\nb\t\n__line__.\t\n__line__\t\n");
+    assert_int_equal(learned_list_lines(fixture), 1);
+    learned_list_add_told(fixture, slice_from_string("__line__.00\t\n"));
+    assert_int_equal(learned_list_lines(fixture), 2);
+    assert_true(learned_list_leave_out(fixture, slice_from_string("__line__.0123456789abcdef")));
+    assert_int_equal(learned_list_lines(fixture), 1);
 }
 
-TEST(programs_lines_are_counted_until_they_are_left_out) {
-    struct learned_list list;
-    learned_list_init(&list);
-    assert_int_equal(learned_list_lines(&list), 0);
-    add_text(&list, "a\t\n__line__.0123456789abcdef\t\nb\t\n__line__.\t\n__line__\t\n");
-    assert_int_equal(learned_list_lines(&list), 1);
-    learned_list_add_told(&list, slice_from_string("__line__.00\t\n"));
-    assert_int_equal(learned_list_lines(&list), 2);
-    assert_true(learned_list_leave_out(&list, slice_from_string("__line__.0123456789abcdef")));
-    assert_int_equal(learned_list_lines(&list), 1);
-    learned_list_clear(&list);
-}
-
-TEST(programs_lines_are_shared_first) {
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "a\t\n__line__.01\t\nb\t\n__line__.02\t\n");
-    learned_list_add_told(&list, slice_from_string("__line__.03\t\n"));
-    assert_true(slice_equals(learned_list_shared_text(&list),
+LEARNED_LIST_TEST(programs_lines_are_shared_first) {
+    add_text(fixture, "a\t\n__line__.01\t\nb\t\n__line__.02\t\n");
+    learned_list_add_told(fixture, slice_from_string("__line__.03\t\n"));
+    assert_true(slice_equals(learned_list_shared_text(fixture),
         slice_from_string("__line__.01\t\n__line__.02\t\na\t\nb\t\n")));
-    learned_list_clear(&list);
 }
 
-TEST(a_change_that_two_workers_tell_differently_is_not_known) {
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "=1 A\t12\na\t\n=2 B\t7\n");
-    assert_int_equal(add_text(&list, "=1 A\t1\n=2 B\t7\n"), 0);
-    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
-    assert_false(leave_out(&list, "=1 A"));
-    assert_false(leave_out(&list, "=3 C"));
-    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
-    learned_list_clear(&list);
+LEARNED_LIST_TEST(a_change_that_two_workers_tell_differently_is_not_known) {
+    add_text(fixture, "=1 A\t12\na\t\n=2 B\t7\n");
+    assert_int_equal(add_text(fixture, "=1 A\t1\n=2 B\t7\n"), 0);
+    assert_text(fixture, "=1 A\t??\na\t\n=2 B\t7\n");
+    assert_false(leave_out(fixture, "=1 A"));
+    assert_false(leave_out(fixture, "=3 C"));
+    assert_text(fixture, "=1 A\t??\na\t\n=2 B\t7\n");
 }
 
 TEST(what_several_lists_have_in_common_keeps_the_order_of_the_first) {

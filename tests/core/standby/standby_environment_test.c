@@ -60,16 +60,6 @@ TEST(the_parent_of_standby_workers_has_no_rank) {
     text_list_clear(&list);
 }
 
-TEST(an_empty_path_of_the_user_is_one_that_was_there) {
-    struct text_list list = worker();
-    text_list_set_variable(&list, "PYTHONPATH", "");
-    dress(&list, STANDBY_RECORD, "/hook", 0);
-    assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:");
-    assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=1");
-    text_list_clear(&list);
-}
-
 TEST(python_is_told_on_which_signal_to_say_its_stacks) {
     struct text_list list = worker();
     dress(&list, STANDBY_RECORD, "/hook", 50);
@@ -88,14 +78,6 @@ TEST(who_is_alone_is_told) {
     standby_environment_dress(&list, &how);
     assert_string_equal(text_list_variable(&list, "MUSTER_STANDBY"),
         "fd=3;role=spare;pythonpath=0;rest=24;alone=1");
-    text_list_clear(&list);
-}
-
-TEST(a_program_that_is_not_python_gets_no_path) {
-    struct text_list list = worker();
-    dress(&list, STANDBY_RECORD, NULL, 0);
-    assert_null(text_list_variable(&list, "PYTHONPATH"));
-    assert_non_null(text_list_variable(&list, "MUSTER_STANDBY"));
     text_list_clear(&list);
 }
 

@@ -11,14 +11,6 @@ static bool look(struct connection_calm *calm, double silent_for, uint32_t resen
         calm, hearing, after, (struct instant){duration_from_seconds(now).nanoseconds});
 }
 
-TEST(a_connection_is_calm_when_nothing_was_lost_for_long) {
-    struct connection_calm calm = {0};
-    assert_false(look(&calm, 0, 0, 1000));
-    assert_false(look(&calm, 0.9, 0, 1059));
-    assert_true(look(&calm, 0.9, 0, 1060));
-    assert_true(look(&calm, 1.4, 0, 1061));
-}
-
 TEST(a_packet_that_was_sent_again_ends_the_calm) {
     struct connection_calm calm = {0};
     assert_false(look(&calm, 0, 3, 1000)); /* while it was opened */

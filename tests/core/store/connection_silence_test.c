@@ -13,23 +13,6 @@ static bool look(struct connection_silence *silence, double silent_for, double n
     return connection_silence_look(silence, duration_from_seconds(silent_for), limit, at(now));
 }
 
-TEST(a_machine_that_stays_silent_is_gone_at_the_second_look) {
-    struct connection_silence silence = {0};
-    assert_false(look(&silence, 2.9, 10));
-    assert_false(look(&silence, 3.4, 10.5));
-    assert_false(look(&silence, 3.8, 10.9));
-    assert_true(look(&silence, 3.9, 11));
-}
-
-TEST(a_sign_of_life_ends_the_doubt) {
-    struct connection_silence silence = {0};
-    assert_false(look(&silence, 3.2, 10));
-    assert_false(look(&silence, 0.1, 10.5));
-    assert_false(look(&silence, 3.1, 13.5));
-    assert_false(look(&silence, 3.5, 13.9));
-    assert_true(look(&silence, 3.6, 14));
-}
-
 /* Its own clock has gone on while it was stopped, and nobody could answer it. */
 TEST(who_was_stopped_itself_takes_nobody_for_gone) {
     struct connection_silence silence = {0};

@@ -90,24 +90,6 @@ static int64_t count(struct fixture *fixture) {
     return fixture->answer.reply.integer;
 }
 
-FIXTURE_TEST(a_value_set_is_the_value_got) {
-    assert_value(fixture, "/k", "");
-    set(fixture, "/k", "v");
-    assert_value(fixture, "/k", "v");
-}
-
-FIXTURE_TEST(nothing_changes_before_the_records_are_taken) {
-    struct store_request request = {.operation = STORE_ADD, .key = slice_from_string("/n")};
-    request.number = 3;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            file_store_answer_find(&fixture->answer, fixture->contents, &request, false),
-            FAILURE_NONE);
-        assert_int_equal(fixture->answer.reply.integer, 3);
-    }
-    assert_int_equal(count(fixture), 0);
-}
-
 FIXTURE_TEST(counters_count_from_nothing_and_from_text) {
     assert_int_equal(add(fixture, "/n", 3), 3);
     assert_int_equal(add(fixture, "/n", -5), -2);
@@ -281,28 +263,6 @@ static enum failure_code take(
     struct file_store_record record = {
         .key = slice_from_string(key), .value = slice_from_string(value)};
     return file_store_contents_take(contents, &record);
-}
-
-FIXTURE_TEST_AFTER(the_last_record_of_a_key_wins, set_up_small(&fixture)) {
-    struct file_store_contents *contents = fixture->contents;
-    assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
-    assert_int_equal(take(contents, "/k", ""), FAILURE_NONE);
-    assert_value(fixture, "/k", "");
-    assert_int_equal(take(contents, "/k", "two"), FAILURE_NONE);
-    assert_value(fixture, "/k", "two");
-    assert_int_equal(count(fixture), 1);
-}
-
-FIXTURE_TEST_AFTER(a_removed_key_has_no_value_until_it_is_set_again, set_up_small(&fixture)) {
-    struct file_store_contents *contents = fixture->contents;
-    struct file_store_record removed = removal("/k");
-    assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
-    assert_int_equal(take(contents, "/k", "one"), FAILURE_NONE);
-    assert_int_equal(file_store_contents_take(contents, &removed), FAILURE_NONE);
-    assert_int_equal(check(fixture, "/k", "/k"), STORE_NOT_READY);
-    assert_int_equal(count(fixture), 0);
-    assert_int_equal(take(contents, "/k", "two"), FAILURE_NONE);
-    assert_value(fixture, "/k", "two");
 }
 
 FIXTURE_TEST_AFTER(what_passes_a_ceiling_changes_nothing, set_up_small(&fixture)) {

@@ -6,38 +6,6 @@
 
 /* Values and counters. */
 
-STORE_TEST(a_value_is_what_was_set_last) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/k"), S("v"));
-    assert_silent(store);
-    assert_value(store, S("/k"), S("v"));
-    apply_value(store, 1, STORE_SET, S("/k"), S("a\0\xff long value that outgrows the first"));
-    assert_value(store, S("/k"), S("a\0\xff long value that outgrows the first"));
-    apply_value(store, 0, STORE_SET, S("/k"), S(""));
-    assert_value(store, S("/k"), S(""));
-    apply_key(store, 0, STORE_COUNT_KEYS, S(""));
-    assert_integer(store, 0, 1);
-}
-
-STORE_TEST(a_missing_key_reads_as_empty) {
-    struct store_fixture *store = *state;
-    assert_value(store, S("/nope"), S(""));
-    apply_key(store, 0, STORE_COUNT_KEYS, S(""));
-    assert_integer(store, 0, 0);
-}
-
-STORE_TEST(a_shorter_value_stays_in_its_memory) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/k"), S("a value of more than twenty-four bytes"));
-    apply_key(store, 0, STORE_GET, S("/k"));
-    const uint8_t *place = store->effects.items[0].reply.blob.data;
-    size_t memory = store_table_memory(store->table);
-    apply_value(store, 0, STORE_SET, S("/k"), S("short"));
-    apply_key(store, 0, STORE_GET, S("/k"));
-    assert_ptr_equal(store->effects.items[0].reply.blob.data, place);
-    assert_int_equal(store_table_memory(store->table), memory);
-}
-
 STORE_TEST(a_large_buffer_is_given_back_when_little_is_left_in_it) {
     struct store_fixture *store = *state;
     uint8_t *large = calloc(1, 100000);
@@ -63,40 +31,6 @@ STORE_TEST(compare_set_on_a_missing_key_only_takes_an_empty_expectation) {
     assert_blob(store, 0, S("b"));
     apply_compare_set(store, 0, S("/cs"), S(""), S("c"));
     assert_blob(store, 0, S("b"));
-}
-
-STORE_TEST(counters_are_decimal_text) {
-    struct store_fixture *store = *state;
-    apply_number(store, 0, STORE_ADD, S("/cnt"), 5);
-    assert_integer(store, 0, 5);
-    apply_number(store, 0, STORE_ADD, S("/cnt"), -7);
-    assert_integer(store, 0, -2);
-    assert_value(store, S("/cnt"), S("-2"));
-    apply_value(store, 0, STORE_SET, S("/cnt"), S(" 12abc"));
-    apply_number(store, 0, STORE_ADD, S("/cnt"), 1);
-    assert_integer(store, 0, 13);
-    assert_value(store, S("/cnt"), S("13"));
-}
-
-STORE_TEST(counters_wrap_at_the_ends) {
-    struct store_fixture *store = *state;
-    apply_number(store, 0, STORE_ADD, S("/cnt"), INT64_MAX);
-    apply_number(store, 0, STORE_ADD, S("/cnt"), 1);
-    assert_integer(store, 0, INT64_MIN);
-    assert_value(store, S("/cnt"), S("-9223372036854775808"));
-    apply_number(store, 0, STORE_ADD, S("/cnt"), -1);
-    assert_integer(store, 0, INT64_MAX);
-}
-
-STORE_TEST(adding_to_text_closes_and_changes_nothing) {
-    struct store_fixture *store = *state;
-    const struct slice bad[] = {S(""), S("abc"), S("9223372036854775808")};
-    for (size_t i = 0; i < 3; i++) {
-        apply_value(store, 0, STORE_SET, S("/text"), bad[i]);
-        apply_number(store, 0, STORE_ADD, S("/text"), 1);
-        assert_closed(store, 0, "ADD: the key's value is not a 64-bit decimal number");
-        assert_value(store, S("/text"), bad[i]);
-    }
 }
 
 STORE_TEST(appending_creates_and_extends) {
@@ -229,29 +163,6 @@ STORE_TEST(a_queue_with_items_counts_as_a_key_that_is_there) {
     assert_byte(store, 0, 1, STORE_NOT_READY);
 }
 
-STORE_TEST(each_item_releases_one_waiter) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
-    apply_keys(store, 2, STORE_WAIT, KEYS(S("/q")));
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 1, STORE_STOP_WAITING);
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e2"));
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 2, STORE_STOP_WAITING);
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e3"));
-    assert_silent(store);
-}
-
-STORE_TEST(a_queue_named_twice_needs_one_item) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/a"), S("/q")));
-    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 1, STORE_STOP_WAITING);
-}
-
 STORE_TEST(an_item_passes_by_who_misses_something_else) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/other")));
@@ -274,83 +185,11 @@ STORE_TEST(an_item_for_nobody_but_who_misses_something_else_releases_nobody) {
     assert_int_equal(store_table_waiting(store->table), 1);
 }
 
-/* PyTorch's server leaves the woken client in the list of the queue. There the second item releases
- * the first client from its wait for another key, and the second client waits for ever. */
-STORE_TEST(a_woken_waiter_is_not_woken_again_from_its_next_wait) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
-    apply_keys(store, 2, STORE_WAIT, KEYS(S("/q")));
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/other")));
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e2"));
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 2, STORE_STOP_WAITING);
-    assert_int_equal(store_table_waiting(store->table), 1);
-}
-
-STORE_TEST(values_and_queues_of_one_name_do_not_mix) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/x"), S("item"));
-    apply_value(store, 0, STORE_SET, S("/x"), S("value"));
-    apply_key(store, 0, STORE_DELETE, S("/x"));
-    assert_integer(store, 0, 1);
-    assert_value(store, S("/x"), S(""));
-    apply_key(store, 0, STORE_QUEUE_LENGTH, S("/x"));
-    assert_integer(store, 0, 1);
-}
-
 /* Waiting. */
 
 static void assert_released(const struct store_fixture *store, int client) {
     assert_int_equal(store->effects.count, 1);
     assert_byte(store, 0, client, STORE_STOP_WAITING);
-}
-
-STORE_TEST(check_tells_whether_all_keys_are_there) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/k"), S(""));
-    apply_keys(store, 0, STORE_CHECK, KEYS(S("/k")));
-    assert_byte(store, 0, 0, STORE_READY);
-    apply_keys(store, 0, STORE_CHECK, KEYS(S("/k"), S("/nope")));
-    assert_byte(store, 0, 0, STORE_NOT_READY);
-    apply_keys(store, 0, STORE_CHECK, NULL, 0);
-    assert_byte(store, 0, 0, STORE_READY);
-}
-
-STORE_TEST(a_wait_for_what_is_there_is_answered_at_once) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/k"), S("v"));
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/k"), S("/k")));
-    assert_released(store, 1);
-    apply_keys(store, 1, STORE_WAIT, NULL, 0);
-    assert_released(store, 1);
-    assert_int_equal(store_table_waiting(store->table), 0);
-}
-
-STORE_TEST(a_wait_is_answered_when_the_last_missing_key_is_written) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/there"), S("v"));
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/there"), S("/b"), S("/a")));
-    assert_silent(store);
-    assert_int_equal(store_table_waiting(store->table), 1);
-    apply_value(store, 0, STORE_SET, S("/b"), S("1"));
-    assert_silent(store);
-    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
-    assert_released(store, 1);
-    assert_int_equal(store_table_waiting(store->table), 0);
-    apply_value(store, 0, STORE_SET, S("/a"), S("2"));
-    assert_silent(store);
-}
-
-STORE_TEST(a_key_that_was_seen_may_go_again) {
-    struct store_fixture *store = *state;
-    apply_value(store, 0, STORE_SET, S("/before"), S("1"));
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b"), S("/before")));
-    apply_key(store, 0, STORE_DELETE, S("/before"));
-    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
-    apply_key(store, 0, STORE_DELETE, S("/a"));
-    apply_value(store, 0, STORE_SET, S("/b"), S("1"));
-    assert_released(store, 1);
 }
 
 STORE_TEST(every_kind_of_write_releases) {
@@ -385,19 +224,6 @@ STORE_TEST(a_compare_set_releases_only_when_it_stored) {
     assert_byte(store, 1, 1, STORE_STOP_WAITING);
 }
 
-STORE_TEST(waiters_are_released_in_the_order_they_came) {
-    struct store_fixture *store = *state;
-    const int order[] = {3, 0, 5, 1};
-    for (size_t i = 0; i < 4; i++) {
-        apply_keys(store, order[i], STORE_WAIT, KEYS(S("/k")));
-    }
-    apply_value(store, 6, STORE_SET, S("/k"), S("1"));
-    assert_int_equal(store->effects.count, 4);
-    for (size_t i = 0; i < 4; i++) {
-        assert_byte(store, i, order[i], STORE_STOP_WAITING);
-    }
-}
-
 STORE_TEST(the_line_stays_whole_when_one_leaves_from_any_place) {
     static const int others[3][2] = {{1, 2}, {0, 2}, {0, 1}};
     for (int leaving = 0; leaving < 3; leaving++) {
@@ -418,20 +244,6 @@ STORE_TEST(the_line_stays_whole_when_one_leaves_from_any_place) {
     }
 }
 
-STORE_TEST(one_multi_set_releases_each_waiter_once) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
-    apply_keys(store, 2, STORE_WAIT, KEYS(S("/b")));
-    const struct slice keys[] = {S("/a"), S("/b"), S("/a")};
-    const struct slice values[] = {S("1"), S("2"), S("3")};
-    apply(store, 0,
-        &(struct store_request){
-            .operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 3});
-    assert_int_equal(store->effects.count, 2);
-    assert_byte(store, 0, 1, STORE_STOP_WAITING);
-    assert_byte(store, 1, 2, STORE_STOP_WAITING);
-}
-
 STORE_TEST(a_newer_wait_replaces_the_older) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/old")));
@@ -441,51 +253,6 @@ STORE_TEST(a_newer_wait_replaces_the_older) {
     assert_silent(store);
     apply_value(store, 0, STORE_SET, S("/new"), S("1"));
     assert_released(store, 1);
-}
-
-STORE_TEST(a_client_that_waits_is_served_meanwhile) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/k")));
-    apply(store, 1, &(struct store_request){.operation = STORE_PING, .nonce = 9});
-    assert_int_equal(assert_reply(store, 0, 1, STORE_REPLY_NONCE)->nonce, 9);
-    apply_value(store, 1, STORE_SET, S("/k"), S("by itself"));
-    assert_released(store, 1);
-}
-
-STORE_TEST(a_cancelled_wait_is_over) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
-    apply(store, 1, &(struct store_request){.operation = STORE_CANCEL_WAIT});
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 1, STORE_WAIT_CANCELLED);
-    assert_int_equal(store_table_memory(store->table), 0);
-    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
-    apply_value(store, 0, STORE_SET, S("/b"), S("1"));
-    assert_silent(store);
-}
-
-STORE_TEST(cancelling_nothing_is_answered_too) {
-    struct store_fixture *store = *state;
-    apply(store, 1, &(struct store_request){.operation = STORE_CANCEL_WAIT});
-    assert_byte(store, 0, 1, STORE_WAIT_CANCELLED);
-}
-
-STORE_TEST(a_barrier_releases_everybody_when_the_last_arrives) {
-    struct store_fixture *store = *state;
-    apply_number(store, 0, STORE_BARRIER, S("/b"), 3);
-    assert_silent(store);
-    apply_keys(store, 4, STORE_WAIT, KEYS(S("/b")));
-    assert_released(store, 4); /* the counter of a barrier is an ordinary value */
-    apply_number(store, 1, STORE_BARRIER, S("/b"), 3);
-    assert_silent(store);
-    apply_number(store, 2, STORE_BARRIER, S("/b"), 3);
-    assert_int_equal(store->effects.count, 3);
-    assert_byte(store, 0, 2, STORE_STOP_WAITING);
-    assert_byte(store, 1, 0, STORE_STOP_WAITING);
-    assert_byte(store, 2, 1, STORE_STOP_WAITING);
-    assert_value(store, S("/b"), S("3"));
-    apply_number(store, 0, STORE_BARRIER, S("/b"), 3);
-    assert_released(store, 0); /* the barrier is never reset */
 }
 
 STORE_TEST(an_incomplete_barrier_does_not_release_those_who_wait_for_its_key) {
@@ -506,14 +273,6 @@ STORE_TEST(a_barrier_given_up_stays_counted) {
     assert_value(store, S("/b2"), S("1"));
     apply_number(store, 1, STORE_BARRIER, S("/b2"), 2);
     assert_released(store, 1);
-}
-
-STORE_TEST(a_barrier_of_nobody_is_passed) {
-    struct store_fixture *store = *state;
-    apply_number(store, 0, STORE_BARRIER, S("/b"), 0);
-    assert_released(store, 0);
-    apply_number(store, 0, STORE_BARRIER, S("/c"), -5);
-    assert_released(store, 0);
 }
 
 STORE_TEST(a_barrier_on_text_closes_and_changes_nothing) {

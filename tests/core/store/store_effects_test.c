@@ -5,24 +5,6 @@
 #include "core/store/store_table.h"
 #include "library/process_look.h"
 
-TEST(effects_keep_their_order_until_the_reset) {
-    CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
-    struct store_connection first = {0};
-    struct store_connection second = {0};
-    struct store_reply reply = {.kind = STORE_REPLY_INTEGER, .integer = -2};
-    store_effects_reply(&effects, &first, &reply);
-    store_effects_close(&effects, &second, "why");
-    assert_int_equal(effects.count, 2);
-    assert_int_equal(effects.items[0].kind, STORE_EFFECT_REPLY);
-    assert_ptr_equal(effects.items[0].connection, &first);
-    assert_int_equal(effects.items[0].reply.integer, -2);
-    assert_int_equal(effects.items[1].kind, STORE_EFFECT_CLOSE);
-    assert_ptr_equal(effects.items[1].connection, &second);
-    assert_string_equal(effects.items[1].reason, "why");
-    store_effects_reset(&effects);
-    assert_int_equal(effects.count, 0);
-}
-
 TEST(a_storm_does_not_leave_large_arrays_behind) {
     CLEARED_BY(store_effects_clear) struct store_effects effects = {0};
     struct store_connection connection = {0};

@@ -60,16 +60,6 @@ static void expect_nobody_gone(struct door *door) {
     assert_null(store_presence_take_gone(door->presence));
 }
 
-TEST_WITH(set_below_the_prefix_binds_the_key, setup, teardown) {
-    struct door *door = *state;
-    const struct store_presence_key *key = set(door, &door->first, PREFIX "node", "one");
-    assert_non_null(key);
-    assert_string_equal(key->name, "node");
-    assert_string_equal(key->value, "one");
-    assert_ptr_equal(store_presence_find(door->presence, "node"), &door->first);
-    assert_null(store_presence_find(door->presence, "other"));
-}
-
 TEST_WITH(end_of_the_connection_ends_all_its_keys_with_their_last_values, setup, teardown) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
@@ -83,18 +73,6 @@ TEST_WITH(end_of_the_connection_ends_all_its_keys_with_their_last_values, setup,
     assert_null(door->first.first);
     assert_null(store_presence_find(door->presence, "a"));
     assert_ptr_equal(store_presence_find(door->presence, "c"), &door->second);
-}
-
-TEST_WITH(connections_are_gone_in_the_order_of_their_ends, setup, teardown) {
-    struct door *door = *state;
-    set(door, &door->first, PREFIX "a", "1");
-    set(door, &door->second, PREFIX "b", "2");
-    store_presence_leave(door->presence, &door->second);
-    store_presence_leave(door->presence, &door->first);
-    expect_gone(door, "b", "2");
-    expect_gone(door, "a", "1");
-    store_presence_leave(door->presence, &door->first);
-    expect_nobody_gone(door);
 }
 
 static const enum store_operation writing[] = {STORE_SET, STORE_COMPARE_SET, STORE_ADD,
@@ -130,21 +108,6 @@ TEST_WITH(only_its_own_connection_writes_a_bound_key, setup, teardown) {
     for (size_t i = 0; i < LENGTH_OF(others); i++) {
         assert_false(is_refused(door, &door->second, others[i], PREFIX "a"));
     }
-}
-
-TEST_WITH(a_key_is_free_when_its_connection_has_ended_or_deleted_it, setup, teardown) {
-    struct door *door = *state;
-    set(door, &door->first, PREFIX "a", "old");
-    set(door, &door->first, PREFIX "b", "old");
-    delete_key(door, &door->first, PREFIX "b");
-    set(door, &door->second, PREFIX "b", "new");
-    assert_true(is_refused(door, &door->first, STORE_SET, PREFIX "b"));
-    assert_true(is_refused(door, &door->second, STORE_SET, PREFIX "a"));
-    store_presence_leave(door->presence, &door->first);
-    set(door, &door->second, PREFIX "a", "new");
-    expect_gone(door, "a", "old");
-    expect_nobody_gone(door);
-    assert_ptr_equal(store_presence_find(door->presence, "a"), &door->second);
 }
 
 TEST_WITH(no_client_writes_the_key_that_says_that_presence_is_served, setup, teardown) {

@@ -97,11 +97,6 @@ TEST(requests_and_replies_are_limited_where_memory_is_small) {
     assert_int_equal(large.queued_reply_bytes, STORE_LIMITS_DEFAULT.queued_reply_bytes);
 }
 
-TEST(the_reserve_is_a_small_part) {
-    assert_int_equal(store_memory_reserve(16 * MIB), MIB);
-    assert_int_equal(store_memory_reserve(100 * GIB), 64 * MIB);
-}
-
 /* Store descriptors. */
 
 TEST(each_node_needs_a_descriptor_for_each_connection) {

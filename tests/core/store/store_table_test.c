@@ -28,20 +28,6 @@ STORE_TEST(validate_is_not_answered_and_ping_is) {
     assert_int_equal(assert_reply(store, 0, 0, STORE_REPLY_NONCE)->nonce, 0x4c78);
 }
 
-STORE_TEST(a_client_that_leaves_is_not_answered) {
-    struct store_fixture *store = *state;
-    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/a"), S("/b")));
-    apply_keys(store, 2, STORE_WAIT, KEYS(S("/a")));
-    store_table_disconnect(store->table, &store->clients[1]);
-    store_table_disconnect(store->table, &store->clients[3]);
-    assert_int_equal(store_table_waiting(store->table), 1);
-    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
-    assert_int_equal(store->effects.count, 1);
-    assert_byte(store, 0, 2, STORE_STOP_WAITING);
-    apply_key(store, 0, STORE_DELETE, S("/a"));
-    assert_int_equal(store_table_memory(store->table), 0);
-}
-
 TEST(a_table_may_go_while_clients_wait) {
     struct store_fixture store;
     fixture_init(&store, 1 << 20);
@@ -60,17 +46,6 @@ static void fill(struct store_fixture *store) {
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("item"));
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("popped, and borrowed by the reply"));
     apply_key(store, 0, STORE_QUEUE_POP, S("/q"));
-}
-
-STORE_TEST(renewing_forgets_everything) {
-    struct store_fixture *store = *state;
-    fill(store);
-    store_effects_reset(&store->effects);
-    store_table_renew(store->table, (struct slice){0}, &store->effects);
-    assert_silent(store);
-    assert_int_equal(count_keys(store), 0);
-    assert_int_equal(store_table_memory(store->table), 0);
-    assert_value(store, S("/kept/k"), S(""));
 }
 
 STORE_TEST(renewing_keeps_what_starts_with_the_prefix) {
@@ -139,23 +114,24 @@ TEST(a_request_that_would_pass_the_memory_limit_changes_nothing) {
     fixture_clear(&store);
 }
 
+#define STORE_FIXTURE_TEST(name)                                                                   \
+    TEST_OF(store_fixture, name, fixture_init(&fixture, (size_t)1 << 30), fixture_clear)
+
 /* A request that overwrites a key, or waits for an existing key, costs less than one with new keys.
  * It must pass although the first estimate finds no room for it. */
-TEST(a_full_store_can_still_be_used) {
-    struct store_fixture store;
-    fixture_init(&store, 1000);
-    apply_value(&store, 0, STORE_SET, S("/a"), S("1"));
-    apply_value(&store, 0, STORE_SET, S("/b"), S("2"));
+TEST_OF(
+    store_fixture, a_full_store_can_still_be_used, fixture_init(&fixture, 1000), fixture_clear) {
+    apply_value(fixture, 0, STORE_SET, S("/a"), S("1"));
+    apply_value(fixture, 0, STORE_SET, S("/b"), S("2"));
     const struct slice keys[] = {S("/a"), S("/b"), S("/a")};
     const struct slice values[] = {S("3"), S("4"), S("5")};
-    apply(&store, 0,
+    apply(fixture, 0,
         &(struct store_request){
             .operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 3});
-    assert_silent(&store);
-    assert_value(&store, S("/a"), S("5"));
-    apply_keys(&store, 0, STORE_WAIT, KEYS(S("/a"), S("/b"), S("/a"), S("/b")));
-    assert_byte(&store, 0, 0, STORE_STOP_WAITING);
-    fixture_clear(&store);
+    assert_silent(fixture);
+    assert_value(fixture, S("/a"), S("5"));
+    apply_keys(fixture, 0, STORE_WAIT, KEYS(S("/a"), S("/b"), S("/a"), S("/b")));
+    assert_byte(fixture, 0, 0, STORE_STOP_WAITING);
 }
 
 STORE_TEST(memory_taken_by_others_is_not_given_out) {
@@ -180,17 +156,15 @@ static void leak(struct store_fixture *fixture) {
     } while (fixture->effects.count == 0);
 }
 
-TEST(a_full_store_says_who_has_filled_it) {
-    struct store_fixture fixture;
-    fixture_init(&fixture, (size_t)2 << 20);
-    leak(&fixture);
-    assert_true(fixture.effects.is_full);
-    assert_closed(&fixture, 0, "memory limit of 2.0 MiB");
-    assert_closed(&fixture, 0, "keys take 2.0 MiB of");
-    assert_closed(&fixture, 0, "those that begin with 'leak/'");
-    apply_key(&fixture, 1, STORE_DELETE, S("/leak/7"));
-    assert_false(fixture.effects.is_full);
-    fixture_clear(&fixture);
+TEST_OF(store_fixture, a_full_store_says_who_has_filled_it, fixture_init(&fixture, (size_t)2 << 20),
+    fixture_clear) {
+    leak(fixture);
+    assert_true(fixture->effects.is_full);
+    assert_closed(fixture, 0, "memory limit of 2.0 MiB");
+    assert_closed(fixture, 0, "keys take 2.0 MiB of");
+    assert_closed(fixture, 0, "those that begin with 'leak/'");
+    apply_key(fixture, 1, STORE_DELETE, S("/leak/7"));
+    assert_false(fixture->effects.is_full);
 }
 
 static void refuse(
@@ -228,36 +202,18 @@ STORE_TEST(a_refused_request_changes_nothing_and_gets_a_true_reply) {
     assert_integer(fixture, 1, 1);
 }
 
-TEST(the_owners_keys_have_room_when_others_have_filled_the_store) {
-    struct store_fixture fixture;
-    fixture_init(&fixture, (size_t)1 << 20);
-    store_table_own(fixture.table, S("/own/"));
-    leak(&fixture);
-    apply_value(&fixture, 1, STORE_SET, S("/own/k"), S("v"));
-    assert_silent(&fixture);
-    apply_keys(&fixture, 2, STORE_WAIT, KEYS(S("/own/w"), S("/own/x")));
-    assert_silent(&fixture);
-    apply_value(&fixture, 0, STORE_SET, S("/leak/more"), S("value"));
-    assert_closed(&fixture, 0, "memory limit");
-    apply_keys(&fixture, 0, STORE_WAIT, KEYS(S("/leak/w"), S("/own/x")));
-    assert_closed(&fixture, 0, "memory limit");
-    fixture_clear(&fixture);
-}
-
-/* A reader that never reads must not cost more with each word. */
-STORE_TEST(what_the_host_tells_replaces_what_nobody_has_read) {
-    struct store_fixture *store = *state;
-    store_effects_reset(&store->effects);
-    store_table_tell(store->table, S("/q"), S("first"), &store->effects);
-    size_t memory = store_table_memory(store->table);
-    store_table_tell(store->table, S("/q"), S("later"), &store->effects);
-    assert_silent(store);
-    assert_int_equal(store_table_memory(store->table), memory);
-    apply_key(store, 1, STORE_QUEUE_LENGTH, S("/q"));
-    assert_integer(store, 1, 1);
-    apply_key(store, 1, STORE_QUEUE_POP, S("/q"));
-    const struct store_reply *reply = assert_reply(store, 0, 1, STORE_REPLY_POP);
-    assert_true(slice_equals(reply->pop.front, S("later")));
+TEST_OF(store_fixture, the_owners_keys_have_room_when_others_have_filled_the_store,
+    fixture_init(&fixture, (size_t)1 << 20), fixture_clear) {
+    store_table_own(fixture->table, S("/own/"));
+    leak(fixture);
+    apply_value(fixture, 1, STORE_SET, S("/own/k"), S("v"));
+    assert_silent(fixture);
+    apply_keys(fixture, 2, STORE_WAIT, KEYS(S("/own/w"), S("/own/x")));
+    assert_silent(fixture);
+    apply_value(fixture, 0, STORE_SET, S("/leak/more"), S("value"));
+    assert_closed(fixture, 0, "memory limit");
+    apply_keys(fixture, 0, STORE_WAIT, KEYS(S("/leak/w"), S("/own/x")));
+    assert_closed(fixture, 0, "memory limit");
 }
 
 STORE_TEST(what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue) {
@@ -293,21 +249,6 @@ static void assert_gave_way(const struct store_fixture *store, int client) {
     assert_int_equal(assert_reply(store, 0, client, STORE_REPLY_POP)->pop.length, 0);
 }
 
-OWNED_TEST(a_pop_of_an_own_key_is_answered_when_something_is_told) {
-    struct store_fixture *store = *state;
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-    assert_silent(store);
-    assert_int_equal(store_table_waiting(store->table), 1);
-    store_table_tell(store->table, S("/own/q"), S(""), &store->effects);
-    assert_silent(store);
-    store_table_tell(store->table, S("/own/q"), S("word"), &store->effects);
-    assert_popped(store, 1, S("word"));
-    apply_key(store, 1, STORE_QUEUE_LENGTH, S("/own/q"));
-    assert_integer(store, 1, 0);
-    assert_int_equal(store_table_waiting(store->table), 0);
-    assert_int_equal(store_table_memory(store->table), 0);
-}
-
 OWNED_TEST(a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there) {
     struct store_fixture *store = *state;
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/q"), S("word"));
@@ -325,20 +266,6 @@ OWNED_TEST(those_who_wait_for_an_item_take_one_each_in_their_order) {
     assert_popped(store, 2, S("second"));
 }
 
-/* A value is no item. Who waits is answered once, so it learns that there is none. */
-OWNED_TEST(a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel) {
-    struct store_fixture *store = *state;
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-    apply_value(store, 0, STORE_SET, S("/own/q"), S("value"));
-    assert_int_equal(assert_reply(store, 0, 1, STORE_REPLY_POP)->pop.length, 0);
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/r"));
-    apply_key(store, 1, STORE_CANCEL_WAIT, S(""));
-    assert_gave_way(store, 1);
-    assert_byte(store, 1, 1, STORE_WAIT_CANCELLED);
-    apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/r"), S("kept"));
-    assert_silent(store);
-}
-
 OWNED_TEST(a_pop_that_waits_takes_the_place_of_the_wait_before) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/own/q")));
@@ -350,30 +277,6 @@ OWNED_TEST(a_pop_that_waits_takes_the_place_of_the_wait_before) {
     assert_int_equal(store_table_waiting(store->table), 1);
     store_table_disconnect(store->table, &store->clients[1]);
     assert_int_equal(store_table_memory(store->table), 0);
-}
-
-OWNED_TEST(a_pop_that_waits_gives_way_to_each_other_request_of_its_connection) {
-    struct store_fixture *store = *state;
-    const enum store_operation operations[] = {STORE_ADD, STORE_CHECK, STORE_DELETE,
-        STORE_COUNT_KEYS, STORE_QUEUE_LENGTH, STORE_PING, STORE_COMPARE_SET};
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-        assert_silent(store);
-        apply_key(store, 1, operations[i], S("/k"));
-        assert_gave_way(store, 1);
-        assert_int_equal(store->effects.count, 2);
-        assert_int_equal(store_table_waiting(store->table), 0);
-    }
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-    apply_value(store, 1, STORE_SET, S("/k"), S("value"));
-    assert_gave_way(store, 1);
-    assert_int_equal(store->effects.count, 1);
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-    apply_value(store, 1, STORE_QUEUE_PUSH, S("/own/q"), S("its own"));
-    assert_gave_way(store, 1);
-    assert_int_equal(store->effects.count, 1);
-    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
-    assert_popped(store, 1, S("its own"));
 }
 
 /* So does one whose request is refused. */
@@ -418,14 +321,6 @@ static void add_keys(struct store_fixture *store, const char *start, int count, 
     }
 }
 
-static void add_scattered_keys(
-    struct store_fixture *store, const char *start, uint32_t count, size_t length) {
-    for (uint32_t i = 0; i < count; i++) {
-        FREED char *key = text_format("%s%08x", start, i * UINT32_C(2654435761));
-        add_key(store, key, length);
-    }
-}
-
 static void expect_description(struct store_fixture *store, const char *words, int least_percent) {
     CLEARED_BY(text_clear) struct text text = {0};
     store_table_describe(store->table, &text);
@@ -445,63 +340,41 @@ static void expect_census(
     expect_description(store, least_percent > 0 ? words : " keys take ", least_percent);
 }
 
-TEST(the_beginning_of_most_keys_is_found) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)1 << 30);
-    add_keys(&store, "/default_pg/0//", 1000, 10);
-    add_keys(&store, "/leak/", 20000, 10);
-    expect_census(&store, "leak/", false, 90);
-    fixture_clear(&store);
+STORE_FIXTURE_TEST(the_beginning_of_most_keys_is_found) {
+    add_keys(fixture, "/default_pg/0//", 1000, 10);
+    add_keys(fixture, "/leak/", 20000, 10);
+    expect_census(fixture, "leak/", false, 90);
 }
 
-TEST(keys_with_random_ends_count_together) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)1 << 30);
-    add_scattered_keys(&store, "/request-", 9000, 100);
-    add_keys(&store, "/other-", 2000, 10);
-    expect_census(&store, "request-", false, 80);
-    fixture_clear(&store);
+STORE_FIXTURE_TEST(one_large_value_among_many_keys_is_named) {
+    add_keys(fixture, "/small/", 9000, 10);
+    add_key(fixture, "/lar'ge\n", (size_t)8 << 20);
+    expect_census(fixture, "lar?ge?", true, 70);
 }
 
-TEST(one_large_value_among_many_keys_is_named) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)1 << 30);
-    add_keys(&store, "/small/", 9000, 10);
-    add_key(&store, "/lar'ge\n", (size_t)8 << 20);
-    expect_census(&store, "lar?ge?", true, 70);
-    fixture_clear(&store);
-}
-
-TEST(a_long_queue_counts_with_its_key) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)1 << 30);
-    add_keys(&store, "/small/", 100, 10);
+STORE_FIXTURE_TEST(a_long_queue_counts_with_its_key) {
+    add_keys(fixture, "/small/", 100, 10);
     for (int i = 0; i < 1000; i++) {
-        apply_value(&store, 0, STORE_QUEUE_PUSH, S("/queue"), S("0123456789012345678901234567890"));
+        apply_value(
+            fixture, 0, STORE_QUEUE_PUSH, S("/queue"), S("0123456789012345678901234567890"));
     }
-    expect_census(&store, "queue", true, 60);
-    fixture_clear(&store);
+    expect_census(fixture, "queue", true, 60);
 }
 
-TEST(keys_without_anything_in_common_have_no_name) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)1 << 30);
-    expect_census(&store, "", false, 0);
-    add_key(&store, "/a", 100);
-    add_key(&store, "/b", 100);
-    add_key(&store, "/c", 100);
-    expect_census(&store, "", false, 0);
-    fixture_clear(&store);
+STORE_FIXTURE_TEST(keys_without_anything_in_common_have_no_name) {
+    expect_census(fixture, "", false, 0);
+    add_key(fixture, "/a", 100);
+    add_key(fixture, "/b", 100);
+    add_key(fixture, "/c", 100);
+    expect_census(fixture, "", false, 0);
 }
 
-TEST(a_census_is_taken_again_when_much_has_changed) {
-    struct store_fixture store;
-    fixture_init(&store, (size_t)4 << 20);
-    add_keys(&store, "/first/", 2000, 10);
-    expect_census(&store, "first/", false, 90);
-    add_key(&store, "/second/small", 100);
-    expect_census(&store, "first/", false, 90);
-    add_key(&store, "/second/large", (size_t)1 << 20);
-    expect_census(&store, "second/large", true, 50);
-    fixture_clear(&store);
+TEST_OF(store_fixture, a_census_is_taken_again_when_much_has_changed,
+    fixture_init(&fixture, (size_t)4 << 20), fixture_clear) {
+    add_keys(fixture, "/first/", 2000, 10);
+    expect_census(fixture, "first/", false, 90);
+    add_key(fixture, "/second/small", 100);
+    expect_census(fixture, "first/", false, 90);
+    add_key(fixture, "/second/large", (size_t)1 << 20);
+    expect_census(fixture, "second/large", true, 50);
 }

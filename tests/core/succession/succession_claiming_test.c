@@ -2,15 +2,6 @@
 /* Which node claims the place of a host that is lost, and when. */
 #include "succession_hosts.h"
 
-TEST(the_next_rank_claims_a_host_that_is_refused_when_it_has_read) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000; read_register");
-    find_nothing_new(&scene);
-    lose(&scene, SUCCESSION_LOSS_REFUSED,
-        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
-}
-
 TEST(the_next_rank_claims_a_host_that_is_refused_at_once) {
     CLEARED_BY(scene_clear) struct scene scene = following("b");
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
@@ -41,21 +32,6 @@ TEST(a_later_rank_waits_for_its_turn) {
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
 }
 
-TEST(a_node_that_waits_looks_after_each_turn) {
-    CLEARED_BY(scene_clear) struct scene scene = scene_of("d");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abcd");
-    FREED char *commit = commit_of(8, 2, &record);
-    FREED char *claim = text_format("append claim%s", commit + strlen("append commit"));
-    seek(&scene, 60, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
-    for (int turn = 1; turn <= 2; turn++) {
-        scene.seconds = 0.02 * turn;
-        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-        entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, turn < 2 ? "" : claim);
-    }
-}
-
 /* It has not read since the host has committed a world. */
 TEST(a_node_claims_in_the_order_of_the_world_that_it_has_seen) {
     CLEARED_BY(scene_clear) struct scene scene = scene_of("c");
@@ -78,22 +54,6 @@ TEST(a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register) 
     seek(&scene, 60, "dial at=3.000");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-}
-
-TEST(a_successor_that_dies_is_succeeded) {
-    CLEARED_BY(scene_clear) struct scene scene = following("c");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
-    scene.seconds = 0.02;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.020");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 8");
-    scene.seconds = 0.04;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record,
-        "append claim 9 term 3: round 4 complete " B " wait [] spare []");
 }
 
 TEST(a_silent_host_is_claimed_when_its_renewal_stands_still) {
@@ -126,37 +86,6 @@ static void doubt(struct scene *scene, bool is_doubted, const char *expected) {
         expected);
 }
 
-/* By the time the connection is taken for lost, the renewal has stood still. */
-TEST(a_silent_host_is_looked_at_before_its_connection_is_lost) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    doubt(&scene, true, "look_at_renewal term 1; read_register");
-    step(&scene, renewal("1"), "");
-    find_nothing_new(&scene);
-    scene.seconds = 2.5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
-    step(&scene, renewal("1"), "");
-    scene.seconds = 2.6;
-    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
-        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
-}
-
-TEST(a_host_that_is_heard_again_is_looked_at_no_more) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    doubt(&scene, true, "look_at_renewal term 1; read_register");
-    step(&scene, renewal("1"), "");
-    find_nothing_new(&scene);
-    doubt(&scene, false, "");
-    scene.seconds = 5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
-    doubt(&scene, true, "look_at_renewal term 1; read_register");
-    step(&scene, renewal("1"), "");
-    find_nothing_new(&scene);
-    scene.seconds = 5.1;
-    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost");
-}
-
 TEST(a_host_does_not_doubt_itself) {
     CLEARED_BY(scene_clear) struct scene scene = hosting();
     doubt(&scene, true, "");
@@ -174,45 +103,6 @@ TEST(a_silent_host_that_commits_is_there) {
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "");
     step(&scene, renewal("1"), "");
     scene.seconds = 5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
-}
-
-TEST(a_refused_host_that_has_committed_is_claimed_all_the_same) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000; read_register");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 9, 1, "a", &record,
-        "append claim 10 term 2: round 4 complete " B " wait [] spare []");
-}
-
-TEST(a_node_that_alone_has_lost_the_host_does_not_depose_it) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000; read_register");
-    find_nothing_new(&scene);
-    for (int second = 0; second < 50; second++) {
-        char text[16];
-        scene.seconds = second;
-        snprintf(text, sizeof text, "%d", second);
-        step(&scene, renewal(text), "");
-        scene.seconds = second + 1;
-        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
-        find_nothing_new(&scene);
-    }
-    assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_SUSPECT);
-}
-
-TEST(nobody_claims_while_the_register_is_away) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000; read_register");
-    find_nothing_new(&scene);
-    step(&scene, renewal("1"), "");
-    scene.seconds = 2.9;
-    step(&scene, renewal(NULL), "");
-    scene.seconds = 3.5;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
 }
 
@@ -357,30 +247,6 @@ TEST(an_answer_of_an_earlier_doubt_is_nothing) {
 #define FENCED                                                                                     \
     "fenced neither the host of the job's store nor its register was heard of for fence_timeout"
 
-/* Node b has followed a, in a committed world of a, b and c, and has lost it to silence. */
-static struct scene alone(void) {
-    struct scene scene = scene_of("b");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    seek(&scene, 60, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
-    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
-    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000; read_register");
-    return scene;
-}
-
-/* It tells nothing of other terms. */
-TEST(a_renewal_does_not_put_the_fence_off) {
-    CLEARED_BY(scene_clear) struct scene scene = alone();
-    for (int second = 1; second < 5; second++) {
-        scene.seconds = second;
-        step(&scene, renewal(second % 2 == 0 ? "even" : "odd"), "");
-        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
-    }
-    scene.seconds = 5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
-}
-
 /* What takes long to find out is not given as much time again. */
 TEST(the_fence_counts_from_the_last_sign_of_a_host_that_is_silent) {
     CLEARED_BY(scene_clear) struct scene scene = scene_of("b");
@@ -398,22 +264,6 @@ TEST(the_fence_counts_from_the_last_sign_of_a_host_that_is_silent) {
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
 }
 
-/* What was committed after it was asked for, it need not tell. */
-TEST(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question) {
-    CLEARED_BY(scene_clear) struct scene scene = alone();
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    scene.seconds = 3;
-    step(&scene, renewal("1"), "");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
-    scene.seconds = 7;
-    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
-    scene.seconds = 7.9;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
-    scene.seconds = 8;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, FENCED);
-}
-
 /* Of succession_machine: what a node does that waits for its turn and watches the register. */
 
 #define NODES 32
@@ -422,15 +272,6 @@ static void refuse(struct scene *scene, const char *expected) {
     lose(scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(scene, 60, "dial at=3.000");
     lose(scene, SUCCESSION_LOSS_REFUSED, expected);
-}
-
-TEST(whoever_has_claimed_is_followed_at_once) {
-    CLEARED_BY(scene_clear) struct scene scene = following("c");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    refuse(&scene, "watch_register after 7");
-    scene.seconds = 0.003;
-    entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "dial at=3.003");
-    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
 }
 
 /* It has not read since the host has committed, of which the watch tells it at once. */
@@ -474,13 +315,6 @@ TEST(news_beside_a_question_is_left_to_the_answer) {
         "append claim 8 term 2: round 4 complete " B " wait [] spare []");
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "");
     entry_of(&scene, SUCCESSION_EVENT_LOST, 8, 2, "b", &record, "dial at=3.020");
-}
-
-TEST(a_world_that_has_gone_on_without_a_node_is_news_to_it) {
-    CLEARED_BY(scene_clear) struct scene scene = following("c");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "b");
-    refuse(&scene, "watch_register after 7");
-    entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, LEFT "; dial at=3.000");
 }
 
 TEST(a_host_hears_no_news) {

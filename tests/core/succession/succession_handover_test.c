@@ -47,18 +47,6 @@ TEST(who_is_done_or_only_waits_is_named_last) {
     rest(&scene, "name d_1_1073741824");
 }
 
-TEST(where_nobody_stays_nobody_is_named) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting();
-    leave_of(&scene, "a", "dismiss");
-}
-
-TEST(a_job_that_is_over_needs_no_other_host) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting();
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "abc");
-    record.is_closed = true;
-    leave(&scene, &record, "dismiss");
-}
-
 /* The register was being asked when the record was closed. */
 TEST(the_end_of_the_job_becomes_an_entry_all_the_same) {
     CLEARED_BY(scene_clear) struct scene scene = hosting();
@@ -82,19 +70,6 @@ TEST(what_is_being_appended_comes_before_the_name) {
     rest(&scene, "");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 5");
     rest(&scene, "name b_1_1073741824");
-}
-
-TEST(who_leaves_meanwhile_is_not_named) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting();
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "c");
-    leave_of(&scene, "bc", "");
-    scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
-    seen(&scene, &record,
-        "append commit 2 term 1: round 5 complete [c_1_1073741824:0] wait [] spare []");
-    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 5");
-    scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
-    rest(&scene, "name c_1_1073741824");
 }
 
 TEST(when_all_others_have_left_the_host_goes_at_once) {
@@ -124,15 +99,6 @@ TEST(a_successor_that_does_not_come_to_host_is_not_waited_for) {
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
 }
 
-TEST(a_host_whose_register_is_away_leaves_all_the_same) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting();
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
-    seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
-    leave(&scene, &record, "");
-    scene.seconds = SUCCESSION_HANDOVER_MILLISECONDS / 1000.0;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
-}
-
 TEST(a_node_that_hosts_no_more_has_nothing_to_hand_over) {
     CLEARED_BY(scene_clear) struct scene scene = following("b");
     leave_of(&scene, "ac", "dismiss");
@@ -148,14 +114,6 @@ TEST(who_is_named_asks_the_register_claims_at_once_and_hosts) {
         "append handover 8 term 2: round 4 complete " B " wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_lost; host term 2");
     seek(&scene, 60, "dial self at=3.000");
-}
-
-TEST(who_is_named_learns_first_what_the_host_has_committed) {
-    CLEARED_BY(scene_clear) struct scene scene = following("b");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(5, "bc");
-    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
-    entry_of(
-        &scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "append handover 9 term 2: " B_AND_C);
 }
 
 TEST(who_is_named_and_loses_to_a_commit_claims_after_it) {
@@ -192,15 +150,6 @@ TEST(a_name_is_of_the_connection_over_which_it_came) {
     plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     find_nothing_new(&scene); /* the next of the world has its turn first */
-}
-
-TEST(the_others_find_the_next_host_in_the_register) {
-    CLEARED_BY(scene_clear) struct scene scene = following("c");
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(4, "abc");
-    plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
 }
 
 TEST(a_host_that_is_not_followed_yet_is_not_left) {

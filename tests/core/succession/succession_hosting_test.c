@@ -35,16 +35,6 @@ static void see_world(struct scene *scene, const char *names, const char *expect
     seen(scene, &record, expected);
 }
 
-TEST(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
-    struct rendezvous_state open = {.round = 1};
-    miss(&scene, "b");
-    miss(&scene, "c");
-    seen(&scene, &open, "");
-    scene.seconds = RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-}
-
 /* Of four nodes two were lost, and went on being missed; and now node a is done, so that of those
  * who could claim, most are missing. */
 static struct scene outnumbered_at_the_end(void) {
@@ -120,17 +110,6 @@ TEST(nodes_of_the_hosts_own_machine_that_are_missing_are_dead) {
     rendezvous_state_clear(&record);
 }
 
-TEST(a_host_that_misses_one_of_three_goes_on) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
-    miss(&scene, "b");
-    scene.seconds = RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-    see_world(&scene, "ac",
-        "append commit 3 term 1: round 1 complete [a_1_1073741824:0 c_1_1073741824:1] wait [] "
-        "spare "
-        "[]");
-}
-
 TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
     CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = world(0, "abc");
@@ -150,16 +129,6 @@ TEST(a_world_without_most_of_the_former_one_waits_for_their_claim) {
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
     scene.seconds = NOBODY_SINCE + 9.9 + RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-}
-
-TEST(nodes_that_come_back_are_not_waited_for) {
-    CLEARED_BY(scene_clear) struct scene scene = hosting_world("abc");
-    miss(&scene, "b");
-    miss(&scene, "c");
-    see_world(&scene, "ab",
-        "append commit 3 term 1: round 1 complete [a_1_1073741824:0 b_1_1073741824:1] wait [] "
-        "spare "
-        "[]");
 }
 
 /* The store's next host waits for neither. */

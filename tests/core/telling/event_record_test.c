@@ -37,11 +37,6 @@ TEST(joining_and_starting_are_recorded_once) {
     assert_false(plan(AGENT_STARTING, AGENT_STOPPING).has_started);
 }
 
-TEST(a_rendezvous_that_failed_is_recorded_too) {
-    assert_true(plan(AGENT_JOINING, AGENT_DONE).has_left_rendezvous);
-    assert_false(plan(AGENT_JOINING, AGENT_DONE).has_joined);
-}
-
 TEST(every_worker_has_its_own_end) {
     struct agent_outcome failed = {.kind = AGENT_OUTCOME_FAILED};
     struct worker_group group = three_workers();

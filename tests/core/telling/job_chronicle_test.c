@@ -117,7 +117,7 @@ static void assert_story(struct job_chronicle *job, int64_t now) {
     static const char *const last[] = {NULL, "node1", "node0", "node2", "node2"};
     for (int i = RECOVERY_NOTICED; i < RECOVERY_TRAINING; i++) {
         assert_int_equal(recovery->moments[i].nanoseconds, at(moments[i]).nanoseconds);
-        assert_string_equal(status.nodes[recovery->last[i]].name, last[i]);
+        assert_string_equal(recovery->last[i], last[i]);
     }
     assert_int_equal(
         chronicle_status_wall(&status).nanoseconds, now * (int64_t)NANOSECONDS_PER_MILLISECOND);
@@ -222,6 +222,158 @@ TEST(a_flood_within_a_moment_takes_little_memory) {
         assert_true(tell(job, &story.told[0], 0));
     }
     assert_true(mallinfo2().uordblks - before < (size_t)40 * 1024 * 1024);
+    clear_story(&story);
+    job_chronicle_free(job);
+}
+
+/* The first two starts of the story are over, and settled: the next host hears of the failure only.
+ */
+static void tell_from(struct job_chronicle *job, const struct story *story, size_t first) {
+    for (size_t i = first; i < story->count; i++) {
+        assert_true(tell(job, &story->told[i], 20000));
+    }
+}
+
+static void assert_same(struct job_chronicle *left, struct job_chronicle *right, int64_t now) {
+    struct chronicle_status one;
+    struct chronicle_status other;
+    job_chronicle_write_status(left, at(now), &one);
+    job_chronicle_write_status(right, at(now), &other);
+    assert_int_equal(one.state, other.state);
+    assert_int_equal(one.began.nanoseconds, other.began.nanoseconds);
+    assert_memory_equal(&one.account, &other.account, sizeof one.account);
+    assert_int_equal(one.recovery_count, other.recovery_count);
+    assert_int_equal(one.recoveries_before, other.recoveries_before);
+    for (size_t i = 0; i < one.recovery_count; i++) {
+        assert_int_equal(one.recoveries[i].round, other.recoveries[i].round);
+        assert_int_equal(one.recoveries[i].rank, other.recoveries[i].rank);
+        for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+            assert_int_equal(one.recoveries[i].moments[moment].nanoseconds,
+                other.recoveries[i].moments[moment].nanoseconds);
+        }
+    }
+    chronicle_status_clear(&one);
+    chronicle_status_clear(&other);
+}
+
+TEST(next_host_goes_on_with_the_account_and_the_recoveries_of_the_one_before) {
+    static const int order[NODES] = {0, 1, 2};
+    struct job_chronicle *before = job_chronicle_new();
+    struct job_chronicle *after = job_chronicle_new();
+    struct chronicle_past past;
+    struct chronicle_status status;
+    struct story story;
+    write_story(&story);
+    tell_by_node(before, &story, order);
+    job_chronicle_write_past(before, at(15000), &past);
+    assert_int_equal(past.until.nanoseconds, at(7224).nanoseconds);
+    assert_int_equal(past.recovery_number, 1);
+    job_chronicle_inherit(after, &past);
+    tell_from(after, &story, 12); /* it hears of the failure, and not of the start */
+    assert_same(before, after, 30000);
+    job_chronicle_write_status(after, at(30000), &status);
+    assert_true(status.has_past);
+    assert_int_equal(status.host_changed.nanoseconds, at(7224).nanoseconds);
+    assert_int_equal(status.nodes[chronicle_status_find(&status, "node1")].failed_first, 1);
+    chronicle_status_clear(&status);
+    chronicle_past_clear(&past);
+    clear_story(&story);
+    job_chronicle_free(before);
+    job_chronicle_free(after);
+}
+
+TEST(host_that_hears_of_nothing_but_the_account_goes_on_from_there) {
+    static const int order[NODES] = {0, 1, 2};
+    struct job_chronicle *before = job_chronicle_new();
+    struct job_chronicle *after = job_chronicle_new();
+    struct chronicle_past past;
+    struct chronicle_status status;
+    struct story story;
+    write_story(&story);
+    tell_by_node(before, &story, order);
+    job_chronicle_write_past(before, at(15000), &past);
+    job_chronicle_inherit(after, &past);
+    job_chronicle_write_status(after, at(16000), &status);
+    assert_int_equal(status.state, JOB_RUNNING);
+    assert_int_equal(chronicle_status_wall(&status).nanoseconds,
+        16000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(status.recovery_count, 1);
+    chronicle_status_clear(&status);
+    chronicle_past_clear(&past);
+    clear_story(&story);
+    job_chronicle_free(before);
+    job_chronicle_free(after);
+}
+
+TEST(of_two_accounts_the_later_one_counts_and_of_recoveries_those_that_reach_further) {
+    struct chronicle_recovery recovery = {.round = 4, .rank = -1};
+    struct chronicle_past with = {.until = at(10), .recovery_number = 1, .last_round = 4};
+    struct chronicle_past later = {.until = at(20), .recovery_number = 2, .last_round = 5};
+    with.recoveries = memory_duplicate(&recovery, sizeof recovery);
+    with.recovery_count = 1;
+    chronicle_past_join(&with, &later);
+    assert_int_equal(with.until.nanoseconds, at(20).nanoseconds);
+    assert_int_equal(with.recovery_number, 2);
+    assert_int_equal(with.recovery_count, 1);
+    chronicle_past_clear(&with);
+}
+
+TEST(a_clock_that_differs_is_told_by_the_telling_that_took_the_least_time) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct chronicle_status status;
+    struct story story;
+    write_story(&story);
+    for (size_t i = 0; i < story.count; i++) {
+        assert_true(tell(job, &story.told[i], 7600));
+    }
+    job_chronicle_note_clock(job, "node0", at(0), duration_from_seconds(-40));
+    job_chronicle_note_clock(job, "node0", at(0), duration_from_milliseconds(-20));
+    job_chronicle_note_clock(job, "node1", at(0), duration_from_seconds(-9));
+    job_chronicle_note_clock(job, "node2", at(0), duration_from_seconds(600));
+    job_chronicle_write_status(job, at(8000), &status);
+    static const int64_t seconds[NODES] = {0, -9, 600};
+    for (int node = 0; node < NODES; node++) {
+        int place = chronicle_status_find(&status, name_of(node));
+        assert_int_equal(status.nodes[place].clock_offset.nanoseconds,
+            duration_from_seconds((double)seconds[node]).nanoseconds);
+    }
+    chronicle_status_clear(&status);
+    clear_story(&story);
+    job_chronicle_free(job);
+}
+
+TEST(who_is_not_in_the_next_world_is_lost_or_waits) {
+    struct job_chronicle *job = job_chronicle_new();
+    struct chronicle_status status;
+    struct story story;
+    write_story(&story);
+    size_t told = story.count;
+    for (size_t i = 0; i < told; i++) {
+        assert_true(tell(job, &story.told[i], 7600));
+    }
+    (void)add(&story, 1, 9000, CHRONICLE_STOPPING);
+    chronicle_entry_add_text(
+        &story.told[story.count - 1].entry, CHRONICLE_CAUSE, "node_left");
+    (void)add(&story, 1, 9010, CHRONICLE_STOPPED);
+    struct chronicle_entry *world = add(&story, 0, 9100, CHRONICLE_WORLD);
+    world->round = 2;
+    chronicle_entry_add(world, CHRONICLE_NODES, 1);
+    struct chronicle_entry *joined = add(&story, 0, 9100, CHRONICLE_JOINED);
+    joined->round = 2;
+    (void)add(&story, 0, 9200, CHRONICLE_STARTED);
+    for (size_t i = told; i < story.count; i++) {
+        assert_true(tell(job, &story.told[i], 9300));
+    }
+    job_chronicle_write_status(job, at(9400), &status);
+    static const enum chronicle_node_state states[NODES] = {
+        CHRONICLE_NODE_RUNNING, CHRONICLE_NODE_WAITING, CHRONICLE_NODE_MISSED};
+    for (int node = 0; node < NODES; node++) {
+        assert_int_equal(
+            status.nodes[chronicle_status_find(&status, name_of(node))].state, states[node]);
+    }
+    assert_int_equal(status.state, JOB_RUNNING);
+    assert_true(status.recoveries[status.recovery_count - 1].is_over);
+    chronicle_status_clear(&status);
     clear_story(&story);
     job_chronicle_free(job);
 }

@@ -149,18 +149,6 @@ TEST(a_node_that_is_done_and_called_back_has_restarted) {
     agent_machine_clear(&fixture.machine);
 }
 
-TEST(a_restart_that_a_signal_prevents_is_none) {
-    struct fixture fixture;
-    set_up(&fixture);
-    run_workers(&fixture);
-    end_worker(&fixture, 3);
-    take(&fixture, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 15});
-    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
-    assert_int_equal(fixture.machine.phase, AGENT_DONE);
-    assert_restarts(&fixture, 0, 0, 0);
-    agent_machine_clear(&fixture.machine);
-}
-
 TEST(failed_joins_and_starts_are_told_apart) {
     struct fixture fixture;
     set_up(&fixture);

@@ -76,11 +76,6 @@ static void tear_down(struct fixture *fixture) {
     TAKEN("LocalElasticAgent._monitor_workers", "0")                                               \
     "workers.r.remaining_restarts=" remaining " workers.r." state "=1 "
 
-FIXTURE_TEST_AFTER(start_is_told_by_the_functions_it_takes, set_up(&fixture, 2)) {
-    run_workers(fixture);
-    assert_told(fixture, STARTED LOOKED("2", "healthy"));
-}
-
 FIXTURE_TEST_AFTER(restart_takes_the_stop_and_the_start, set_up(&fixture, 2)) {
     run_workers(fixture);
     text_clear(&fixture->told);
@@ -98,13 +93,6 @@ FIXTURE_TEST_AFTER(success_stops_no_workers, set_up(&fixture, 2)) {
     end_worker(fixture, 0);
     assert_int_equal(fixture->machine.phase, AGENT_DONE);
     assert_told(fixture, LOOKED("2", "succeeded"));
-}
-
-FIXTURE_TEST_AFTER(failure_without_restarts_stops_the_workers, set_up(&fixture, 0)) {
-    run_workers(fixture);
-    text_clear(&fixture->told);
-    end_worker(fixture, 1);
-    assert_told(fixture, LOOKED("0", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
 }
 
 static void end(struct fixture *fixture, enum agent_outcome_kind kind) {

@@ -13,6 +13,8 @@ struct fixture {
     int64_t now; /* in milliseconds */
     struct progress_news news[PROGRESS_NEWS_MAXIMUM];
     size_t count;
+    struct progress_news slow; /* that was told last */
+    int slow_count;
 };
 
 static struct instant at(int64_t milliseconds) {
@@ -321,4 +323,53 @@ FIXTURE_TEST(too_few_steps_teach_nothing) {
     last = take_steps(fixture, last, 1, 100);
     assert_false(stands_still(fixture, last + 1200000, NULL));
     assert_true(stands_still(fixture, last + 1200021, NULL));
+}
+
+/* A minute of 60 steps, in which each worker waits so many milliseconds a step. */
+static void pass_minute(struct fixture *fixture, int minute, int wait0, int wait1) {
+    const int waits[WORKERS] = {wait0, wait1};
+    for (int second = 1; second <= 60; second++) {
+        int64_t when = 1000 + (minute * 60 + second) * 1000;
+        for (int rank = 0; rank < WORKERS; rank++) {
+            step(fixture, rank, minute * 60 + second, when);
+            fixture->workers[rank].waited.nanoseconds +=
+                waits[rank] * (int64_t)NANOSECONDS_PER_MILLISECOND;
+        }
+        look(fixture, when, false);
+        for (size_t i = 0; i < fixture->count; i++) {
+            if (fixture->news[i].kind == CHRONICLE_SLOW) {
+                fixture->slow = fixture->news[i];
+                fixture->slow_count++;
+            }
+        }
+    }
+}
+
+FIXTURE_TEST(worker_that_waits_less_than_the_others_for_three_minutes_is_slow) {
+    for (int minute = 0; minute < 3; minute++) {
+        pass_minute(fixture, minute, 500, 1);
+    }
+    assert_int_equal(fixture->slow_count, 0); /* the first minute begins with the first step */
+    pass_minute(fixture, 3, 500, 1);
+    assert_int_equal(fixture->slow_count, 1);
+    assert_int_equal(fixture->slow.local_rank, 1);
+    assert_true(fixture->slow.rate > 1.9 && fixture->slow.rate < 2.1);
+    pass_minute(fixture, 4, 500, 1);
+    assert_int_equal(fixture->slow_count, 1); /* it is told once, … */
+    pass_minute(fixture, 5, 100, 100);
+    for (int minute = 6; minute < 10; minute++) {
+        pass_minute(fixture, minute, 1, 300);
+    }
+    assert_int_equal(fixture->slow_count, 2); /* … until it was not slow in between */
+    assert_int_equal(fixture->slow.local_rank, 0);
+}
+
+FIXTURE_TEST(nobody_is_slow_who_marks_no_waits_or_is_busy_a_little_longer) {
+    for (int minute = 0; minute < 5; minute++) {
+        pass_minute(fixture, minute, 500, 0);
+    }
+    for (int minute = 5; minute < 10; minute++) {
+        pass_minute(fixture, minute, 500, 450);
+    }
+    assert_int_equal(fixture->slow_count, 0);
 }

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/telling/run_result.h"
+#include "core/telling/event_record.h"
 
 TEST(each_state_is_found_by_its_name) {
     for (int i = 0; i < RUN_STATE_COUNT; i++) {

@@ -8,15 +8,6 @@ static size_t timer_count(const struct watchdog_fixture *fixture) {
     return watchdog_timer_count(watchdog_machine_timers(fixture->machine));
 }
 
-WATCHDOG_TEST(a_timer_is_held_once_its_process_is_known_and_watched) {
-    assert_string_equal(watchdog_fixture_ask(fixture, 100, "step", 5000, 9), "look_up 100 asking");
-    assert_int_equal(timer_count(fixture), 0);
-    assert_string_equal(watchdog_fixture_see(fixture, 100, 0), "watch 100");
-    assert_string_equal(watchdog_fixture_watched(fixture, true), "deadline 5000");
-    assert_int_equal(timer_count(fixture), 1);
-    assert_int_equal(watchdog_machine_request_count(fixture->machine), 1);
-}
-
 WATCHDOG_TEST(a_burst_of_requests_costs_one_look) {
     watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
     assert_string_equal(watchdog_fixture_ask(fixture, 100, "later", 6000, 9), "");
@@ -25,38 +16,10 @@ WATCHDOG_TEST(a_burst_of_requests_costs_one_look) {
     assert_string_equal(watchdog_fixture_ask(fixture, 100, "again", 7000, 9), "look_up 100 asking");
 }
 
-WATCHDOG_TEST(two_processes_that_are_remembered_in_one_place_are_not_mixed_up) {
-    int64_t other = 100 + KNOWN_PROCESSES_PLACES;
-    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
-    watchdog_fixture_happens_to(fixture, WATCHDOG_EVENT_PROCESS_ENDED, other);
-    assert_string_equal(watchdog_fixture_ask(fixture, 100, "later", 6000, 9), "");
-    assert_string_equal(
-        watchdog_fixture_ask(fixture, other, "step", 7000, 9), "look_up 356 asking");
-    watchdog_fixture_see(fixture, 356, 1);
-    watchdog_fixture_watched(fixture, true);
-    assert_string_equal(watchdog_fixture_ask(fixture, other, "later", 8000, 9), "");
-    assert_string_equal(watchdog_fixture_ask(fixture, 100, "again", 9000, 9), "look_up 100 asking");
-}
-
 static const char *see_child(
     struct watchdog_fixture *fixture, uint64_t start_time, int64_t parent, int owner) {
     return watchdog_fixture_step(fixture, (struct watchdog_event){.kind = WATCHDOG_EVENT_SEEN,
                                               .seen = {true, start_time, parent, owner}});
-}
-
-WATCHDOG_TEST(a_descendant_of_a_worker_has_its_rank_and_its_own_start_time) {
-    watchdog_fixture_ask(fixture, 50, "step", 5000, 9);
-    assert_string_equal(see_child(fixture, 5, 40, -1), "look_up 40 asking");
-    assert_string_equal(see_child(fixture, 4, 30, -1), "look_up 30 asking");
-    assert_string_equal(see_child(fixture, 3, 20, 2), "watch 50");
-    assert_string_equal(watchdog_fixture_watched(fixture, true), "deadline 5000");
-    fixture->now = 5000;
-    assert_string_equal(
-        watchdog_fixture_happens(fixture, WATCHDOG_EVENT_DEADLINE_PASSED), "look_up 50");
-    assert_string_equal(see_child(fixture, 5, 40, -1), "look_up 40");
-    assert_string_equal(see_child(fixture, 4, 30, 2), "signal 50/5 9");
-    assert_string_equal(
-        watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT), "signalled 50:step rank=2");
 }
 
 TEST(an_owner_is_looked_for_up_to_the_first_process_and_to_a_limit) {

@@ -65,39 +65,6 @@ static void expect_none(struct watchdog *watchdog, int64_t now) {
     assert_false(watchdog_take_expired(watchdog, at(now), &expiry));
 }
 
-TEST(a_timer_expires_at_its_moment_and_not_before) {
-    struct watchdog *watchdog = watchdog_new(&limits);
-    struct wall_time deadline;
-    assert_false(watchdog_next_deadline(watchdog, &deadline));
-    acquire(watchdog, 7, "step", 50, 9);
-    expect_deadline(watchdog, 50);
-    expect_none(watchdog, 49);
-    expect_expiry(watchdog, 50, 7, 9, "step");
-    expect_none(watchdog, 99);
-    assert_int_equal(watchdog_timer_count(watchdog), 0);
-    watchdog_free(watchdog);
-}
-
-TEST(expired_timer_ends_only_its_process) {
-    struct watchdog *watchdog = watchdog_new(&limits);
-    acquire(watchdog, 7, "step", 50, 9);
-    acquire(watchdog, 8, "step", 60, 15);
-    expect_expiry(watchdog, 55, 7, 9, "step");
-    expect_none(watchdog, 55);
-    expect_deadline(watchdog, 60);
-    watchdog_free(watchdog);
-}
-
-TEST(processes_expire_in_the_order_of_their_timers) {
-    struct watchdog *watchdog = watchdog_new(&limits);
-    acquire(watchdog, 7, "step", 60, 9);
-    acquire(watchdog, 8, "step", 50, 15);
-    expect_expiry(watchdog, 99, 8, 15, "step");
-    expect_expiry(watchdog, 99, 7, 9, "step");
-    expect_none(watchdog, 99);
-    watchdog_free(watchdog);
-}
-
 TEST(acquiring_again_replaces_the_timer) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "step", 50, 9);
@@ -133,17 +100,6 @@ TEST(releasing_what_nobody_holds_is_fine) {
     watchdog_free(watchdog);
 }
 
-TEST(the_first_expired_timer_with_a_signal_counts) {
-    struct watchdog *watchdog = watchdog_new(&limits);
-    acquire(watchdog, 7, "k", 53, 9);
-    acquire(watchdog, 7, "later", 90, 9);
-    acquire(watchdog, 7, "j", 52, 15);
-    acquire(watchdog, 7, "i", 51, 0);
-    expect_expiry(watchdog, 60, 7, 15, "i j");
-    assert_int_equal(watchdog_timer_count(watchdog), 0);
-    watchdog_free(watchdog);
-}
-
 TEST(without_a_signal_expired_timers_are_only_dropped) {
     struct watchdog *watchdog = watchdog_new(&limits);
     acquire(watchdog, 7, "i", 51, 0);
@@ -168,19 +124,6 @@ TEST(a_process_that_could_not_be_signalled_expires_again) {
     watchdog_retry(watchdog, &expiry, at(51));
     expect_none(watchdog, 51);
     watchdog_expiry_clear(&expiry);
-    watchdog_free(watchdog);
-}
-
-TEST(an_exited_process_has_no_timers) {
-    struct watchdog *watchdog = watchdog_new(&limits);
-    acquire(watchdog, 7, "step", 50, 9);
-    acquire(watchdog, 7, "other", 50, 9);
-    acquire(watchdog, 8, "step", 60, 9);
-    watchdog_forget(watchdog, 7);
-    watchdog_forget(watchdog, 99);
-    assert_int_equal(watchdog_timer_count(watchdog), 1);
-    expect_expiry(watchdog, 70, 8, 9, "step");
-    expect_none(watchdog, 99);
     watchdog_free(watchdog);
 }
 
@@ -277,15 +220,6 @@ static const char *fire(struct watchdog_fixture *fixture, int64_t now) {
 static int64_t last_progress(const struct watchdog_fixture *fixture) {
     struct wall_time now = {fixture->now * 1000000};
     return watchdog_machine_last_progress(fixture->machine, now).nanoseconds / 1000000;
-}
-
-WATCHDOG_TEST(who_runs_out_of_time_is_signalled) {
-    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(fixture, 101, "epoch", 8000, 9);
-    assert_string_equal(expire(fixture, 5000), "look_up 100");
-    assert_string_equal(watchdog_fixture_see(fixture, 100, 0), "signal 100/100 9");
-    assert_string_equal(watchdog_fixture_signalled(fixture, WATCHDOG_SIGNAL_SENT),
-        "signalled 100:step rank=0, deadline 8000");
 }
 
 WATCHDOG_TEST(all_that_have_expired_are_seen_to_one_after_the_other) {
@@ -428,39 +362,21 @@ WATCHDOG_TEST_AFTER(
 }
 
 /* The window begins with the first look, and a timer at its end is not in it. */
-TEST(nobody_is_waited_for_longer_than_the_window) {
-    struct watchdog_fixture fixture;
-    watchdog_fixture_init(&fixture, looking);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "step", 5250, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
-    watchdog_fixture_clear(&fixture);
-    watchdog_fixture_init(&fixture, looking);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "step", 5249, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5250");
-    assert_string_equal(fire(&fixture, 5250), "look_up 100");
-    watchdog_fixture_clear(&fixture);
-}
-
-TEST(a_short_bound_leaves_no_time_for_others) {
-    struct watchdog_fixture fixture;
-    struct watchdog_settings settings = looking;
-    settings.look_bound = duration_from_milliseconds(100);
-    watchdog_fixture_init(&fixture, settings);
-    watchdog_fixture_hold(&fixture, 100, "step", 5000, 9);
-    watchdog_fixture_hold(&fixture, 101, "step", 5099, 9);
-    expire(&fixture, 5000);
-    watchdog_fixture_see(&fixture, 100, 0);
-    assert_string_equal(watchdog_fixture_happens(&fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5100");
-    expire(&fixture, 5200);
-    assert_string_equal(
-        watchdog_fixture_see(&fixture, 101, 1), "no_timer, look 101:step rank=1 bound=0");
-    watchdog_fixture_clear(&fixture);
+TEST_OF(watchdog_fixture, nobody_is_waited_for_longer_than_the_window,
+    watchdog_fixture_init(&fixture, looking), watchdog_fixture_clear) {
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(fixture, 101, "step", 5250, 9);
+    expire(fixture, 5000);
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 0");
+    watchdog_fixture_clear(fixture);
+    watchdog_fixture_init(fixture, looking);
+    watchdog_fixture_hold(fixture, 100, "step", 5000, 9);
+    watchdog_fixture_hold(fixture, 101, "step", 5249, 9);
+    expire(fixture, 5000);
+    watchdog_fixture_see(fixture, 100, 0);
+    assert_string_equal(watchdog_fixture_happens(fixture, WATCHDOG_EVENT_LOOKED_AT), "timer 5250");
+    assert_string_equal(fire(fixture, 5250), "look_up 100");
 }
 
 WATCHDOG_TEST_AFTER(who_was_looked_at_and_must_not_be_signalled_is_tried_again_alone,

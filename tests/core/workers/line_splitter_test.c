@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <stdio.h>
-
 #include "core/workers/log_plan.h"
 
 /* The result: the joined lines, and where each of them ended in the input. */
@@ -164,45 +162,12 @@ TEST(lines_are_as_python_reads_them_whatever_the_chunks) {
     }
 }
 
-TEST(an_unfinished_line_waits_for_its_end) {
-    struct line_splitter splitter = {0};
-    struct collected collected = {0};
-    line_splitter_feed(&splitter, slice_from_string("abc"), collect, &collected);
-    assert_int_equal(collected.count, 0);
-    line_splitter_feed(&splitter, slice_from_string("def\nghi"), collect, &collected);
-    assert_string_equal(text_string(&collected.lines), "abcdef\n");
-    line_splitter_finish(&splitter, collect, &collected);
-    assert_string_equal(text_string(&collected.lines), "abcdef\nghi\n");
-    text_clear(&collected.lines);
-}
-
-TEST(a_return_at_the_end_of_a_chunk_waits_for_its_newline) {
-    CLEARED_BY(line_splitter_clear) struct line_splitter splitter = {0};
-    struct collected collected = {0};
-    line_splitter_feed(&splitter, slice_from_string("50%\r"), collect, &collected);
-    assert_int_equal(collected.count, 0);
-    line_splitter_feed(&splitter, slice_from_string("\n"), collect, &collected);
-    assert_string_equal(text_string(&collected.lines), "50%\n");
-    assert_int_equal(collected.raw_length, 5);
-    line_splitter_finish(&splitter, collect, &collected);
-    assert_int_equal(collected.raw_length, 5); /* nothing was held back */
-    text_clear(&collected.lines);
-}
-
 static char *long_line(size_t length, const char *end) {
     char *line = malloc(length + strlen(end) + 1);
     assert_non_null(line);
     memset(line, 'x', length);
     memcpy(line + length, end, strlen(end) + 1);
     return line;
-}
-
-TEST(a_line_of_exactly_the_ceiling_stays_whole) {
-    FREED char *line = long_line(LINE_SPLITTER_CEILING, "\r\n");
-    struct collected collected = split_string(line, 1000);
-    assert_int_equal(collected.count, 1);
-    assert_int_equal(collected.lines.length, LINE_SPLITTER_CEILING + 1);
-    text_clear(&collected.lines);
 }
 
 TEST(a_longer_line_comes_in_pieces) {
@@ -215,15 +180,6 @@ TEST(a_longer_line_comes_in_pieces) {
     }
 }
 
-TEST(a_piece_never_cuts_a_character) {
-    FREED char *line = long_line(LINE_SPLITTER_CEILING - 1, "\xE2\x82\xAC\n");
-    struct collected collected = split_string(line, 7);
-    assert_int_equal(collected.count, 2);
-    assert_string_equal(
-        text_string(&collected.lines) + LINE_SPLITTER_CEILING - 1, "\n\xE2\x82\xAC\n");
-    text_clear(&collected.lines);
-}
-
 TEST(binary_rubbish_stays_below_the_ceiling) {
     size_t length = 5 * LINE_SPLITTER_CEILING;
     uint8_t *rubbish = malloc(length);
@@ -233,18 +189,6 @@ TEST(binary_rubbish_stays_below_the_ceiling) {
     assert_true(collected.count >= 15);
     text_clear(&collected.lines);
     free(rubbish);
-}
-
-TEST(a_splitter_is_as_new_after_the_end) {
-    struct line_splitter splitter = {0};
-    struct collected collected = {0};
-    line_splitter_feed(&splitter, slice_from_string("a\r"), collect, &collected);
-    line_splitter_finish(&splitter, collect, &collected);
-    line_splitter_finish(&splitter, collect, &collected);
-    line_splitter_feed(&splitter, slice_from_string("\nb"), collect, &collected);
-    line_splitter_finish(&splitter, collect, &collected);
-    assert_string_equal(text_string(&collected.lines), "a\n\nb\n");
-    text_clear(&collected.lines);
 }
 
 TEST(any_needle_makes_a_match) {

@@ -19,21 +19,6 @@ static enum log_destination error_of(const struct launch_config *config, int loc
     return log_plan_stream(config, local_rank, LAUNCH_STREAM_STDERR).destination;
 }
 
-TEST(without_settings_streams_are_inherited) {
-    struct launch_config config = config_with(0, 0);
-    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_INHERIT);
-    assert_int_equal(error_of(&config, 0), LOG_DESTINATION_INHERIT);
-    assert_true(log_plan_has_directory(&config));
-}
-
-TEST(each_bit_redirects_its_own_stream) {
-    struct launch_config config = config_with(LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR);
-    assert_int_equal(out_of(&config, 5), LOG_DESTINATION_FILE);
-    assert_int_equal(error_of(&config, 5), LOG_DESTINATION_FILE_AND_CONSOLE);
-    config = config_with(3, 3);
-    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE_AND_CONSOLE);
-}
-
 TEST(ranks_have_settings_of_their_own) {
     int redirects[] = {-1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2};
     int tee[] = {3};

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 static struct launch_config config_of(enum launch_entry entry, const char *script) {
     struct launch_config config = {.entry = entry, .script = memory_duplicate_string(script)};
@@ -20,18 +20,6 @@ static void check(struct launch_config config, size_t count, const char *const *
         assert_string_equal(arguments.items[i], expected[i]);
     }
     launch_config_clear(&config);
-}
-
-TEST(a_script_runs_unbuffered_under_the_interpreter) {
-    static const char *const expected[] = {
-        "/bin/python3", "-u", "train_3.py", "--rank=3", "$x $other"};
-    check(config_of(LAUNCH_ENTRY_SCRIPT, "train_$local_rank.py"), 5, expected);
-}
-
-TEST(a_name_is_not_cut_short_by_a_macro) {
-    static const char *const expected[] = {
-        "/bin/python3", "-u", "$local_rank_.py", "--rank=3", "$x $other"};
-    check(config_of(LAUNCH_ENTRY_SCRIPT, "$local_rank_.py"), 5, expected);
 }
 
 TEST(a_module_is_named_with_m) {

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
+#include "core/workers/worker_group.h"
 
 static struct launch_config plain_config(void) {
     return (struct launch_config){
@@ -68,39 +68,6 @@ TEST(what_is_told_takes_the_place_of_the_rest) {
     check(&environment, "MASTER_PORT", "7");
 }
 
-TEST(a_new_round_changes_the_place_but_not_the_restart_count) {
-    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
-    struct text_list inherited = {0};
-    struct text_list environment;
-    struct node_placement next = placement;
-    next.round = 9;
-    next.group_rank = 0;
-    next.group_world_size = 1;
-    next.ranks = (struct rank_assignment){.world_size = 4, .role_world_size = 4};
-    assert_int_equal(
-        worker_environment_build(&config, &next, 2, NULL, &inherited, &environment), FAILURE_NONE);
-    check(&environment, "RANK", "2");
-    check(&environment, "GROUP_RANK", "0");
-    check(&environment, "GROUP_WORLD_SIZE", "1");
-    check(&environment, "WORLD_SIZE", "4");
-    check(&environment, "TORCHELASTIC_RESTART_COUNT", "2");
-    text_list_clear(&environment);
-}
-
-TEST(a_job_may_have_used_more_restarts_than_this_node_allows) {
-    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
-    struct text_list inherited = {0};
-    struct text_list environment;
-    struct node_placement generous = placement;
-    generous.attempt = 7;
-    assert_int_equal(
-        worker_environment_build(&config, &generous, 0, NULL, &inherited, &environment),
-        FAILURE_NONE);
-    check(&environment, "TORCHELASTIC_RESTART_COUNT", "7");
-    check(&environment, "TORCHELASTIC_MAX_RESTARTS", "3");
-    text_list_clear(&environment);
-}
-
 TEST(the_agents_environment_shows_through_but_loses_to_ours) {
     CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
     struct text_list inherited = {0};
@@ -131,18 +98,6 @@ TEST(several_workers_get_one_openmp_thread_each) {
     assert_int_equal(
         worker_environment_build(&config, &alone, 0, NULL, &inherited, &environment), FAILURE_NONE);
     assert_null(text_list_variable(&environment, "OMP_NUM_THREADS"));
-}
-
-TEST(without_an_error_file_the_variable_is_empty) {
-    CLEARED_BY(launch_config_clear) struct launch_config config = plain_config();
-    CLEARED_BY(text_list_clear) struct text_list inherited = {0};
-    struct text_list environment;
-    text_list_add(&inherited, "TORCHELASTIC_ERROR_FILE=/ours/error.json");
-    assert_int_equal(
-        worker_environment_build(&config, &placement, 0, NULL, &inherited, &environment),
-        FAILURE_NONE);
-    check(&environment, "TORCHELASTIC_ERROR_FILE", "");
-    text_list_clear(&environment);
 }
 
 TEST(a_virtual_local_rank_sees_one_device) {

@@ -42,67 +42,21 @@ static size_t count_entries(const struct temporary_tree *tree) {
     return count;
 }
 
-TEST(workers_file_is_read) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "error.json", "{\"message\": \"\"}");
-    assert_content(&tree, "error.json", "{\"message\": \"\"}");
-    temporary_tree_clear(&tree);
+TREE_TEST(written_file_replaces_the_old_one_and_leaves_nothing_else) {
+    assert_int_equal(write_named(fixture, "mine.json", "first, and longer", NULL), FAILURE_NONE);
+    assert_content(fixture, "mine.json", "first, and longer");
+    assert_int_equal(write_named(fixture, "mine.json", "second", NULL), FAILURE_NONE);
+    assert_content(fixture, "mine.json", "second");
+    assert_int_equal(count_entries(fixture), 1);
 }
 
-TEST(gigabyte_is_refused_with_its_size) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "error.json", "");
-    char *path = temporary_tree_path(&tree, "error.json");
-    assert_int_equal(truncate(path, 1 << 30), 0);
-    free(path);
+TREE_TEST(symbolic_link_keeps_pointing_at_what_is_written) {
+    temporary_tree_write(fixture, "real.json", "old");
+    temporary_tree_link(fixture, "link.json", "real.json");
+    assert_int_equal(write_named(fixture, "link.json", "new", NULL), FAILURE_NONE);
+    assert_content(fixture, "real.json", "new");
     struct bytes bytes = {0};
-    struct failure failure;
-    assert_int_equal(read_named(&tree, "error.json", &bytes, &failure), FAILURE_LIMIT);
-    assert_non_null(strstr(failure.message, "1073741824 bytes"));
-    assert_int_equal(bytes.length, 0);
-    temporary_tree_clear(&tree);
-}
-
-TEST(symlink_loop_fifo_and_absence_are_told_apart) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_link(&tree, "loop", "loop");
-    char *path = temporary_tree_path(&tree, "fifo");
-    assert_int_equal(mkfifo(path, 0600), 0);
-    free(path);
-    struct bytes bytes = {0};
-    struct failure failure;
-    assert_int_equal(read_named(&tree, "loop", &bytes, &failure), FAILURE_INVALID);
-    assert_non_null(strstr(failure.message, "symbolic link"));
-    assert_int_equal(read_named(&tree, "fifo", &bytes, &failure), FAILURE_INVALID);
-    assert_non_null(strstr(failure.message, "not a regular file"));
-    assert_int_equal(read_named(&tree, "nothing", &bytes, &failure), FAILURE_MISSING);
-    temporary_tree_clear(&tree);
-}
-
-TEST(written_file_replaces_the_old_one_and_leaves_nothing_else) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    assert_int_equal(write_named(&tree, "mine.json", "first, and longer", NULL), FAILURE_NONE);
-    assert_content(&tree, "mine.json", "first, and longer");
-    assert_int_equal(write_named(&tree, "mine.json", "second", NULL), FAILURE_NONE);
-    assert_content(&tree, "mine.json", "second");
-    assert_int_equal(count_entries(&tree), 1);
-    temporary_tree_clear(&tree);
-}
-
-TEST(symbolic_link_keeps_pointing_at_what_is_written) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "real.json", "old");
-    temporary_tree_link(&tree, "link.json", "real.json");
-    assert_int_equal(write_named(&tree, "link.json", "new", NULL), FAILURE_NONE);
-    assert_content(&tree, "real.json", "new");
-    struct bytes bytes = {0};
-    assert_int_equal(read_named(&tree, "link.json", &bytes, NULL), FAILURE_INVALID);
-    temporary_tree_clear(&tree);
+    assert_int_equal(read_named(fixture, "link.json", &bytes, NULL), FAILURE_INVALID);
 }
 
 TEST(device_is_written_and_not_replaced) {
@@ -115,32 +69,26 @@ TEST(device_is_written_and_not_replaced) {
     assert_true(before.st_ino == after.st_ino);
 }
 
-TEST(too_long_name_for_a_second_file_is_written_in_place) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(too_long_name_for_a_second_file_is_written_in_place) {
     char name[256];
     memset(name, 'n', 255);
     name[255] = '\0';
-    assert_int_equal(write_named(&tree, name, "text", NULL), FAILURE_NONE);
-    assert_content(&tree, name, "text");
-    assert_int_equal(count_entries(&tree), 1);
-    temporary_tree_clear(&tree);
+    assert_int_equal(write_named(fixture, name, "text", NULL), FAILURE_NONE);
+    assert_content(fixture, name, "text");
+    assert_int_equal(count_entries(fixture), 1);
 }
 
-TEST(what_cannot_be_written_is_named) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(what_cannot_be_written_is_named) {
     struct failure failure;
-    assert_int_equal(write_named(&tree, "no/such/place", "x", &failure), FAILURE_SYSTEM);
+    assert_int_equal(write_named(fixture, "no/such/place", "x", &failure), FAILURE_SYSTEM);
     assert_int_equal(failure.system_error, ENOENT);
     assert_non_null(strstr(failure.message, "no/such/place"));
-    char *path = temporary_tree_path(&tree, "fifo");
+    char *path = temporary_tree_path(fixture, "fifo");
     assert_int_equal(mkfifo(path, 0600), 0);
     free(path);
-    assert_int_equal(write_named(&tree, "fifo", "x", &failure), FAILURE_SYSTEM);
+    assert_int_equal(write_named(fixture, "fifo", "x", &failure), FAILURE_SYSTEM);
     assert_int_equal(failure.system_error, ENXIO);
-    temporary_tree_write(&tree, "directory/file", "");
-    assert_int_equal(write_named(&tree, "directory", "x", &failure), FAILURE_SYSTEM);
+    temporary_tree_write(fixture, "directory/file", "");
+    assert_int_equal(write_named(fixture, "directory", "x", &failure), FAILURE_SYSTEM);
     assert_int_equal(failure.system_error, EISDIR);
-    temporary_tree_clear(&tree);
 }

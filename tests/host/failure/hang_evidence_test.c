@@ -47,26 +47,6 @@ static void collect_of_this_process(struct hang_fixture *fixture, struct hang_su
     hang_evidence_collect(&request);
 }
 
-TEST(the_report_has_all_sections) {
-    struct hang_fixture fixture;
-    struct hang_summary summary;
-    hang_fixture_init(&fixture, "exec 7</dev/zero; sh -c 'echo; kill -STOP $$' & wait");
-    collect(&fixture, NULL, &summary);
-    char *heading = text_format("=== process %d before it is ended, ", (int)fixture.process.pid);
-    hang_fixture_expect(&fixture, heading);
-    hang_fixture_expect(&fixture, ": the test wants it\n");
-    hang_fixture_expect(&fixture, ": sh -c exec 7</dev/zero;");
-    hang_fixture_expect(&fixture, "  thread ");
-    hang_fixture_expect(&fixture, "  7 -> /dev/zero\n");
-    hang_fixture_expect(&fixture, "child, or child's child: process ");
-    hang_fixture_expect(&fixture, ": sh -c echo; kill -STOP $$\n");
-    assert_true(summary.state == 'S' || summary.state == 'R');
-    assert_int_equal(summary.thread_count, 1);
-    free(heading);
-    hang_summary_clear(&summary);
-    hang_fixture_clear(&fixture);
-}
-
 HANG_TEST(
     the_last_lines_of_the_output_are_kept, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
     struct hang_summary summary;
@@ -276,20 +256,6 @@ static int collect_full(
     assert_true(waitpid(-1, &status, 0) > 0);
     free(path);
     return status;
-}
-
-HANG_TEST(
-    what_debuggers_say_is_in_the_report, hang_fixture_init(&fixture, "echo; exec sleep 1000")) {
-    struct hang_summary summary;
-    install(fixture, "py-spy",
-        "echo asked with $*; echo 'Thread 1 (idle): \"MainThread\"'; echo '    step (a.py:3)'");
-    (void)collect_full(fixture, NULL, &summary);
-    char *words = text_format("asked with dump --pid %d\n", (int)fixture->process.pid);
-    hang_fixture_expect(fixture, words);
-    free(words);
-    assert_string_equal(summary.stack, "a.py:3 in step\n");
-    hang_fixture_expect(fixture, ": it is not installed\n"); /* gdb */
-    hang_summary_clear(&summary);
 }
 
 struct abandoning {

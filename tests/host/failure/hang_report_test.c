@@ -17,10 +17,8 @@ static void expect_file(const char *path, const char *expected) {
     bytes_clear(&bytes);
 }
 
-TEST(what_is_flushed_is_in_the_file_at_once) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    char *path = temporary_tree_path(&tree, "report");
+TREE_TEST(what_is_flushed_is_in_the_file_at_once) {
+    char *path = temporary_tree_path(fixture, "report");
     struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
     assert_true(hang_report_open(&report, path));
     text_append(&report.text, "one\n");
@@ -33,7 +31,6 @@ TEST(what_is_flushed_is_in_the_file_at_once) {
     hang_report_close(&report);
     expect_file(path, "one\ntwo\nthree\n");
     free(path);
-    temporary_tree_clear(&tree);
 }
 
 TEST(a_report_without_a_file_is_dropped) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "host/log/log_directory.h"
@@ -43,79 +42,43 @@ static bool has_name_like(const char *path, const char *start, size_t random_len
     return text_starts_with(name, start) && strlen(name) == strlen(start) + random_length;
 }
 
-TEST(given_directory_is_made_with_its_parents) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    char *log_dir = temporary_tree_path(&tree, "a/./b//c");
-    char *base = temporary_tree_path(&tree, "a/b/c");
-    mode_t old = umask(027);
-    struct log_directory directory = opened(log_dir, "job");
-    char *attempt = begun(&directory, 0, 2);
-    (void)umask(old);
-    assert_string_equal(directory.base_path, base);
-    assert_false(directory.is_temporary);
-    assert_true(has_name_like(directory.run_path, "job_", 8));
-    assert_int_equal(mode_of(directory.base_path), 0750);
-    assert_int_equal(mode_of(directory.run_path), 0700);
-    assert_int_equal(mode_of(attempt), 0750);
-    char *rank = text_format("%s/1", attempt);
-    assert_int_equal(mode_of(rank), 0750);
-    free(rank);
-    free(attempt);
-    log_directory_clear(&directory);
-    free(log_dir);
-    free(base);
-    temporary_tree_clear(&tree);
-}
-
-TEST(relative_directory_becomes_absolute) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(relative_directory_becomes_absolute) {
     char *before = getcwd(NULL, 0);
-    assert_int_equal(chdir(tree.root), 0);
+    assert_int_equal(chdir(fixture->root), 0);
     struct log_directory directory = opened("logs", "job");
     assert_int_equal(chdir(before), 0);
-    char *base = temporary_tree_path(&tree, "logs");
+    char *base = temporary_tree_path(fixture, "logs");
     assert_string_equal(directory.base_path, base);
-    assert_true(temporary_tree_has(&tree, "logs"));
+    assert_true(temporary_tree_has(fixture, "logs"));
     free(base);
     free(before);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
 }
 
-TEST(two_jobs_share_a_base_and_nothing_else) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    struct log_directory first = opened(tree.root, "none");
-    struct log_directory second = opened(tree.root, "none");
+TREE_TEST(two_jobs_share_a_base_and_nothing_else) {
+    struct log_directory first = opened(fixture->root, "none");
+    struct log_directory second = opened(fixture->root, "none");
     assert_string_equal(first.base_path, second.base_path);
     assert_string_not_equal(first.run_path, second.run_path);
     log_directory_clear(&first);
     log_directory_clear(&second);
-    temporary_tree_clear(&tree);
 }
 
-TEST(unusable_run_ids_become_usable) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    struct log_directory directory = opened(tree.root, "team/job");
+TREE_TEST(unusable_run_ids_become_usable) {
+    struct log_directory directory = opened(fixture->root, "team/job");
     assert_true(has_name_like(directory.run_path, "team_job_", 8));
     log_directory_clear(&directory);
     char long_id[1001];
     memset(long_id, 'x', 1000);
     long_id[1000] = '\0';
-    directory = opened(tree.root, long_id);
+    directory = opened(fixture->root, long_id);
     assert_int_equal(mode_of(directory.run_path), 0700);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
 }
 
 /* Defect 20 of torchrun: a group started anew without using up a restart lost its earlier logs. */
-TEST(logs_of_an_earlier_incarnation_are_kept) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    struct log_directory directory = opened(tree.root, "job");
+TREE_TEST(logs_of_an_earlier_incarnation_are_kept) {
+    struct log_directory directory = opened(fixture->root, "job");
     char *first = begun(&directory, 0, 1);
     char *log = log_tree_file_path(first, 0, LOG_TREE_STDOUT);
     FILE *file = fopen(log, "w");
@@ -135,63 +98,36 @@ TEST(logs_of_an_earlier_incarnation_are_kept) {
     free(third);
     free(restarted);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
 }
 
-TEST(dev_null_makes_nothing) {
-    struct log_directory directory = opened("/dev/null", "job");
-    assert_null(directory.base_path);
-    assert_null(begun(&directory, 0, 4));
-    log_directory_remove_if_empty_within(long_patience, &directory);
-    log_directory_clear(&directory);
-}
-
-TEST(default_directory_is_private_and_temporary) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
+TREE_TEST(default_directory_is_private_and_temporary) {
+    assert_int_equal(setenv("TMPDIR", fixture->root, 1), 0);
     struct log_directory directory = opened(NULL, "job");
     assert_int_equal(unsetenv("TMPDIR"), 0);
-    assert_true(text_starts_with(directory.base_path, tree.root));
+    assert_true(text_starts_with(directory.base_path, fixture->root));
     assert_true(has_name_like(directory.base_path, "torchelastic_", 8));
     assert_int_equal(mode_of(directory.base_path), 0700);
     assert_true(directory.is_temporary);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
 }
 
-TEST(unusable_temporary_places_are_passed_over) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "file", "");
-    char *file = temporary_tree_path(&tree, "file");
+TREE_TEST(unusable_temporary_places_are_passed_over) {
+    temporary_tree_write(fixture, "file", "");
+    char *file = temporary_tree_path(fixture, "file");
     assert_int_equal(setenv("TMPDIR", "/no/such/place", 1), 0);
     assert_int_equal(setenv("TEMP", file, 1), 0);
-    assert_int_equal(setenv("TMP", tree.root, 1), 0);
+    assert_int_equal(setenv("TMP", fixture->root, 1), 0);
     struct log_directory directory = opened(NULL, "job");
-    assert_true(text_starts_with(directory.base_path, tree.root));
+    assert_true(text_starts_with(directory.base_path, fixture->root));
     log_directory_clear(&directory);
     assert_int_equal(unsetenv("TMPDIR"), 0);
     assert_int_equal(unsetenv("TEMP"), 0);
     assert_int_equal(unsetenv("TMP"), 0);
     free(file);
-    temporary_tree_clear(&tree);
 }
 
-TEST(empty_default_directory_disappears) {
-    struct log_directory directory = opened(NULL, "job");
-    free(begun(&directory, 0, 3));
-    free(begun(&directory, 0, 3));
-    log_directory_remove_if_empty_within(long_patience, &directory);
-    assert_int_equal(access(directory.base_path, F_OK), -1);
-    assert_int_equal(errno, ENOENT);
-    log_directory_clear(&directory);
-}
-
-TEST(one_file_keeps_the_whole_default_directory) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
+TREE_TEST(one_file_keeps_the_whole_default_directory) {
+    assert_int_equal(setenv("TMPDIR", fixture->root, 1), 0);
     struct log_directory directory = opened(NULL, "job");
     assert_int_equal(unsetenv("TMPDIR"), 0);
     char *attempt = begun(&directory, 0, 2);
@@ -205,47 +141,13 @@ TEST(one_file_keeps_the_whole_default_directory) {
     free(error_file);
     free(attempt);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
 }
 
-TEST(given_directory_stays_when_empty) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    struct log_directory directory = opened(tree.root, "job");
+TREE_TEST(given_directory_stays_when_empty) {
+    struct log_directory directory = opened(fixture->root, "job");
     log_directory_remove_if_empty_within(long_patience, &directory);
     assert_int_equal(mode_of(directory.run_path), 0700);
     log_directory_clear(&directory);
-    temporary_tree_clear(&tree);
-}
-
-static void assert_refused(
-    const char *log_dir, enum failure_code code, const char *path_in_message) {
-    struct log_directory directory = {.is_temporary = true};
-    struct failure failure;
-    assert_int_equal(
-        log_directory_open_within(long_patience, NULL, log_dir, "job", &directory, &failure), code);
-    assert_non_null(strstr(failure.message, path_in_message));
-    assert_true(directory.is_temporary); /* untouched */
-}
-
-TEST(refusals_name_the_path) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "file", "");
-    char *file = temporary_tree_path(&tree, "file");
-    char *below = temporary_tree_path(&tree, "file/logs");
-    assert_refused(file, FAILURE_INVALID, file);
-    assert_refused(below, FAILURE_INVALID, file);
-    assert_refused("/proc/1/none", FAILURE_SYSTEM, "/proc/1/none");
-    char name[300];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    char *too_long = temporary_tree_path(&tree, name);
-    assert_refused(too_long, FAILURE_LIMIT, name);
-    free(too_long);
-    free(below);
-    free(file);
-    temporary_tree_clear(&tree);
 }
 
 /* The kernel's own refusal of a new directory, without a file system to fill. */
@@ -261,52 +163,12 @@ TEST(attempt_that_cannot_be_made_is_named) {
     assert_ptr_equal(path, run_path);
 }
 
-/* Removes everything below the tree. */
-static void remove_all(const struct temporary_tree *tree) {
-    char *command = text_format("rm -rf '%s'/*", tree->root);
-    assert_int_equal(system(command), 0);
-    free(command);
-}
-
-TEST(a_directory_that_was_removed_is_made_anew_at_its_path) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    char *given = temporary_tree_path(&tree, "a/b");
-    char *temporary = temporary_tree_path(&tree, "tmp");
-    mode_t old = umask(022);
-    for (int is_temporary = 0; is_temporary < 2; is_temporary++) {
-        bool is_renewed = true;
-        assert_int_equal(mkdir(temporary, 0755), 0);
-        setenv("TMPDIR", temporary, 1);
-        struct log_directory directory = opened(is_temporary ? NULL : given, "job");
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_false(is_renewed);
-        remove_all(&tree);
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_true(is_renewed);
-        assert_int_equal(mode_of(directory.run_path), 0700);
-        assert_int_equal(mode_of(directory.base_path) & 0777, is_temporary ? 0700 : 0755);
-        free(begun(&directory, 1, 1));
-        assert_int_equal(log_directory_renew(&directory, &is_renewed, NULL), FAILURE_NONE);
-        assert_false(is_renewed); /* the new one is there, and this user's */
-        log_directory_clear(&directory);
-        remove_all(&tree);
-    }
-    (void)umask(old);
-    unsetenv("TMPDIR");
-    free(given);
-    free(temporary);
-    temporary_tree_clear(&tree);
-}
-
-TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {
-    struct temporary_tree tree;
+TREE_TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {
     struct failure failure;
     bool is_renewed;
-    temporary_tree_init(&tree);
-    char *given = temporary_tree_path(&tree, "logs");
+    char *given = temporary_tree_path(fixture, "logs");
     struct log_directory directory = opened(given, "job");
-    char *other = temporary_tree_path(&tree, "other");
+    char *other = temporary_tree_path(fixture, "other");
     assert_int_equal(mkdir(other, 0700), 0);
     assert_int_equal(chmod(other, 0777), 0);
     assert_int_equal(rename(other, directory.run_path), 0); /* over an empty one */
@@ -318,5 +180,4 @@ TEST(what_others_may_write_to_is_not_taken_for_a_removed_directory) {
     log_directory_clear(&directory);
     free(other);
     free(given);
-    temporary_tree_clear(&tree);
 }

@@ -190,49 +190,6 @@ WITH_DIRECTORY(one_place_behind_both_consoles_keeps_the_order) {
     close_scene(scene);
 }
 
-WITH_DIRECTORY(a_full_disk_is_said_once_and_summed_up) {
-    struct scene *scene = open_scene(false);
-    char path[128];
-    int fds[3];
-    for (int i = 0; i < 3; i++) {
-        char name[8];
-        snprintf(name, sizeof name, "%d", i);
-        assert_int_equal(symlink("/dev/full", path_in(path, name)), 0);
-        fds[i] = add_stream(scene, name, "[0]:", LOG_CONSOLE_STDOUT, NULL);
-        write_all(fds[i], "still shown\n");
-    }
-    run_ready(scene);
-    write_all(fds[0], "and again\n");
-    run_ready(scene);
-    const char *said = text_string(&scene->warnings);
-    assert_non_null(strstr(said, "No space left on device"));
-    assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
-    log_router_finish_attempt(scene->router);
-    said = text_string(&scene->warnings);
-    assert_non_null(strstr(said, "\n46 bytes are missing in 3 log files"));
-    assert_non_null(strstr(look_at(&scene->out), "[0]:and again\n"));
-    for (int i = 0; i < 3; i++) {
-        close(fds[i]);
-    }
-    close_scene(scene);
-}
-
-WITH_DIRECTORY(a_closed_console_is_said_once) {
-    struct scene *scene = open_scene(false);
-    close(scene->out.read_fd);
-    scene->out.read_fd = -1;
-    int fd = add_stream(scene, "out", "[0]:", LOG_CONSOLE_STDOUT, NULL);
-    for (int i = 0; i < 3; i++) {
-        write_all(fd, "line\n");
-        run_ready(scene);
-    }
-    assert_string_equal(text_string(&scene->warnings),
-        "stdout is closed (Broken pipe): nothing more is shown there\n");
-    assert_log("out", "line\nline\nline\n");
-    close(fd);
-    close_scene(scene);
-}
-
 WITH_DIRECTORY(one_who_writes_much_does_not_starve_the_others) {
     struct scene *scene = open_scene(false);
     char path[128];
@@ -254,48 +211,6 @@ WITH_DIRECTORY(one_who_writes_much_does_not_starve_the_others) {
     text_clear(&much);
     close(busy);
     close(calm);
-    close_scene(scene);
-}
-
-/* Each of eight workers writes lines of its own letter in pieces of all sizes. */
-WITH_DIRECTORY(lines_of_eight_writers_stay_whole) {
-    struct scene *scene = open_scene(false);
-    int fds[8];
-    for (int i = 0; i < 8; i++) {
-        char name[8];
-        char header[8];
-        snprintf(name, sizeof name, "%d", i);
-        snprintf(header, sizeof header, "[%d]:", i);
-        fds[i] = add_stream(scene, name, header, LOG_CONSOLE_STDOUT, NULL);
-    }
-    for (size_t round = 0; round < 400; round++) {
-        for (int i = 0; i < 8; i++) {
-            char piece[64];
-            size_t length = 1 + (round * 7 + (size_t)i * 13) % 60;
-            memset(piece, 'a' + i, length);
-            piece[length] = '\0';
-            if ((round + (size_t)i) % 3 == 0) {
-                piece[length - 1] = '\n';
-            }
-            write_all(fds[i], piece);
-        }
-        event_loop_run_ready(scene->loop);
-        look_at(&scene->out);
-    }
-    for (int i = 0; i < 8; i++) {
-        close(fds[i]);
-    }
-    log_router_finish_attempt(scene->router);
-    const char *rest = look_at(&scene->out);
-    size_t lines = 0;
-    for (; *rest != '\0'; lines++) {
-        assert_int_equal(rest[0], '[');
-        char own[] = {(char)('a' + (rest[1] - '0')), '\0'};
-        rest += 4 + strspn(rest + 4, own);
-        assert_int_equal(*rest, '\n');
-        rest++;
-    }
-    assert_true(lines > 8 * 100);
     close_scene(scene);
 }
 

@@ -144,41 +144,6 @@ WITH_DIRECTORY(filters_live_until_the_attempt_is_finished) {
     close_scene(scene);
 }
 
-WITH_DIRECTORY(a_hundred_megabytes_pass) {
-    struct scene *scene = open_scene();
-    char path[128];
-    int fd = open_stream(scene, "out", LOG_CONSOLE_NONE);
-    enum { BLOCK = 1 << 20, BLOCKS = 100 };
-    char *block = malloc(BLOCK);
-    assert_non_null(block);
-    memset(block, 'x', BLOCK);
-    for (int i = 0; i < BLOCKS; i++) {
-        write_bytes(fd, block, BLOCK);
-    }
-    free(block);
-    close(fd);
-    finish_attempt(scene);
-    struct stat status;
-    assert_int_equal(stat(path_in(path, "out"), &status), 0);
-    assert_int_equal(status.st_size, (off_t)BLOCK * BLOCKS);
-    close_scene(scene);
-}
-
-/* The console is stuck from the beginning, and the worker must not be delayed. */
-WITH_DIRECTORY(a_stuck_console_holds_up_nobody) {
-    struct scene *scene = open_scene();
-    int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
-    for (int i = 0; i < 100000; i++) {
-        write_all(fd, "a line that nobody reads, one of a hundred thousand\n");
-    }
-    close(fd);
-    finish_attempt(scene);
-    log_thread_drain(scene->thread, duration_from_milliseconds(1), note_answer, scene);
-    await_answer(scene);
-    assert_non_null(strstr(text_string(&scene->warnings), "stdout was too slow"));
-    close_scene(scene);
-}
-
 struct writer {
     struct log_thread *thread;
     int number;
@@ -250,26 +215,6 @@ WITH_DIRECTORY(signals_stay_with_the_owner) {
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     assert_int_equal(sigismember(&mask, SIGTERM), sigismember(&before, SIGTERM));
     assert_int_equal(sigismember(&mask, SIGUSR1), 0);
-    close_scene(scene);
-}
-
-WITH_DIRECTORY(a_worker_process_writes_like_any_other) {
-    struct scene *scene = open_scene();
-    int fd = open_stream(scene, "out", LOG_CONSOLE_STDOUT);
-    pid_t worker = fork();
-    if (worker == 0) {
-        dup2(fd, 1);
-        dup2(fd, 2);
-        execl("/bin/sh", "sh", "-c", "echo hello; printf 'bye' >&2", (char *)NULL);
-        _exit(127);
-    }
-    close(fd);
-    int status;
-    assert_int_equal(waitpid(worker, &status, 0), worker);
-    assert_int_equal(status, 0);
-    finish_attempt(scene);
-    drain(scene);
-    assert_string_equal(look_at(&scene->out), "[0]:hello\n[0]:bye\n");
     close_scene(scene);
 }
 

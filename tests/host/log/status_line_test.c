@@ -71,17 +71,14 @@ TEST(line_takes_the_place_of_the_one_before_and_never_wraps) {
     close_terminal(&terminal);
 }
 
-TEST(other_text_takes_the_line_away_first) {
-    struct terminal terminal;
-    open_terminal(&terminal);
-    assert_true(log_sink_show_status(terminal.sink, "waiting for others"));
-    assert_terminal(terminal.master, "\rwaiting ");
-    log_sink_write_text(terminal.sink, "report\n");
-    assert_terminal(terminal.master, "\r        \rreport\r\n");
-    log_sink_free(terminal.sink);
-    terminal.sink = log_sink_new("ERROR", terminal.fd);
-    assert_false(log_sink_show_status(terminal.sink, "12"));
-    close_terminal(&terminal);
+TEST_OF(terminal, other_text_takes_the_line_away_first, open_terminal(&fixture), close_terminal) {
+    assert_true(log_sink_show_status(fixture->sink, "waiting for others"));
+    assert_terminal(fixture->master, "\rwaiting ");
+    log_sink_write_text(fixture->sink, "report\n");
+    assert_terminal(fixture->master, "\r        \rreport\r\n");
+    log_sink_free(fixture->sink);
+    fixture->sink = log_sink_new("ERROR", fixture->fd);
+    assert_false(log_sink_show_status(fixture->sink, "12"));
 }
 
 TEST(no_terminal_gets_no_line) {

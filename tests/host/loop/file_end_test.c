@@ -24,29 +24,20 @@ static void assert_end(
     bytes_clear(&bytes);
 }
 
-TEST(short_file_is_read_completely) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "file", "12345");
-    assert_end(&tree, 6, "12345", false);
-    assert_end(&tree, 5, "12345", false);
-    temporary_tree_clear(&tree);
+TREE_TEST(short_file_is_read_completely) {
+    temporary_tree_write(fixture, "file", "12345");
+    assert_end(fixture, 6, "12345", false);
+    assert_end(fixture, 5, "12345", false);
 }
 
-TEST(only_the_end_of_a_long_file_is_read) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "file", "12345");
-    assert_end(&tree, 4, "2345", true);
-    temporary_tree_clear(&tree);
+TREE_TEST(only_the_end_of_a_long_file_is_read) {
+    temporary_tree_write(fixture, "file", "12345");
+    assert_end(fixture, 4, "2345", true);
 }
 
-TEST(empty_file_has_an_empty_end) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "file", "");
-    assert_end(&tree, 4, "", false);
-    temporary_tree_clear(&tree);
+TREE_TEST(empty_file_has_an_empty_end) {
+    temporary_tree_write(fixture, "file", "");
+    assert_end(fixture, 4, "", false);
 }
 
 TEST(bytes_are_appended_where_there_is_room) {
@@ -64,19 +55,16 @@ TEST(bytes_are_appended_where_there_is_room) {
     temporary_tree_clear(&tree);
 }
 
-TEST(what_is_no_file_is_refused_without_waiting) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    char *fifo = temporary_tree_path(&tree, "fifo");
+TREE_TEST(what_is_no_file_is_refused_without_waiting) {
+    char *fifo = temporary_tree_path(fixture, "fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
     free(fifo);
-    temporary_tree_write(&tree, "directory/file", "");
+    temporary_tree_write(fixture, "directory/file", "");
     struct bytes bytes = {0};
     bool is_cut;
-    assert_int_equal(read_named(&tree, "fifo", 9, &bytes, &is_cut), FAILURE_INVALID);
-    assert_int_equal(read_named(&tree, "directory", 9, &bytes, &is_cut), FAILURE_INVALID);
-    assert_int_equal(read_named(&tree, "missing", 9, &bytes, &is_cut), FAILURE_MISSING);
-    assert_int_equal(read_named(&tree, "directory/file/x", 9, &bytes, &is_cut), FAILURE_SYSTEM);
+    assert_int_equal(read_named(fixture, "fifo", 9, &bytes, &is_cut), FAILURE_INVALID);
+    assert_int_equal(read_named(fixture, "directory", 9, &bytes, &is_cut), FAILURE_INVALID);
+    assert_int_equal(read_named(fixture, "missing", 9, &bytes, &is_cut), FAILURE_MISSING);
+    assert_int_equal(read_named(fixture, "directory/file/x", 9, &bytes, &is_cut), FAILURE_SYSTEM);
     assert_int_equal(bytes.length, 0);
-    temporary_tree_clear(&tree);
 }

@@ -45,25 +45,22 @@ TEST(missing_directory_is_told) {
     assert_int_equal(search.calls, 0);
 }
 
-TEST(only_prefix_and_number_count_in_order) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(only_prefix_and_number_count_in_order) {
     static const char *const names[] = {"nvidia10", "nvidia2", "nvidia0", "nvidiactl", "nvidia",
         "nvidia-uvm", "nvidia1x", "xnvidia3", "nvidia99999999", "4"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        temporary_tree_write(&tree, names[i], "");
+        temporary_tree_write(fixture, names[i], "");
     }
-    struct number_list entries = number_directory_list(tree.root, "nvidia");
+    struct number_list entries = number_directory_list(fixture->root, "nvidia");
     assert_int_equal(entries.count, 3);
     assert_int_equal(entries.items[0], 0);
     assert_int_equal(entries.items[1], 2);
     assert_int_equal(entries.items[2], 10);
     number_list_clear(&entries);
-    entries = number_directory_list(tree.root, "");
+    entries = number_directory_list(fixture->root, "");
     assert_int_equal(entries.count, 1);
     assert_int_equal(entries.items[0], 4);
     number_list_clear(&entries);
-    temporary_tree_clear(&tree);
 }
 
 TEST(absent_directory_has_none) {

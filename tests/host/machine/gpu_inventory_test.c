@@ -67,64 +67,51 @@ static void assert_devices(const struct sample *sample, const char *expected) {
     gpu_inventory_clear(&inventory);
 }
 
-TEST(machine_without_devices_is_no_failure) {
-    struct sample sample;
-    sample_init(&sample);
-    assert_devices(&sample, "");
-    sample.source.cuda_visible_devices = "GPU-1";
-    assert_devices(&sample, "");
-    sample_clear(&sample);
+#define SAMPLE_TEST(name) TEST_OF(sample, name, sample_init(&fixture), sample_clear)
+
+SAMPLE_TEST(machine_without_devices_is_no_failure) {
+    assert_devices(fixture, "");
+    fixture->source.cuda_visible_devices = "GPU-1";
+    assert_devices(fixture, "");
 }
 
-TEST(nvml_devices_are_selected_by_number_and_uuid) {
-    struct sample sample;
-    sample_init(&sample);
-    sample_use_nvml(&sample, "3");
-    assert_devices(&sample, "0000:10:00.0 0000:11:00.0 0000:12:00.0");
-    sample.source.cuda_visible_devices = "2,0";
-    assert_devices(&sample, "0000:12:00.0 0000:10:00.0");
-    sample.source.cuda_visible_devices = "GPU-1,GPU-0";
-    assert_devices(&sample, "0000:11:00.0 0000:10:00.0");
-    sample.source.cuda_visible_devices = "1,3,2";
-    assert_devices(&sample, "0000:11:00.0");
-    sample.source.cuda_visible_devices = "";
-    assert_devices(&sample, "");
-    sample_clear(&sample);
+SAMPLE_TEST(nvml_devices_are_selected_by_number_and_uuid) {
+    sample_use_nvml(fixture, "3");
+    assert_devices(fixture, "0000:10:00.0 0000:11:00.0 0000:12:00.0");
+    fixture->source.cuda_visible_devices = "2,0";
+    assert_devices(fixture, "0000:12:00.0 0000:10:00.0");
+    fixture->source.cuda_visible_devices = "GPU-1,GPU-0";
+    assert_devices(fixture, "0000:11:00.0 0000:10:00.0");
+    fixture->source.cuda_visible_devices = "1,3,2";
+    assert_devices(fixture, "0000:11:00.0");
+    fixture->source.cuda_visible_devices = "";
+    assert_devices(fixture, "");
 }
 
-TEST(slice_of_a_device_is_one_device) {
-    struct sample sample;
-    sample_init(&sample);
-    sample_use_nvml(&sample, "3");
-    sample.source.cuda_visible_devices = "MIG-1,MIG-2";
-    assert_devices(&sample, "-");
-    sample_use_nvml(&sample, "0");
-    assert_devices(&sample, "");
-    sample_clear(&sample);
+SAMPLE_TEST(slice_of_a_device_is_one_device) {
+    sample_use_nvml(fixture, "3");
+    fixture->source.cuda_visible_devices = "MIG-1,MIG-2";
+    assert_devices(fixture, "-");
+    sample_use_nvml(fixture, "0");
+    assert_devices(fixture, "");
 }
 
-TEST(device_files_serve_where_nvml_does_not) {
-    struct sample sample;
-    sample_init(&sample);
-    temporary_tree_write(&sample.tree, "dev/nvidia0", "");
-    temporary_tree_write(&sample.tree, "dev/nvidia3", "");
-    assert_devices(&sample, "- -");
-    sample_use_nvml(&sample, "5");
+SAMPLE_TEST(device_files_serve_where_nvml_does_not) {
+    temporary_tree_write(&fixture->tree, "dev/nvidia0", "");
+    temporary_tree_write(&fixture->tree, "dev/nvidia3", "");
+    assert_devices(fixture, "- -");
+    sample_use_nvml(fixture, "5");
     assert_int_equal(setenv("FAKE_NVML_BROKEN", "init", 1), 0);
-    assert_devices(&sample, "- -");
-    sample.source.cuda_visible_devices = "1";
-    assert_devices(&sample, "-");
-    sample_clear(&sample);
+    assert_devices(fixture, "- -");
+    fixture->source.cuda_visible_devices = "1";
+    assert_devices(fixture, "-");
 }
 
-TEST(other_files_of_the_driver_are_no_devices) {
-    struct sample sample;
-    sample_init(&sample);
-    temporary_tree_write(&sample.tree, "dev/nvidia7", "");
-    temporary_tree_write(&sample.tree, "dev/nvidiactl", "");
-    temporary_tree_write(&sample.tree, "dev/nvidia-caps/nvidia-cap1", "");
-    assert_devices(&sample, "-");
-    sample_clear(&sample);
+SAMPLE_TEST(other_files_of_the_driver_are_no_devices) {
+    temporary_tree_write(&fixture->tree, "dev/nvidia7", "");
+    temporary_tree_write(&fixture->tree, "dev/nvidiactl", "");
+    temporary_tree_write(&fixture->tree, "dev/nvidia-caps/nvidia-cap1", "");
+    assert_devices(fixture, "-");
 }
 
 /* What NVML cannot tell of a device is left open; what does not work at all is not asked. */
@@ -155,65 +142,53 @@ TEST(an_nvml_that_is_broken_costs_what_it_does_not_tell) {
     sample_clear(&sample);
 }
 
-TEST(uuids_without_nvml_are_refused_with_advice) {
-    struct sample sample;
-    sample_init(&sample);
-    temporary_tree_write(&sample.tree, "dev/nvidia0", "");
-    sample.source.cuda_visible_devices = "GPU-1";
+SAMPLE_TEST(uuids_without_nvml_are_refused_with_advice) {
+    temporary_tree_write(&fixture->tree, "dev/nvidia0", "");
+    fixture->source.cuda_visible_devices = "GPU-1";
     struct gpu_inventory inventory;
     struct failure failure;
-    assert_int_equal(gpu_inventory_read(&sample.source, &inventory, &failure), FAILURE_INVALID);
+    assert_int_equal(gpu_inventory_read(&fixture->source, &inventory, &failure), FAILURE_INVALID);
     assert_non_null(strstr(failure.message, "CUDA_VISIBLE_DEVICES=GPU-1"));
     assert_non_null(strstr(failure.message, "name them by number"));
-    sample_clear(&sample);
 }
 
-TEST(amds_variables_select_one_after_the_other) {
-    struct sample sample;
-    sample_init(&sample);
+SAMPLE_TEST(amds_variables_select_one_after_the_other) {
     for (int i = 0; i < 4; i++) {
-        sample_add_amd(&sample, i + 1, 0x20 + i);
+        sample_add_amd(fixture, i + 1, 0x20 + i);
     }
-    assert_devices(&sample, "0000:20:00.0 0000:21:00.0 0000:22:00.0 0000:23:00.0");
-    sample.source.cuda_visible_devices = "3";
-    assert_devices(&sample, "0000:23:00.0");
-    sample.source.rocr_visible_devices = "1,2,3";
-    assert_devices(&sample, "0000:21:00.0 0000:22:00.0 0000:23:00.0");
-    sample.source.hip_visible_devices = "2,0";
-    assert_devices(&sample, "0000:23:00.0 0000:21:00.0");
-    sample.source.hip_visible_devices = "GPU-0000000000000022";
-    assert_devices(&sample, "0000:22:00.0");
-    sample_clear(&sample);
+    assert_devices(fixture, "0000:20:00.0 0000:21:00.0 0000:22:00.0 0000:23:00.0");
+    fixture->source.cuda_visible_devices = "3";
+    assert_devices(fixture, "0000:23:00.0");
+    fixture->source.rocr_visible_devices = "1,2,3";
+    assert_devices(fixture, "0000:21:00.0 0000:22:00.0 0000:23:00.0");
+    fixture->source.hip_visible_devices = "2,0";
+    assert_devices(fixture, "0000:23:00.0 0000:21:00.0");
+    fixture->source.hip_visible_devices = "GPU-0000000000000022";
+    assert_devices(fixture, "0000:22:00.0");
 }
 
 /* A node of the processor; and render nodes that a container was not given. */
-TEST(nodes_that_do_not_compute_are_no_gpus) {
-    struct sample sample;
-    sample_init(&sample);
-    temporary_tree_write(&sample.tree, "sys/class/kfd/kfd/topology/nodes/0/properties",
+SAMPLE_TEST(nodes_that_do_not_compute_are_no_gpus) {
+    temporary_tree_write(&fixture->tree, "sys/class/kfd/kfd/topology/nodes/0/properties",
         "cpu_cores_count 64\nsimd_count 0\n");
-    temporary_tree_write(&sample.tree, "sys/class/kfd/kfd/topology/nodes/9/properties",
+    temporary_tree_write(&fixture->tree, "sys/class/kfd/kfd/topology/nodes/9/properties",
         "simd_count 440\nlocation_id 50193\ndomain 1\ndrm_render_minor 137\n");
-    temporary_tree_write(&sample.tree, "dev/dri/renderD137", "");
-    assert_devices(&sample, ""); /* there is no dev/kfd */
-    sample_add_amd(&sample, 1, 0x20);
-    assert_devices(&sample, "0000:20:00.0 0001:c4:02.1");
-    char *withheld = temporary_tree_path(&sample.tree, "dev/dri/renderD129");
+    temporary_tree_write(&fixture->tree, "dev/dri/renderD137", "");
+    assert_devices(fixture, ""); /* there is no dev/kfd */
+    sample_add_amd(fixture, 1, 0x20);
+    assert_devices(fixture, "0000:20:00.0 0001:c4:02.1");
+    char *withheld = temporary_tree_path(&fixture->tree, "dev/dri/renderD129");
     assert_int_equal(unlink(withheld), 0);
     free(withheld);
-    assert_devices(&sample, "0001:c4:02.1");
-    sample_clear(&sample);
+    assert_devices(fixture, "0001:c4:02.1");
 }
 
-TEST(nvidias_devices_come_before_amds) {
-    struct sample sample;
-    sample_init(&sample);
-    sample_add_amd(&sample, 1, 0x20);
-    sample_use_nvml(&sample, "1");
-    assert_devices(&sample, "0000:10:00.0");
-    sample_use_nvml(&sample, "0");
-    assert_devices(&sample, "0000:20:00.0");
-    sample_clear(&sample);
+SAMPLE_TEST(nvidias_devices_come_before_amds) {
+    sample_add_amd(fixture, 1, 0x20);
+    sample_use_nvml(fixture, "1");
+    assert_devices(fixture, "0000:10:00.0");
+    sample_use_nvml(fixture, "0");
+    assert_devices(fixture, "0000:20:00.0");
 }
 
 static void link_taken(const struct sample *sample, char *name_taken, char *target_taken) {
@@ -248,25 +223,22 @@ static void assert_xpus(const struct sample *sample, const char *expected) {
     gpu_inventory_clear(&inventory);
 }
 
-TEST(intels_devices_count_only_when_asked_for) {
-    struct sample sample;
-    sample_init(&sample);
-    assert_xpus(&sample, "");
-    add_render_node(&sample, 128, "0000:00:02.0", "0x8086\n", "i915");
-    assert_devices(&sample, "");
-    assert_xpus(&sample, "0000:00:02.0 "); /* that of a processor, which counts only alone */
-    add_render_node(&sample, 129, "0000:18:00.0", "0x8086\n", "xe");
-    add_render_node(&sample, 130, "0000:2a:00.0", "0x8086\n", "i915");
-    add_render_node(&sample, 131, "0000:3b:00.0", "0x1002\n", "amdgpu");
-    add_render_node(&sample, 132, "0000:4c:00.0", "0x8086\n", "vfio-pci");
-    assert_xpus(&sample, "0000:18:00.0 0000:2a:00.0 ");
+SAMPLE_TEST(intels_devices_count_only_when_asked_for) {
+    assert_xpus(fixture, "");
+    add_render_node(fixture, 128, "0000:00:02.0", "0x8086\n", "i915");
+    assert_devices(fixture, "");
+    assert_xpus(fixture, "0000:00:02.0 "); /* that of a processor, which counts only alone */
+    add_render_node(fixture, 129, "0000:18:00.0", "0x8086\n", "xe");
+    add_render_node(fixture, 130, "0000:2a:00.0", "0x8086\n", "i915");
+    add_render_node(fixture, 131, "0000:3b:00.0", "0x1002\n", "amdgpu");
+    add_render_node(fixture, 132, "0000:4c:00.0", "0x8086\n", "vfio-pci");
+    assert_xpus(fixture, "0000:18:00.0 0000:2a:00.0 ");
     struct gpu_inventory inventory;
     struct failure failure;
-    sample.source.ze_affinity_mask = "0.1";
+    fixture->source.ze_affinity_mask = "0.1";
     assert_int_equal(
-        gpu_inventory_read_xpu(&sample.source, &inventory, &failure), FAILURE_UNSUPPORTED);
+        gpu_inventory_read_xpu(&fixture->source, &inventory, &failure), FAILURE_UNSUPPORTED);
     assert_non_null(strstr(failure.message, "ZE_AFFINITY_MASK=0.1"));
-    sample_clear(&sample);
 }
 
 TEST(real_source_reads_this_processs_environment) {

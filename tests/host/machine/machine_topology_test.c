@@ -91,20 +91,18 @@ static void write_two_sockets(const struct temporary_tree *tree) {
     }
 }
 
-TEST(two_sockets_of_two_nodes_with_two_threads) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    write_two_sockets(&tree);
-    write_device(&tree, "0000:3b:00.0", 1);
-    write_device(&tree, "0001:dc:00.0", 3);
-    write_device(&tree, "0000:02:00.0", -1);
+TREE_TEST(two_sockets_of_two_nodes_with_two_threads) {
+    write_two_sockets(fixture);
+    write_device(fixture, "0000:3b:00.0", 1);
+    write_device(fixture, "0001:dc:00.0", 3);
+    write_device(fixture, "0000:02:00.0", -1);
     struct text_list addresses = {0};
     text_list_add(&addresses, "0001:dc:00.0");
     text_list_add(&addresses, "0000:3b:00.0");
     text_list_add(&addresses, "0000:02:00.0");
     text_list_add(&addresses, "");
     struct machine_description machine;
-    assert_int_equal(describe(&tree, "0-15", &addresses, &machine, NULL), FAILURE_NONE);
+    assert_int_equal(describe(fixture, "0-15", &addresses, &machine, NULL), FAILURE_NONE);
     assert_int_equal(machine.cpu_count, 16);
     assert_cpu(&machine.cpus[0], 0, 0, 0, 0, 0);
     assert_cpu(&machine.cpus[5], 5, 1, 5, 2, 4);
@@ -124,97 +122,81 @@ TEST(two_sockets_of_two_nodes_with_two_threads) {
     cpu_plan_clear(&plan);
     machine_description_clear(&machine);
     text_list_clear(&addresses);
-    temporary_tree_clear(&tree);
 }
 
-TEST(only_the_affinity_mask_is_described) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    write_two_sockets(&tree);
+TREE_TEST(only_the_affinity_mask_is_described) {
+    write_two_sockets(fixture);
     struct machine_description machine;
-    assert_int_equal(describe(&tree, "3,9,14", NULL, &machine, NULL), FAILURE_NONE);
+    assert_int_equal(describe(fixture, "3,9,14", NULL, &machine, NULL), FAILURE_NONE);
     assert_int_equal(machine.cpu_count, 3);
     assert_cpu(&machine.cpus[0], 3, 0, 3, 1, 2);
     assert_cpu(&machine.cpus[1], 9, 0, 1, 0, 0); /* core and group are named by CPUs not allowed */
     assert_cpu(&machine.cpus[2], 14, 1, 6, 3, 6);
     machine_description_clear(&machine);
-    temporary_tree_clear(&tree);
 }
 
-TEST(memory_only_and_absent_nodes_are_passed_over) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "devices/system/node/possible", "0-2,7\n");
-    write_cpu(&tree, 0, 0, "0", "0-1");
-    write_cpu(&tree, 1, 0, "1", "0-1");
-    write_node(&tree, 0, "0");
-    write_node(&tree, 1, ""); /* memory only; 2 is absent */
-    write_node(&tree, 7, "1");
+TREE_TEST(memory_only_and_absent_nodes_are_passed_over) {
+    temporary_tree_write(fixture, "devices/system/node/possible", "0-2,7\n");
+    write_cpu(fixture, 0, 0, "0", "0-1");
+    write_cpu(fixture, 1, 0, "1", "0-1");
+    write_node(fixture, 0, "0");
+    write_node(fixture, 1, ""); /* memory only; 2 is absent */
+    write_node(fixture, 7, "1");
     struct machine_description machine;
-    assert_int_equal(describe(&tree, "0-1", NULL, &machine, NULL), FAILURE_NONE);
+    assert_int_equal(describe(fixture, "0-1", NULL, &machine, NULL), FAILURE_NONE);
     assert_cpu(&machine.cpus[0], 0, 0, 0, 0, 0);
     assert_cpu(&machine.cpus[1], 1, 0, 1, 7, 0);
     machine_description_clear(&machine);
-    temporary_tree_clear(&tree);
 }
 
-TEST(core_complexes_come_from_the_last_data_cache) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(core_complexes_come_from_the_last_data_cache) {
     for (int cpu = 0; cpu < 8; cpu++) {
         char self[8];
         (void)snprintf(self, sizeof self, "%d", cpu);
-        write_cpu(&tree, cpu, 0, self, cpu < 4 ? "0-3" : "4-7");
-        write_cache(&tree, cpu, 4, 4, "Instruction", "0-7");
+        write_cpu(fixture, cpu, 0, self, cpu < 4 ? "0-3" : "4-7");
+        write_cache(fixture, cpu, 4, 4, "Instruction", "0-7");
     }
     struct machine_description machine;
-    assert_int_equal(describe(&tree, "0-7", NULL, &machine, NULL), FAILURE_NONE);
+    assert_int_equal(describe(fixture, "0-7", NULL, &machine, NULL), FAILURE_NONE);
     for (int cpu = 0; cpu < 8; cpu++) {
         assert_cpu(&machine.cpus[cpu], cpu, 0, cpu, 0, cpu < 4 ? 0 : 4);
     }
     machine_description_clear(&machine);
-    temporary_tree_clear(&tree);
 }
 
-TEST(machine_without_numa_and_cache_files_has_one_node) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
+TREE_TEST(machine_without_numa_and_cache_files_has_one_node) {
     for (int cpu = 2; cpu < 6; cpu += 3) { /* CPUs 2 and 5: holes before and between */
-        write_file(&tree, text_format("devices/system/cpu/cpu%d/topology/physical_package_id", cpu),
-            "-1\n");
-        write_file(&tree,
+        write_file(fixture,
+            text_format("devices/system/cpu/cpu%d/topology/physical_package_id", cpu), "-1\n");
+        write_file(fixture,
             text_format("devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu), "%d\n",
             cpu);
     }
     struct machine_description machine;
-    assert_int_equal(describe(&tree, "2,5", NULL, &machine, NULL), FAILURE_NONE);
+    assert_int_equal(describe(fixture, "2,5", NULL, &machine, NULL), FAILURE_NONE);
     assert_cpu(&machine.cpus[0], 2, -1, 2, 0, 2);
     assert_cpu(&machine.cpus[1], 5, -1, 5, 0, 5);
     machine_description_clear(&machine);
-    temporary_tree_clear(&tree);
 }
 
-TEST(lacking_and_broken_files_are_named) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    write_two_sockets(&tree);
+TREE_TEST(lacking_and_broken_files_are_named) {
+    write_two_sockets(fixture);
     struct machine_description machine = {.cpu_count = 77};
     struct failure failure;
-    assert_int_equal(describe(&tree, "16", NULL, &machine, &failure), FAILURE_MISSING);
+    assert_int_equal(describe(fixture, "16", NULL, &machine, &failure), FAILURE_MISSING);
     assert_non_null(strstr(failure.message, "cpu16/topology/physical_package_id"));
     struct text_list addresses = {0};
     text_list_add(&addresses, "0000:3b:00.0");
-    assert_int_equal(describe(&tree, "0", &addresses, &machine, &failure), FAILURE_MISSING);
+    assert_int_equal(describe(fixture, "0", &addresses, &machine, &failure), FAILURE_MISSING);
     assert_non_null(strstr(failure.message, "0000:3b:00.0/numa_node"));
     text_list_clear(&addresses);
-    write_node(&tree, 2, "5-4");
-    assert_int_equal(describe(&tree, "0", NULL, &machine, &failure), FAILURE_MALFORMED);
+    write_node(fixture, 2, "5-4");
+    assert_int_equal(describe(fixture, "0", NULL, &machine, &failure), FAILURE_MALFORMED);
     assert_non_null(strstr(failure.message, "node2/cpulist"));
-    temporary_tree_write(&tree, "devices/system/cpu/cpu0/cache/index3/level", "three");
-    assert_int_equal(describe(&tree, "0", NULL, &machine, &failure), FAILURE_MALFORMED);
+    temporary_tree_write(fixture, "devices/system/cpu/cpu0/cache/index3/level", "three");
+    assert_int_equal(describe(fixture, "0", NULL, &machine, &failure), FAILURE_MALFORMED);
     assert_non_null(strstr(failure.message, "cpu0/cache/index3/level"));
     assert_int_equal(machine.cpu_count, 77);
-    temporary_tree_clear(&tree);
 }
 
 TEST(this_machine_can_be_described) {

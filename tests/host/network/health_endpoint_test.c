@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "host/http_client.h"
@@ -56,13 +55,6 @@ FIXTURE_TEST(the_owners_answer_is_sent) {
     assert_answer(fixture, "HEAD /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\n");
 }
 
-FIXTURE_TEST(other_methods_are_refused_without_asking) {
-    assert_answer(fixture, "DELETE /there HTTP/1.1", "HTTP/1.1 405 ", "GET or HEAD only\n");
-    assert_answer(fixture, "POST /there HTTP/1.1\r\nContent-Length: 1000000000", "HTTP/1.1 405 ",
-        "GET or HEAD only\n");
-    assert_int_equal(fixture->answered, 0);
-}
-
 FIXTURE_TEST(a_request_that_is_too_long_or_none_is_refused) {
     struct text request = {0};
     struct text answer = {0};
@@ -80,45 +72,6 @@ FIXTURE_TEST(a_request_that_is_too_long_or_none_is_refused) {
     assert_int_equal(fixture->answered, 0);
     text_clear(&answer);
     text_clear(&request);
-}
-
-static void turn(struct fixture *fixture) {
-    for (int i = 0; i < 200; i++) {
-        event_loop_run_ready(fixture->loop);
-    }
-}
-
-FIXTURE_TEST(silent_clients_keep_no_probe_waiting_and_the_newest_stay) {
-    enum { CLIENTS = 200 };
-    int silent[CLIENTS];
-    int closed = 0;
-    for (int i = 0; i < CLIENTS; i++) {
-        silent[i] = client_connect(fixture->port);
-    }
-    assert_answer(fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
-    turn(fixture);
-    for (int i = 0; i < CLIENTS; i++) {
-        char byte;
-        bool is_closed = recv(silent[i], &byte, 1, MSG_DONTWAIT) == 0;
-        assert_false(is_closed && closed < i);
-        closed += is_closed ? 1 : 0;
-        close(silent[i]);
-    }
-    assert_int_equal(CLIENTS - closed, HEALTH_ENDPOINT_KEPT_CONNECTIONS - 1);
-    assert_answer(fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
-}
-
-FIXTURE_TEST(a_port_that_is_taken_is_named) {
-    struct failure failure = {0};
-    struct health_endpoint *second = NULL;
-    struct health_endpoint_settings settings = {
-        .address = "127.0.0.1", .port = fixture->port, .answer = answer_path};
-    assert_int_equal(
-        health_endpoint_new(fixture->loop, &settings, &second, &failure), FAILURE_SYSTEM);
-    assert_null(second);
-    char *port = text_format("%d", fixture->port);
-    assert_non_null(strstr(failure.message, port));
-    free(port);
 }
 
 TEST(an_endpoint_may_go_while_clients_wait) {

@@ -21,39 +21,11 @@ static void play_workers_with_children(int output) {
     processes_start_shell("set -m 2>/dev/null; sleep 1000 & echo 1; exec sleep 1000", output, fd);
 }
 
-TEST(killed_agent_takes_its_workers_and_their_children_along) {
-    struct agent agent = start_agent(play_workers_with_children);
-    read_number(&agent);
-    read_number(&agent);
-    assert_int_equal(kill(agent.pid, SIGKILL), 0);
-    assert_nothing_is_left(&agent);
-}
-
 TEST(killing_the_whole_group_of_the_agent_does_not_help) {
     struct agent agent = start_agent(play_workers_with_children);
     read_number(&agent);
     read_number(&agent);
     assert_int_equal(kill(-agent.pid, SIGKILL), 0);
-    assert_nothing_is_left(&agent);
-}
-
-static void play_worker_with_child_elsewhere(int output) {
-    char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
-    char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
-    struct guardian *guardian = start_guardian(fingerprint);
-    free(fingerprint);
-    putenv(mark);
-    processes_start_shell(
-        "setsid sh -c 'echo $$; exec sleep 1000' & wait", output, guardian_descriptor(guardian));
-}
-
-TEST(grandchild_in_another_session_is_found_by_its_environment) {
-    struct agent agent = start_agent(play_worker_with_child_elsewhere);
-    pid_t elsewhere = read_number(&agent);
-    struct kernel_process_stat stat;
-    assert_true(process_table_read(elsewhere, &stat));
-    assert_int_equal(stat.session, elsewhere);
-    assert_int_equal(kill(agent.pid, SIGKILL), 0);
     assert_nothing_is_left(&agent);
 }
 
@@ -236,17 +208,6 @@ TEST(guardian_has_a_name_of_its_own) {
     wait_for_stranger(pid);
 }
 
-TEST(dead_guardian_does_not_disturb_the_job) {
-    struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
-    assert_int_equal(kill(guardian_pid(guardian), SIGKILL), 0);
-    wait_for_stranger(guardian_pid(guardian));
-    struct process process = processes_start_shell("exit 3", -1, guardian_descriptor(guardian));
-    assert_int_equal(WEXITSTATUS(processes_wait(&process)), 3);
-    guardian_end_session(guardian, process.pid);
-    guardian_free(guardian);
-}
-
 TEST(guardian_costs_one_descriptor) {
     int descriptors = processes_open_descriptors();
     struct guardian *guardian;
@@ -287,26 +248,6 @@ static void watch(struct guardian *guardian, struct watch_play *play) {
         guardian_watch(guardian, play->loop, &events, NULL) != FAILURE_NONE) {
         _exit(1);
     }
-}
-
-static void play_replaced_guardian(int output) {
-    struct watch_play play = {0};
-    struct guardian *guardian = start_guardian(NULL);
-    struct process process = processes_start_shell(
-        "sleep 1000 & sleep 1000 & wait", output, guardian_descriptor(guardian));
-    guardian_note_session(guardian, process.pid);
-    watch(guardian, &play);
-    pid_t first = guardian_pid(guardian);
-    kill(first, SIGKILL);
-    event_loop_run(play.loop);
-    say_number(output, play.ended == first && guardian_pid(guardian) != first);
-}
-
-TEST(replaced_guardian_knows_the_sessions_of_the_first_one) {
-    struct agent agent = start_agent(play_replaced_guardian);
-    assert_int_equal(read_number(&agent), 1);
-    assert_int_equal(kill(agent.pid, SIGKILL), 0);
-    assert_nothing_is_left(&agent);
 }
 
 TEST(replaced_guardian_is_nobodys_child_either) {

@@ -221,29 +221,6 @@ TEST(core_dump_is_told) {
     tear_down(&fixture);
 }
 
-FIXTURE_TEST(gone_waits_for_orphans) {
-    fixture->stops_at_exit = true;
-    start(fixture, "sleep 1000 & echo $!; exit 3");
-    pid_t orphan = read_number(fixture);
-    event_loop_run(fixture->loop);
-    assert_int_equal(fixture->exit_count, 1);
-    event_loop_run_ready(fixture->loop);
-    assert_int_equal(fixture->gone_count, 0);
-    assert_false(process_family_is_gone(fixture->family));
-    assert_int_equal(kill(orphan, SIGTERM), 0);
-    event_loop_run(fixture->loop);
-    assert_all_gone(fixture);
-}
-
-FIXTURE_TEST(signal_reaches_workers_and_their_children) {
-    start(fixture, "sleep 1000 & sleep 1000 & echo $!; wait");
-    read_number(fixture);
-    process_family_signal(fixture->family, SIGTERM);
-    event_loop_run(fixture->loop);
-    assert_int_equal(fixture->last_value, SIGTERM);
-    assert_all_gone(fixture);
-}
-
 FIXTURE_TEST(signal_reaches_the_children_of_a_worker_that_is_gone) {
     fixture->stops_at_exit = true;
     start(fixture, "sleep 1000 & exit 3");
@@ -293,15 +270,6 @@ FIXTURE_TEST(kill_stays_in_force_for_processes_that_slip_through) {
     assert_int_equal(fixture->gone_count, 0); /* it ignores SIGTERM */
     process_family_signal(fixture->family, SIGKILL);
     event_loop_run(fixture->loop);
-    assert_all_gone(fixture);
-}
-
-FIXTURE_TEST(stopped_worker_is_killed) {
-    start(fixture, "echo $$; kill -STOP $$; exit 0");
-    read_number(fixture);
-    process_family_signal(fixture->family, SIGKILL);
-    event_loop_run(fixture->loop);
-    assert_int_equal(fixture->last_value, SIGKILL);
     assert_all_gone(fixture);
 }
 
@@ -376,19 +344,6 @@ TEST(orphans_are_neither_workers_nor_children_from_before) {
     process_ids_clear(&orphans);
     fixture.descriptors--; /* the stranger's */
     tear_down(&fixture);
-}
-
-FIXTURE_TEST(thousand_restarts_leave_nothing_behind) {
-    start(fixture, "exit 0");
-    event_loop_run(fixture->loop);
-    int descriptors = processes_open_descriptors();
-    for (int i = 0; i < 1000; i++) {
-        fixture->gone_count = 0;
-        start(fixture, "exit 0");
-        event_loop_run(fixture->loop);
-    }
-    assert_int_equal(fixture->exit_count, 1001);
-    assert_int_equal(processes_open_descriptors(), descriptors);
 }
 
 /* Orphans and strangers. */

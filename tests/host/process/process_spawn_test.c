@@ -234,31 +234,6 @@ TEST(without_a_path_the_standard_places_are_searched) {
     assert_int_equal(processes_wait(&process), 0);
 }
 
-TEST(missing_program_is_told_by_name) {
-    assert_refused("./no-such-program", "/bin", ENOENT,
-        "cannot execute './no-such-program': No such file or directory");
-    assert_refused("no-such-program", "/bin", ENOENT,
-        "cannot execute 'no-such-program': No such file or directory (it is not on the worker's "
-        "PATH)");
-    assert_refused("", "/bin", ENOENT,
-        "cannot execute '': No such file or directory (it is not on the worker's PATH)");
-}
-
-TEST(script_without_permission_is_refused_with_the_reason) {
-    char *directory = make_directory();
-    char *script = write_file(directory, "x.sh", "#!/bin/sh\nexit 7\n", 0600);
-    char *message = text_format(
-        "cannot execute '%s': Permission denied (the file is not marked executable, see chmod +x)",
-        script);
-    assert_refused(script, "/bin", EACCES, message);
-    free(message);
-    message = text_format("cannot execute '%s': Permission denied (it is a directory)", directory);
-    assert_refused(directory, "/bin", EACCES, message);
-    free(message);
-    remove_file(script);
-    remove_directory(directory);
-}
-
 TEST(script_without_first_line_is_refused_with_the_reason) {
     char *directory = make_directory();
     char *script = write_file(directory, "x.sh", "exit 7\n", 0700);
@@ -266,18 +241,6 @@ TEST(script_without_first_line_is_refused_with_the_reason) {
                                 "this machine nor a script that begins with '#!')",
         script);
     assert_refused(script, "/bin", ENOEXEC, message);
-    free(message);
-    remove_file(script);
-    remove_directory(directory);
-}
-
-TEST(missing_interpreter_is_told_by_name) {
-    char *directory = make_directory();
-    char *script = write_file(directory, "x.py", "#! /opt/no/python3 -u\n", 0700);
-    char *message = text_format("cannot execute '%s': No such file or directory (the interpreter "
-                                "'/opt/no/python3' named in its first line does not exist)",
-        script);
-    assert_refused(script, "/bin", ENOENT, message);
     free(message);
     remove_file(script);
     remove_directory(directory);
@@ -363,83 +326,6 @@ TEST(empty_cpu_set_is_refused_with_the_reason) {
     processes_assert_no_children();
     text_list_clear(&arguments);
     text_list_clear(&environment);
-}
-
-TEST(lack_of_descriptors_names_the_limit) {
-    struct rlimit before;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    struct process process;
-    struct failure failure;
-    enum failure_code code = start("true", "/bin", &process, &failure);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(code, FAILURE_SYSTEM);
-    assert_string_equal(failure.message,
-        "cannot start a process: Too many open files (limit on open files, see ulimit -n)");
-}
-
-/* Runs in a child: gives up root (root has no such limit) and the right to start more processes. */
-static _Noreturn void start_without_allowance(int output) {
-    const struct rlimit none = {0};
-    if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0)) {
-        _exit(1);
-    }
-    struct process process;
-    struct failure failure;
-    if (start("/bin/true", NULL, &process, &failure) != FAILURE_SYSTEM) {
-        _exit(2);
-    }
-    size_t length = strlen(failure.message);
-    _exit(write(output, failure.message, length) == (ssize_t)length ? 0 : 3);
-}
-
-TEST(lack_of_processes_names_the_limit) {
-    int output[2];
-    processes_make_pipe(output);
-    pid_t child = fork();
-    if (child == 0) {
-        start_without_allowance(output[1]);
-    }
-    close(output[1]);
-    char line[256];
-    processes_read_line(output[0], line, sizeof line);
-    close(output[0]);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_string_equal(line,
-        "cannot start a process: Resource temporarily unavailable (limit on processes, see ulimit "
-        "-u and the pids.max of the control group)");
-}
-
-/* Acts as an agent: starts a worker that never ends by itself, reports it on the pipe and waits. */
-static _Noreturn void play_agent(int told_fd) {
-    struct process process = processes_start_shell("exec sleep 1000", told_fd, -1);
-    char *line = text_format("%d\n", (int)process.pid);
-    if (write(told_fd, line, strlen(line)) < 0) {
-        _exit(1);
-    }
-    for (;;) {
-        pause();
-    }
-}
-
-TEST(worker_dies_with_its_agent) {
-    int ends[2];
-    processes_make_pipe(ends);
-    pid_t agent = fork();
-    if (agent == 0) {
-        play_agent(ends[1]);
-    }
-    close(ends[1]);
-    char line[16];
-    processes_read_line(ends[0], line, sizeof line);
-    assert_int_equal(kill(agent, SIGKILL), 0);
-    processes_wait_for_silence(
-        ends[0]); /* the pipe is the worker's output, so its end shows that the worker is gone */
-    assert_int_equal(waitpid(agent, NULL, 0), agent);
-    close(ends[0]);
 }
 
 TEST(thousand_starts_leave_nothing_behind) {

@@ -40,19 +40,6 @@ FIXTURE_TEST_AFTER(each_connection_may_lead_to_another_store, set_up(&fixture, t
     store_thread_stop(second);
 }
 
-FIXTURE_TEST_AFTER(a_roll_is_answered_when_all_have_answered, set_up(&fixture, true)) {
-    struct rendezvous_backend *one = fixture->nodes[0].backend;
-    struct rendezvous_backend *other = fixture->nodes[1].backend;
-    rendezvous_backend_call_roll(one, 3, 2);
-    rendezvous_backend_answer_roll(one, 3, 0);
-    rendezvous_backend_answer_roll(other, 4, 1); /* the answer is for another round */
-    fetch(&fixture->nodes[1]);
-    assert_int_equal(fixture->nodes[0].rolls_answered, 0);
-    rendezvous_backend_answer_roll(other, 3, 1);
-    await(fixture, 1);
-    assert_int_equal(fixture->nodes[0].rolls_answered, 1);
-}
-
 FIXTURE_TEST_AFTER(a_roll_that_is_called_off_is_not_answered, set_up(&fixture, true)) {
     rendezvous_backend_call_roll(fixture->nodes[0].backend, 3, 1);
     rendezvous_backend_cancel_waits(fixture->nodes[0].backend);
@@ -177,37 +164,6 @@ FIXTURE_TEST_AFTER(
 
 /* Rendezvous backend record. */
 
-FIXTURE_TEST_AFTER(a_job_that_has_just_begun_has_no_record, set_up(&fixture, true)) {
-    fetch(&fixture->nodes[0]);
-    assert_false(fixture->nodes[0].has_state);
-}
-
-FIXTURE_TEST_AFTER(
-    of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is, set_up(&fixture, true)) {
-    fetch(&fixture->nodes[0]);
-    fetch(&fixture->nodes[1]);
-    write_round(&fixture->nodes[0], 1, true, 1);
-    assert_true(fixture->nodes[0].has_won);
-    write_round(&fixture->nodes[1], 2, true, 1);
-    assert_false(fixture->nodes[1].has_won);
-    assert_int_equal(fixture->nodes[1].state.round, 1);
-    write_round(&fixture->nodes[1], 2, true, 1);
-    assert_true(fixture->nodes[1].has_won);
-}
-
-FIXTURE_TEST_AFTER(others_are_told_of_a_change_and_the_writer_is_not, set_up(&fixture, true)) {
-    fetch(&fixture->nodes[0]);
-    fetch(&fixture->nodes[1]);
-    write_round(
-        &fixture->nodes[0], 1, false, 2); /* the node's "written" and the other node's "changed" */
-    assert_int_equal(fixture->nodes[1].changes, 1);
-    fetch(&fixture->nodes[1]);
-    assert_int_equal(fixture->nodes[1].state.round, 1);
-    write_round(&fixture->nodes[1], 2, false, 2);
-    assert_int_equal(fixture->nodes[0].changes, 1);
-    assert_int_equal(fixture->nodes[1].changes, 1);
-}
-
 FIXTURE_TEST_AFTER(others_are_told_of_the_last_word_of_a_node_that_goes, set_up(&fixture, true)) {
     fetch(&fixture->nodes[0]);
     fetch(&fixture->nodes[1]);
@@ -223,30 +179,6 @@ FIXTURE_TEST_AFTER(a_quiet_change_wakes_nobody, set_up(&fixture, true)) {
     write_round(&fixture->nodes[0], 1, true, 1);
     write_round(&fixture->nodes[0], 2, false, 2);
     assert_int_equal(fixture->nodes[1].changes, 1);
-}
-
-/* A node counted a change and died before it told it. The next beat of any node repairs that. */
-FIXTURE_TEST_AFTER(
-    a_change_that_was_counted_and_not_told_is_found_by_the_next_beat, set_up(&fixture, true)) {
-    fetch(&fixture->nodes[0]);
-    ask_bare(
-        fixture, (struct store_request){.operation = STORE_ADD,
-                     .key = slice_from_string("/torch.rendezvous.a job/with a name/muster/changes"),
-                     .number = 1});
-    assert_int_equal(fixture->nodes[0].changes, 0);
-    rendezvous_backend_beat(fixture->nodes[0].backend);
-    await(fixture, 1);
-    assert_int_equal(fixture->nodes[0].changes, 1);
-}
-
-FIXTURE_TEST_AFTER(
-    a_record_that_makes_no_sense_is_named_and_left_as_it_is, set_up(&fixture, true)) {
-    set_record(fixture, "not a record");
-    fetch(&fixture->nodes[0]);
-    assert_non_null(strstr(fixture->nodes[0].trouble, "torch.rendezvous.a job/with a name"));
-    ask_bare(fixture, (struct store_request){.operation = STORE_GET,
-                          .key = slice_from_string("/torch.rendezvous.a job/with a name")});
-    assert_string_equal(text_string(&fixture->bare_answer), "not a record");
 }
 
 /* A record cannot hold an address that is not UTF-8, because Python could not read it. */

@@ -66,38 +66,32 @@ TEST(a_hook_that_others_could_have_changed_is_not_used) {
     temporary_tree_clear(&tree);
 }
 
-TEST(a_hook_that_is_not_whole_is_not_used) {
-    struct temporary_tree tree;
-    temporary_tree_init(&tree);
-    install(&tree);
-    char *part = temporary_tree_path(&tree, "share/muster/standby/muster_standby/gate.py");
-    assert_true(is_used(&tree));
+TREE_TEST(a_hook_that_is_not_whole_is_not_used) {
+    install(fixture);
+    char *part = temporary_tree_path(fixture, "share/muster/standby/muster_standby/gate.py");
+    assert_true(is_used(fixture));
     assert_int_equal(unlink(part), 0);
-    assert_false(is_used(&tree));
+    assert_false(is_used(fixture));
     assert_int_equal(symlink("spare.py", part), 0);
-    assert_false(is_used(&tree));
+    assert_false(is_used(fixture));
     free(part);
-    temporary_tree_clear(&tree);
 }
 
-TEST(the_installed_hook_is_used_where_there_is_one) {
-    struct temporary_tree tree;
+TREE_TEST(the_installed_hook_is_used_where_there_is_one) {
     struct hook_directory directory;
-    temporary_tree_init(&tree);
-    install(&tree);
-    char *link = temporary_tree_path(&tree, "exe");
+    install(fixture);
+    char *link = temporary_tree_path(fixture, "exe");
     assert_int_equal(
         hook_directory_open_within(PATIENCE, link, "/no/such", &directory, NULL), FAILURE_NONE);
-    char *expected = temporary_tree_path(&tree, "share/muster/standby");
+    char *expected = temporary_tree_path(fixture, "share/muster/standby");
     assert_string_equal(directory.path, expected);
     assert_false(directory.is_private);
     hook_directory_close_within(PATIENCE, &directory);
-    char *hook = temporary_tree_path(&tree, "share/muster/standby/sitecustomize.py");
+    char *hook = temporary_tree_path(fixture, "share/muster/standby/sitecustomize.py");
     assert_int_equal(access(hook, R_OK), 0);
     free(hook);
     free(expected);
     free(link);
-    temporary_tree_clear(&tree);
 }
 
 static void assert_holds(const char *directory, const struct hook_file *file) {

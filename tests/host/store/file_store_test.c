@@ -71,11 +71,6 @@ static void start(struct fixture *fixture, struct user *user, struct duration co
                                                         });
 }
 
-static void start_both(struct fixture *fixture) {
-    start(fixture, &fixture->first, LONG);
-    start(fixture, &fixture->second, LONG);
-}
-
 static void stop_loop(void *context) {
     event_loop_stop(context);
 }
@@ -163,57 +158,6 @@ FIXTURE_TEST(a_visitor_neither_makes_a_file_nor_is_counted) {
     store_access_free(fixture->second.store);
     fixture->second.store = NULL;
     assert_bytes(fixture, "\2\0\0\0/k\1\0\0\0v", 11);
-}
-
-FIXTURE_TEST(what_one_writes_the_other_reads) {
-    start_both(fixture);
-    assert_int_equal(
-        ask(fixture, &fixture->first, set_request("k", "v")).reply.kind, STORE_REPLY_NONE);
-    assert_string_equal(ask(fixture, &fixture->second, get_request("k")).text, "v");
-    struct store_request add = {.operation = STORE_ADD, .key = slice_from_string("n"), .number = 2};
-    assert_int_equal(ask(fixture, &fixture->second, add).reply.integer, 2);
-    assert_int_equal(ask(fixture, &fixture->first, add).reply.integer, 4);
-}
-
-FIXTURE_TEST(exactly_one_of_two_compare_sets_wins) {
-    start_both(fixture);
-    struct store_request request = {.operation = STORE_COMPARE_SET,
-        .key = slice_from_string("k"),
-        .value = slice_from_string("first")};
-    struct store_answer answers[2];
-    begin(&fixture->first, &request, LONG, &answers[0]);
-    request.value = slice_from_string("second");
-    begin(&fixture->second, &request, LONG, &answers[1]);
-    turn_until(fixture, &answers[0].calls);
-    turn_until(fixture, &answers[1].calls);
-    assert_string_equal(answers[0].text, answers[1].text);
-}
-
-FIXTURE_TEST(a_waiting_user_is_released_by_another) {
-    start_both(fixture);
-    struct slice key = slice_from_string("k");
-    struct store_request request = wait_request(&key);
-    struct store_answer waited;
-    begin(&fixture->first, &request, LONG, &waited);
-    (void)ask(fixture, &fixture->second, set_request("other", "v"));
-    assert_int_equal(waited.calls, 0);
-    (void)ask(fixture, &fixture->second, set_request("k", "v"));
-    turn_until(fixture, &waited.calls);
-    assert_int_equal(waited.code, FAILURE_NONE);
-    assert_int_equal(waited.reply.byte, STORE_STOP_WAITING);
-}
-
-FIXTURE_TEST(a_get_that_waits_first_gives_the_value_that_came) {
-    start_both(fixture);
-    struct store_answer got = {0};
-    store_access_send(fixture->first.store, &(struct store_client_call){.request = get_request("k"),
-                                                .waits_first = true,
-                                                .timeout = LONG,
-                                                .done = store_answer_remember,
-                                                .context = &got});
-    (void)ask(fixture, &fixture->second, set_request("k", "late"));
-    turn_until(fixture, &got.calls);
-    assert_string_equal(got.text, "late");
 }
 
 FIXTURE_TEST(a_wait_that_takes_too_long_leaves_the_store_usable) {

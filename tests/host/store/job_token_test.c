@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,55 +70,12 @@ TEST(nonces_differ) {
     job_token_free(token);
 }
 
-TEST(short_and_long_tokens_are_refused) {
-    char long_token[JOB_TOKEN_LONGEST + 2];
-    memset(long_token, 'x', sizeof long_token - 1);
-    long_token[sizeof long_token - 1] = '\0';
-    expect_refusal("", NULL, "only 0 bytes");
-    expect_refusal("0123456789abcde \n", NULL, "only 15 bytes");
-    expect_refusal(long_token, NULL, "more than 4096 bytes");
-}
-
 static void write_token(const char *path, const char *text, mode_t mode) {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     assert_int_equal(fchmod(fd, mode), 0);
     close(fd);
-}
-
-TEST(a_file_holds_the_same_token_as_the_text) {
-    char directory[] = "/tmp/muster-token-XXXXXX";
-    assert_non_null(mkdtemp(directory));
-    char path[64];
-    char link_path[64];
-    snprintf(path, sizeof path, "%s/token", directory);
-    snprintf(link_path, sizeof link_path, "%s/link", directory);
-    write_token(path, TOKEN "\n", 0400);
-    assert_int_equal(symlink("token", link_path), 0); /* as Kubernetes mounts a Secret */
-    struct job_token *from_file = NULL;
-    struct job_token *from_text = open_text(TOKEN);
-    assert_int_equal(
-        job_token_open("another token than that", link_path, &from_file, NULL), FAILURE_NONE);
-    uint8_t codes[2][STORE_PROOF_CODE_BYTES];
-    const struct store_key *keys[] = {job_token_key(from_file), job_token_key(from_text)};
-    for (int i = 0; i < 2; i++) {
-        assert_true(keys[i]->authenticate(keys[i]->context, slice_from_string("m"), codes[i]));
-    }
-    assert_memory_equal(codes[0], codes[1], STORE_PROOF_CODE_BYTES);
-    job_token_free(from_file);
-    job_token_free(from_text);
-    write_token(path, TOKEN, 0640);
-    expect_refusal(NULL, path, "has mode 0640, so that others may read or write it; chmod 600 it");
-    write_token(path, TOKEN, 0602);
-    expect_refusal(NULL, path, "0602");
-    write_token(path, "short", 0600);
-    expect_refusal(NULL, path, "has only 5 bytes");
-    expect_refusal(NULL, directory, "is no file");
-    assert_int_equal(unlink(path), 0);
-    expect_refusal(NULL, path, "cannot open the token file");
-    assert_int_equal(unlink(link_path), 0);
-    assert_int_equal(rmdir(directory), 0);
 }
 
 /* Only root can give files away. */

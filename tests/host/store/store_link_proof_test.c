@@ -53,17 +53,6 @@ static void part(struct meeting *meeting) {
     text_clear(&meeting->log.text);
 }
 
-TEST(with_the_same_token_requests_are_answered) {
-    struct meeting meeting;
-    meet(&meeting, 7, 7, NULL);
-    assert_int_equal(meeting.fixture.failure.code, FAILURE_NONE);
-    struct answer answer;
-    ask(&meeting.fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5},
-        LONG, &answer);
-    assert_int_equal(answer.reply.integer, 5);
-    part(&meeting);
-}
-
 /* This machine's loopback address would be of no use to others. */
 TEST(a_loopback_address_is_told_to_nobody) {
     struct meeting meeting;
@@ -83,27 +72,14 @@ static void expect_final_failure(struct meeting *meeting, const char *words) {
     assert_non_null(strstr(meeting->fixture.failure.message, "give all nodes the same"));
 }
 
-TEST(another_token_ends_the_client_at_once) {
-    struct meeting meeting;
-    meet(&meeting, 7, 8, NULL);
-    expect_final_failure(&meeting, "it does not accept the job token of this node");
-    assert_true(remembered_log_has(&meeting.log, "its job token is not the one of this store"));
-    assert_true(remembered_log_has(&meeting.log, "client 127.0.0.1:"));
-    part(&meeting);
+TEST_OF(meeting, a_client_without_a_token_is_told_that_one_is_wanted,
+    meet(&fixture, 7, NO_TOKEN, NULL), part) {
+    expect_final_failure(fixture, "it wants a job token, and none is given here");
 }
 
-TEST(a_client_without_a_token_is_told_that_one_is_wanted) {
-    struct meeting meeting;
-    meet(&meeting, 7, NO_TOKEN, NULL);
-    expect_final_failure(&meeting, "it wants a job token, and none is given here");
-    part(&meeting);
-}
-
-TEST(a_client_with_a_token_does_not_trust_a_store_without) {
-    struct meeting meeting;
-    meet(&meeting, NO_TOKEN, 7, NULL);
-    expect_final_failure(&meeting, "it cannot prove that it is this job's");
-    part(&meeting);
+TEST_OF(meeting, a_client_with_a_token_does_not_trust_a_store_without,
+    meet(&fixture, NO_TOKEN, 7, NULL), part) {
+    expect_final_failure(fixture, "it cannot prove that it is this job's");
 }
 
 /* As PyTorch's clients, which know nothing of tokens. */
@@ -119,20 +95,6 @@ TEST(who_has_proved_itself_is_no_stranger) {
     ask(&meeting.fixture, &request, LONG, &answer);
     assert_int_equal(answer.code, FAILURE_NONE);
     assert_string_equal(answer.text, "the record");
-    part(&meeting);
-}
-
-TEST(strangers_may_only_ping) {
-    struct meeting meeting;
-    meet(&meeting, 7, 7, NULL);
-    struct fixture *fixture = &meeting.fixture;
-    int stranger = client_open(fixture->port);
-    client_expect_ping(fixture->loop, stranger, 12345);
-    const uint8_t get = STORE_GET; /* not even the whole request */
-    client_send(stranger, &get, 1);
-    client_expect_close(fixture->loop, stranger);
-    close(stranger);
-    assert_true(remembered_log_has(&meeting.log, "without having proved"));
     part(&meeting);
 }
 

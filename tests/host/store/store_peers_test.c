@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "core/store/store_presence.h"
-#include "host/network/tcp_listener.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"
@@ -632,34 +631,30 @@ TEST(who_has_not_proved_itself_is_not_counted) {
     end(&scene);
 }
 
-TEST(when_there_is_no_room_the_oldest_makes_way) {
-    struct scene scene;
-    begin(&scene, &(struct store_server_settings){0});
-    int node = come(&scene, 99);
-    prove(&scene, node);
+TEST_OF(scene, when_there_is_no_room_the_oldest_makes_way,
+    begin(&fixture, &(struct store_server_settings){0}), end) {
+    int node = come(fixture, 99);
+    prove(fixture, node);
     for (uint32_t i = 1; i <= MAXIMUM + 2; i++) {
-        (void)come(&scene, i);
+        (void)come(fixture, i);
     }
-    for (int i = 1; i < scene.count; i++) {
-        assert_int_equal(is_closed(&scene, scene.clients[i]), i <= 2);
+    for (int i = 1; i < fixture->count; i++) {
+        assert_int_equal(is_closed(fixture, fixture->clients[i]), i <= 2);
     }
-    assert_false(is_closed(&scene, node));
-    end(&scene);
+    assert_false(is_closed(fixture, node));
 }
 
-TEST(one_address_does_not_take_the_room_of_others) {
-    struct scene scene;
-    begin(&scene, &(struct store_server_settings){0});
-    int other = come(&scene, 1);
+TEST_OF(scene, one_address_does_not_take_the_room_of_others,
+    begin(&fixture, &(struct store_server_settings){0}), end) {
+    int other = come(fixture, 1);
     for (int i = 1; i < MOST; i++) {
-        (void)come(&scene, 2);
+        (void)come(fixture, 2);
     }
-    assert_false(is_closed(&scene, other));
+    assert_false(is_closed(fixture, other));
     for (int i = 1; i < MOST; i++) {
-        assert_int_equal(is_closed(&scene, scene.clients[i]), i < MOST - MAXIMUM / 2);
+        assert_int_equal(is_closed(fixture, fixture->clients[i]), i < MOST - MAXIMUM / 2);
     }
-    prove(&scene, other);
-    end(&scene);
+    prove(fixture, other);
 }
 
 TEST(where_only_some_keys_need_a_proof_nobody_is_hurried) {

@@ -4,7 +4,7 @@
 #include <netinet/tcp.h>
 
 #include "host/network/network_address.h"
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_server.h"
@@ -45,17 +45,6 @@ static void tear_down(struct fixture *fixture) {
     store_server_free(fixture->server);
     assert_true(event_loop_free(fixture->loop));
     text_clear(&fixture->log.text);
-}
-
-FIXTURE_TEST_AFTER(values_are_stored_and_returned, set_up(&fixture, NULL)) {
-    int writer = client_open(fixture->port);
-    int reader = client_open(fixture->port);
-    client_set(writer, "/k", "value");
-    client_expect_ping(fixture->loop, writer, 1);
-    client_expect_value(fixture->loop, reader, "/k", "value");
-    client_expect_value(fixture->loop, reader, "/missing", "");
-    close(writer);
-    close(reader);
 }
 
 TEST(a_server_may_have_several_listening_sockets) {
@@ -120,22 +109,6 @@ FIXTURE_TEST_AFTER(requests_in_single_bytes_work, set_up(&fixture, NULL)) {
     client_expect_value(fixture->loop, client, "/k", "v");
     bytes_clear(&requests);
     close(client);
-}
-
-FIXTURE_TEST_AFTER(waiting_clients_are_released_by_another, set_up(&fixture, NULL)) {
-    int waiters[3];
-    for (int i = 0; i < 3; i++) {
-        waiters[i] = client_open(fixture->port);
-        client_wait(waiters[i], "/k");
-        client_expect_ping(fixture->loop, waiters[i], (uint32_t)i);
-    }
-    int writer = client_open(fixture->port);
-    client_set(writer, "/k", "now");
-    for (int i = 0; i < 3; i++) {
-        client_expect_byte(fixture->loop, waiters[i], STORE_STOP_WAITING);
-        close(waiters[i]);
-    }
-    close(writer);
 }
 
 FIXTURE_TEST_AFTER(waiter_that_left_does_not_disturb_the_setter, set_up(&fixture, NULL)) {

@@ -2,7 +2,7 @@
 /* A store that stands by, is served, and stands by again. */
 #include "unit.h"
 
-#include "host/network/tcp_listener.h"
+#include "host/network/tcp_stream.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_thread.h"
@@ -151,23 +151,21 @@ static void assert_offered(int client) {
 }
 
 /* Else whoever comes first would not see the offer, and take no part in what is offered. */
-TEST(what_is_offered_is_there_from_before_the_first_client_on) {
-    struct fixture fixture;
-    set_up(&fixture, NULL);
-    int client = client_open(fixture.port);
+FIXTURE_TEST_AFTER(
+    what_is_offered_is_there_from_before_the_first_client_on, set_up(&fixture, NULL)) {
+    int client = client_open(fixture->port);
     assert_offered(client);
     close(client);
-    tear_down(&fixture);
-    set_up(&fixture, HOST_KEY);
-    stand_by(&fixture, "nobody");
+    tear_down(fixture);
+    set_up(fixture, HOST_KEY);
+    stand_by(fixture, "nobody");
     for (int term = 0; term < 2; term++) {
-        serve(&fixture, "/job/record", "of a term");
-        client = client_open(fixture.port);
+        serve(fixture, "/job/record", "of a term");
+        client = client_open(fixture->port);
         assert_offered(client);
         close(client);
-        stand_by(&fixture, "another");
+        stand_by(fixture, "another");
     }
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST_AFTER(many_terms_follow_each_other, set_up(&fixture, HOST_KEY)) {

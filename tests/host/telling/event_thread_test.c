@@ -14,7 +14,6 @@
 #include "host/telling/event_thread.h"
 
 #define LONG duration_from_seconds(60)
-#define SOON duration_from_milliseconds(20)
 
 struct fixture {
     struct event_loop *loop;
@@ -104,18 +103,6 @@ FIXTURE_TEST(everything_is_written_in_order_before_the_end) {
     assert_int_equal(fixture->log.count, 0);
     bytes_clear(&content);
     text_clear(&expected);
-}
-
-FIXTURE_TEST(a_path_that_cannot_be_is_named) {
-    struct failure failure = {0};
-    struct event_thread *thread = NULL;
-    struct event_thread_settings settings = {.loop = fixture->loop,
-        .log = &fixture->log.log,
-        .path = "/nowhere/events",
-        .patience = LONG};
-    assert_int_equal(event_thread_new(&settings, &thread, &failure), FAILURE_SYSTEM);
-    assert_null(thread);
-    assert_non_null(strstr(failure.message, "/nowhere/events"));
 }
 
 FIXTURE_TEST(records_of_several_are_appended_to_what_is_there) {
@@ -263,25 +250,6 @@ FIXTURE_TEST(a_disk_that_refuses_is_told_of_at_once_and_at_the_end) {
     event_thread_free(thread);
     assert_true(remembered_log_has(&fixture->log, "3 events were not written"));
     assert_int_equal(fixture->log.count, 2);
-}
-
-TEST(a_disk_that_never_answers_is_left_behind) {
-    struct fixture fixture;
-    set_up(&fixture);
-    change_disk(false);
-    struct event_thread *thread = start(&fixture, SOON, hang);
-    event_thread_append(thread, "one\n");
-    event_thread_append(thread, "two\n");
-    event_thread_free(thread);
-    assert_true(remembered_log_has(&fixture.log, "2 events were not written"));
-    assert_true(remembered_log_has(&fixture.log, "it does not answer"));
-    tear_down(&fixture);
-    change_disk(true); /* the thread wakes up, finds that its owner has gone, and ends */
-    pthread_mutex_lock(&disk);
-    while (taken_by_disk < 2) {
-        pthread_cond_wait(&disk_changed, &disk);
-    }
-    pthread_mutex_unlock(&disk);
 }
 
 static void expect_content(const char *path, const char *end, const char *expected) {

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include <dirent.h>
-#include <errno.h>
 
 #include "host/telling/job_directory.h"
 #include "temporary_tree.h"
@@ -71,30 +70,6 @@ FIXTURE_TEST(what_is_posted_is_found_until_it_is_removed) {
     assert_int_equal(rmdir(fixture->places.items[0]), 0);
 }
 
-FIXTURE_TEST(several_agents_of_one_job_are_one_job) {
-    struct job_list jobs = {0};
-    struct text_list refusals = {0};
-    struct job_posting first = post(fixture, JOB_A);
-    struct job_posting second = post(fixture, JOB_A_OF_ANOTHER_AGENT);
-    job_directory_find(&fixture->places, &jobs, &refusals);
-    assert_int_equal(jobs.count, 1);
-    job_list_clear(&jobs);
-    job_posting_remove(&first);
-    job_posting_remove(&second);
-}
-
-/* What an agent leaves behind that is killed: its file, and no lock. */
-FIXTURE_TEST(what_a_killed_agent_left_is_removed_by_whoever_looks) {
-    struct job_posting left = post(fixture, JOB_A);
-    struct job_posting running = post(fixture, JOB_B);
-    close(left.lock_fd);
-    assert_found(fixture, "b 3");
-    assert_int_equal(access(left.path, F_OK), -1);
-    assert_int_equal(access(running.path, F_OK), 0);
-    free(left.path);
-    job_posting_remove(&running);
-}
-
 FIXTURE_TEST(whoever_posts_looks_too) {
     struct job_posting left = post(fixture, JOB_A);
     close(left.lock_fd);
@@ -145,12 +120,6 @@ static void assert_refused(const struct fixture *fixture, const char *words) {
     text_list_clear(&refusals);
 }
 
-FIXTURE_TEST(a_directory_that_others_may_enter_is_refused) {
-    assert_int_equal(mkdir(fixture->places.items[0], 0700), 0);
-    assert_int_equal(chmod(fixture->places.items[0], 0755), 0);
-    assert_refused(fixture, "is open to other users (mode 0755; chmod 700 makes it yours)");
-}
-
 FIXTURE_TEST(a_link_to_a_directory_is_refused) {
     char *own = temporary_tree_path(&fixture->tree, "own");
     assert_int_equal(mkdir(own, 0700), 0);
@@ -159,16 +128,13 @@ FIXTURE_TEST(a_link_to_a_directory_is_refused) {
     assert_refused(fixture, "is no directory, or a symbolic link");
 }
 
-TEST(a_directory_of_another_user_is_refused) {
-    struct fixture fixture;
-    set_up(&fixture);
-    assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
-    if (chown(fixture.places.items[0], 65534, (gid_t)-1) != 0) {
-        tear_down(&fixture);
+FIXTURE_TEST(a_directory_of_another_user_is_refused) {
+    assert_int_equal(mkdir(fixture->places.items[0], 0700), 0);
+    if (chown(fixture->places.items[0], 65534, (gid_t)-1) != 0) {
+        tear_down(fixture);
         SKIP_BECAUSE("only root can give a directory away");
     }
-    assert_refused(&fixture, "belongs to user 65534");
-    tear_down(&fixture);
+    assert_refused(fixture, "belongs to user 65534");
 }
 
 FIXTURE_TEST(a_place_that_cannot_be_used_leads_to_the_next) {

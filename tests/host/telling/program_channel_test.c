@@ -91,25 +91,22 @@ static char *long_line(size_t length) {
     return line;
 }
 
-TEST(program_that_does_not_read_holds_up_nothing) {
-    struct fixture fixture;
+FIXTURE_TEST_AFTER(program_that_does_not_read_holds_up_nothing, set_up(&fixture, -1)) {
     struct text heard = {0};
     char *line = long_line(PROGRAM_CHANNEL_CEILING / 4);
-    set_up(&fixture, -1);
     for (int i = 0; i < 8; i++) { /* twice what may wait */
-        program_channel_tell(fixture.channel, line, true);
+        program_channel_tell(fixture->channel, line, true);
     }
-    program_channel_tell(fixture.channel, "result\n", false);
+    program_channel_tell(fixture->channel, "result\n", false);
     while (strstr(text_string(&heard), "result\n") == NULL) {
-        read_all(fixture.ends[0], &heard);
-        (void)event_loop_run_ready(fixture.loop);
+        read_all(fixture->ends[0], &heard);
+        (void)event_loop_run_ready(fixture->loop);
     }
     size_t lines = (heard.length - strlen("result\n")) / strlen(line);
     assert_in_range(lines, 3, 7);
     assert_int_equal(heard.length, lines * strlen(line) + strlen("result\n"));
     text_clear(&heard);
     free(line);
-    tear_down(&fixture);
 }
 
 FIXTURE_TEST_AFTER(each_byte_asks_for_a_signal, set_up(&fixture, -1)) {

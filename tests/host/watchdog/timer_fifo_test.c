@@ -92,16 +92,6 @@ FIXTURE_TEST(writers_come_and_go) {
     expect_lines(fixture, "three\n");
 }
 
-FIXTURE_TEST(a_writer_that_keeps_it_open_stalls_nobody) {
-    make_fifo(fixture);
-    int idle = open_writer(fixture);
-    say(idle, "mine\n");
-    expect_lines(fixture, "mine\n");
-    say_once(fixture, "another\n");
-    expect_lines(fixture, "another\n");
-    close(idle);
-}
-
 FIXTURE_TEST(an_unfinished_line_stays_in_front_of_the_next) {
     make_fifo(fixture);
     int stopped = open_writer(fixture);
@@ -179,22 +169,6 @@ FIXTURE_TEST(it_is_for_this_user_and_gone_afterwards) {
     timer_fifo_free(fixture->fifo);
     fixture->fifo = NULL;
     assert_false(temporary_tree_has(&fixture->tree, "timers"));
-}
-
-FIXTURE_TEST(a_fifo_that_was_left_behind_is_replaced) {
-    assert_int_equal(mkfifo(fixture->path, 0600), 0);
-    assert_false(timer_fifo_is_served(fixture->path));
-    make_fifo(fixture);
-    say_once(fixture, "one\n");
-    expect_lines(fixture, "one\n");
-}
-
-FIXTURE_TEST(another_kind_of_file_is_left_alone) {
-    struct failure failure;
-    temporary_tree_write(&fixture->tree, "timers", "precious");
-    assert_int_equal(open_fifo(fixture, fixture->path, &failure), FAILURE_INVALID);
-    assert_non_null(strstr(failure.message, "no FIFO"));
-    assert_true(temporary_tree_has(&fixture->tree, "timers"));
 }
 
 FIXTURE_TEST(a_directory_that_is_missing_is_told) {

@@ -34,12 +34,6 @@ TEST(a_short_usage_stays_on_its_line) {
         "get", 100, "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME] key [more ...]\n");
 }
 
-TEST(a_long_usage_wraps_below_the_first_option) {
-    expect_usage("get", 60,
-        "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME]\n"
-        "           key [more ...]\n");
-}
-
 TEST(a_long_program_stands_alone) {
     expect_usage("a command of many words", 38,
         "usage: a command of many words\n"

@@ -45,15 +45,6 @@ static void expect_mistake(const char *line, const char *message) {
     assert_string_equal(result.text, text_string(&expected));
 }
 
-TEST_WITH(defaults_hold_when_nothing_is_given, NULL, clear) {
-    parse("k");
-    assert_int_equal(value("size")->integer, 1);
-    assert_int_equal(value("size")->source, OPTION_SOURCE_DEFAULT);
-    assert_false(value("rate")->is_set);
-    assert_false(value("verbose")->flag);
-    assert_string_equal(value("key")->text, "k");
-}
-
 /* The others look like options, and are named as unknown ones below. */
 TEST_WITH(some_words_with_a_dash_are_no_options, NULL, clear) {
     static const char *const keys[] = {"~", "-", "key", "-1", "-.5", "-1e3", "-1x"};
@@ -173,13 +164,6 @@ TEST_WITH(each_positional_takes_all_it_can, NULL, clear) {
     }
 }
 
-TEST_WITH(what_follows_the_key_is_left_alone, NULL, clear) {
-    parse("-v k --size x -- -v");
-    assert_int_equal(value("rest")->list.count, 4);
-    assert_string_equal(value("rest")->list.items[0], "--size");
-    assert_int_equal(value("size")->integer, 1);
-}
-
 TEST_WITH(the_first_double_dash_next_to_the_key_is_dropped, NULL, clear) {
     parse("-- k -- a");
     assert_int_equal(value("rest")->list.count, 2);
@@ -209,47 +193,6 @@ TEST_WITH(mistakes_are_worded_as_argparse_words_them, NULL, clear) {
     expect_mistake("-q- k", "argument -q: ignored explicit argument '-'");
     expect_mistake("--colour blue k",
         "argument --colour: invalid choice: 'blue' (choose from 'red', 'green')");
-}
-
-TEST_WITH(the_environment_stands_behind_the_command_line, NULL, clear) {
-    text_list_set_variable(&environment, "SAMPLE_SIZE", "7");
-    text_list_set_variable(&environment, "SAMPLE_RATE", "7");
-    text_list_set_variable(&environment, "SAMPLE_VERBOSE", "2");
-    text_list_set_variable(&environment, "SAMPLE_TAG_LIST", "");
-    parse("k");
-    assert_int_equal(value("size")->integer, 7);
-    assert_int_equal(value("size")->source, OPTION_SOURCE_ENVIRONMENT);
-    assert_false(value("rate")->is_set); /* this option has no environment variable */
-    assert_true(value("verbose")->flag);
-    assert_int_equal(value("tag_list")->list.count, 1);
-    parse("--size 2 k");
-    assert_int_equal(value("size")->integer, 2);
-    assert_int_equal(value("size")->source, OPTION_SOURCE_COMMAND_LINE);
-}
-
-TEST_WITH(bad_variables_are_named_unless_overridden, NULL, clear) {
-    text_list_set_variable(&environment, "SAMPLE_COLOUR", "blue");
-    expect_mistake("k", "argument --colour: invalid choice: 'blue' (choose from 'red', 'green') "
-                        "(from the environment variable SAMPLE_COLOUR)");
-    parse("--colour red k");
-    assert_string_equal(value("colour")->text, "red");
-    text_list_clear(&environment);
-    text_list_set_variable(&environment, "SAMPLE_VERBOSE", "");
-    expect_mistake("k", "argument -v/--verbose: invalid int value: '' "
-                        "(from the environment variable SAMPLE_VERBOSE)");
-}
-
-/* To the letter, as argparse has it, such a prefix is ambiguous. */
-TEST_WITH(a_prefix_of_two_spellings_means_the_option, NULL, clear) {
-    CLEARED_BY(text_list_clear) struct text_list arguments = {0};
-    parse("--tag a k");
-    assert_string_equal(value("tag_list")->list.items[0], "a");
-    option_result_clear(&result);
-    text_list_add(&arguments, "--tag");
-    option_parse(&sample_table, "torchrun", &arguments, &environment, &result);
-    assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
-    assert_non_null(
-        strstr(result.text, "ambiguous option: --tag could match --tag-list, --tag_list\n"));
 }
 
 TEST_WITH(slips_are_understood, NULL, clear) {

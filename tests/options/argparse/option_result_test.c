@@ -26,62 +26,30 @@ TEST(width_comes_from_the_environment) {
     }
 }
 
-TEST(a_mistake_names_option_and_variable) {
-    struct option_result result;
-    init(&result, NULL);
-    result.values[option_table_find(&sample_table, "size")].source = OPTION_SOURCE_ENVIRONMENT;
-    option_result_reject(&result, "size", "%d is too large", 9);
-    assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
-    assert_string_equal(result.text,
-        "sample: error: argument -s/--size: 9 is too large (from the environment variable "
-        "SAMPLE_SIZE)\n"
-        "usage: sample [OPTION]… key ...; sample --help shows every option\n");
-    option_result_clear(&result);
+TEST_OF(option_result, only_the_first_mistake_is_kept, init(&fixture, NULL), option_result_clear) {
+    option_result_reject(fixture, NULL, "first");
+    option_result_reject(fixture, "size", "second");
+    assert_non_null(strstr(fixture->text, "sample: error: first\n"));
+    assert_null(strstr(fixture->text, "second"));
 }
 
-/* As argparse has it, for programs that read what torchrun prints. */
-TEST(torchrun_shows_its_usage_first) {
-    struct option_result result;
-    struct text_list environment = {0};
-    option_result_init(&result, &sample_table, "torchrun", &environment);
-    option_result_reject(&result, NULL, "first");
-    assert_true(text_starts_with(result.text, "usage: torchrun [-h]"));
-    assert_non_null(strstr(result.text, "\ntorchrun: error: first\n"));
-    assert_null(strstr(result.text, "[OPTION]"));
-    option_result_clear(&result);
-}
-
-TEST(only_the_first_mistake_is_kept) {
-    struct option_result result;
-    init(&result, NULL);
-    option_result_reject(&result, NULL, "first");
-    option_result_reject(&result, "size", "second");
-    assert_non_null(strstr(result.text, "sample: error: first\n"));
-    assert_null(strstr(result.text, "second"));
-    option_result_clear(&result);
-}
-
-TEST(a_reason_becomes_a_mistake_only_on_failure) {
-    struct option_result result;
+TEST_OF(option_result, a_reason_becomes_a_mistake_only_on_failure, init(&fixture, NULL),
+    option_result_clear) {
     struct text reason = {0};
-    init(&result, NULL);
-    assert_int_equal(option_result_settle(&result, "size", FAILURE_NONE, &reason), FAILURE_NONE);
-    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+    assert_int_equal(option_result_settle(fixture, "size", FAILURE_NONE, &reason), FAILURE_NONE);
+    assert_int_equal(fixture->outcome, OPTION_OUTCOME_VALUES);
     text_append(&reason, "100% too large");
     assert_int_equal(
-        option_result_settle(&result, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
-    assert_non_null(strstr(result.text, "argument -s/--size: 100% too large\n"));
+        option_result_settle(fixture, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
+    assert_non_null(strstr(fixture->text, "argument -s/--size: 100% too large\n"));
     assert_int_equal(reason.length, 0);
-    option_result_clear(&result);
 }
 
-TEST(an_unknown_destination_is_not_set) {
-    struct option_result result;
-    init(&result, NULL);
-    assert_false(option_result_value(&result, "nothing")->is_set);
-    assert_string_equal(option_result_text(&result, "nothing"), "");
-    option_result_clear(&result);
-    option_result_clear(&result);
+TEST_OF(
+    option_result, an_unknown_destination_is_not_set, init(&fixture, NULL), option_result_clear) {
+    assert_false(option_result_value(fixture, "nothing")->is_set);
+    assert_string_equal(option_result_text(fixture, "nothing"), "");
+    option_result_clear(fixture);
 }
 
 /* Converting one text. */
@@ -131,31 +99,4 @@ TEST(values_take_their_type) {
     assert_int_equal(option_convert(entry("tag_list"), "a,b", &value, &reason), FAILURE_NONE);
     assert_int_equal(value.list.count, 2);
     clear_value(&value);
-}
-
-TEST(two_commas_are_one_inside_an_item) {
-    static const struct {
-        const char *text;
-        const char *items[4];
-        size_t count;
-    } cases[] = {
-        {"", {""}, 1},
-        {"a", {"a"}, 1},
-        {"a,b", {"a", "b"}, 2},
-        {"a,,b", {"a,b"}, 1},
-        {",,,", {",", ""}, 2},
-        {"a,", {"a", ""}, 2},
-        {",,,,x", {",,x"}, 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct option_value value = {0};
-        struct text reason = {0};
-        assert_int_equal(
-            option_convert(entry("tag_list"), cases[i].text, &value, &reason), FAILURE_NONE);
-        assert_int_equal(value.list.count, cases[i].count);
-        for (size_t j = 0; j < value.list.count; j++) {
-            assert_string_equal(value.list.items[j], cases[i].items[j]);
-        }
-        clear_value(&value);
-    }
 }

@@ -43,27 +43,6 @@ TEST(a_bare_ipv6_address_is_a_host_without_port) {
     expect("1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8", 9);
 }
 
-TEST(an_address_that_may_end_in_a_port_is_refused) {
-    struct endpoint endpoint;
-    CLEARED_BY(text_clear) struct text reason = {0};
-    assert_int_equal(endpoint_parse("fe80::1:2940", &endpoint, &reason), FAILURE_INVALID);
-    assert_non_null(strstr(text_string(&reason), "write [fe80::1:2940] or [fe80::1]:2940"));
-    expect("[fe80::1:2940]", "fe80::1:2940", ENDPOINT_NO_PORT);
-    expect("[fe80::1]:2940", "fe80::1", 2940);
-}
-
-TEST(several_endpoints_are_refused_with_a_word_about_what_survives) {
-    static const char *const lists[] = {
-        "a:29400,b:29400", "a,b", ",", "[::1]:1,[::2]:1", "a:1,b:x"};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        struct endpoint endpoint;
-        CLEARED_BY(text_clear) struct text reason = {0};
-        assert_int_equal(endpoint_parse(lists[i], &endpoint, &reason), FAILURE_INVALID);
-        assert_non_null(strstr(text_string(&reason), "give one HOST:PORT"));
-        assert_non_null(strstr(text_string(&reason), "--rdzv-backend dir"));
-    }
-}
-
 TEST(hosts_have_a_longest_length) {
     char host[ENDPOINT_HOST_MAXIMUM + 2] = {0};
     CLEARED_BY(text_clear) struct text reason = {0};
@@ -109,18 +88,6 @@ TEST(a_host_is_text) {
         char *host;
         assert_int_equal(endpoint_parse_host(wrong[i], &host, &reason), FAILURE_INVALID);
     }
-}
-
-TEST(a_host_alone_may_have_brackets) {
-    CLEARED_BY(text_clear) struct text reason = {0};
-    char *host;
-    assert_int_equal(endpoint_parse_host("[::1]", &host, &reason), FAILURE_NONE);
-    assert_string_equal(host, "::1");
-    free(host);
-    assert_int_equal(endpoint_parse_host("::1", &host, &reason), FAILURE_NONE);
-    assert_string_equal(host, "::1");
-    free(host);
-    assert_int_equal(endpoint_parse_host("", &host, &reason), FAILURE_INVALID);
 }
 
 TEST(ipv6_addresses_are_recognised) {

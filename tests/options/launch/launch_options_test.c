@@ -9,12 +9,6 @@ TEST_WITH(a_good_line_is_ready_to_run, NULL, clear) {
     assert_null(launch.text);
 }
 
-TEST_WITH(help_is_to_be_printed, NULL, clear) {
-    read_line("--help");
-    assert_int_equal(launch.outcome, OPTION_OUTCOME_PRINT);
-    assert_non_null(strstr(launch.text, "--nproc-per-node, --nproc_per_node NPROC_PER_NODE\n"));
-}
-
 static void read_muster_line(const char *line) {
     CLEARED_BY(text_list_clear) struct text_list arguments = {0};
     FREED char *copy = strdup(line);
@@ -56,10 +50,6 @@ TEST_WITH(help_begins_with_examples_and_has_headings, NULL, clear) {
                                 : text_format("\n  %s", definition->names[0]);
         assert_true(count_of(launch.text, entry) >= 1);
     }
-}
-
-TEST_WITH(no_script_is_a_mistake, NULL, clear) {
-    expect_mistake("", "the following arguments are required: ", "training_script\n");
 }
 
 static const struct launch_config *muster_config_of(const char *line) {
@@ -158,14 +148,4 @@ TEST_WITH(a_prefix_of_one_option_means_it, NULL, clear) {
     assert_non_null(strstr(launch.text, "ambiguous option: --rdzv could match --rdzv-backend, "));
     assert_int_equal(config_of("--nproc-per 2 t.py")->worker_count, 2);
     assert_int_equal(config_of("--nproc_ 2 t.py")->worker_count, 2);
-}
-
-TEST_WITH(warnings_do_not_stop_the_launch, NULL, clear) {
-    expect_warning(config_of("--node-rank 1 t.py"), "--node-rank");
-}
-
-TEST_WITH(clearing_twice_is_harmless, NULL, clear) {
-    config_of("t.py");
-    launch_options_clear(&launch);
-    launch_options_clear(&launch);
 }

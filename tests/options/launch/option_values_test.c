@@ -19,22 +19,6 @@ static void expect_reason(const char *part) {
     text_clear(&reason);
 }
 
-TEST_WITH(node_ranges_are_one_number_or_two, NULL, clear) {
-    static const struct {
-        const char *text;
-        int minimum;
-        int maximum;
-    } cases[] = {{"1", 1, 1}, {"1:1", 1, 1}, {"2:4", 2, 4}, {" +2 : 1_0 ", 2, 10}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int minimum;
-        int maximum;
-        assert_int_equal(
-            option_parse_node_range(cases[i].text, &minimum, &maximum, &reason), FAILURE_NONE);
-        assert_int_equal(minimum, cases[i].minimum);
-        assert_int_equal(maximum, cases[i].maximum);
-    }
-}
-
 TEST_WITH(impossible_node_ranges_say_why, NULL, clear) {
     static const struct {
         const char *text;
@@ -89,13 +73,6 @@ TEST_WITH(impossible_worker_counts_say_what_is_possible, NULL, clear) {
     }
 }
 
-TEST_WITH(one_streams_value_serves_all_ranks, NULL, clear) {
-    struct launch_streams streams;
-    assert_int_equal(option_parse_streams("3", &streams, &reason), FAILURE_NONE);
-    assert_int_equal(launch_streams_for(&streams, 0), 3);
-    assert_int_equal(launch_streams_for(&streams, 500), 3);
-}
-
 TEST_WITH(streams_by_rank_leave_the_others_alone, NULL, clear) {
     struct launch_streams streams;
     assert_int_equal(option_parse_streams("0:1,2:3,0:2", &streams, &reason), FAILURE_NONE);
@@ -103,16 +80,6 @@ TEST_WITH(streams_by_rank_leave_the_others_alone, NULL, clear) {
     assert_int_equal(launch_streams_for(&streams, 1), 0);
     assert_int_equal(launch_streams_for(&streams, 2), 3);
     assert_int_equal(launch_streams_for(&streams, 3), 0);
-    free(streams.by_rank);
-}
-
-/* torchrun's grammar allows only one digit. */
-TEST_WITH(ranks_from_ten_on_can_be_named, NULL, clear) {
-    struct launch_streams streams;
-    assert_int_equal(option_parse_streams("10:1,4095:2", &streams, &reason), FAILURE_NONE);
-    assert_int_equal(launch_streams_for(&streams, 10), 1);
-    assert_int_equal(launch_streams_for(&streams, 1), 0);
-    assert_int_equal(launch_streams_for(&streams, 4095), 2);
     free(streams.by_rank);
 }
 

@@ -4,15 +4,6 @@
 #include "launch_line.h"
 #include "options/launch/rendezvous_options.h"
 
-TEST_WITH(one_node_without_any_address_is_alone, NULL, clear) {
-    const struct launch_config *config = config_of("--rdzv-id ignored t.py");
-    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
-    assert_string_equal(config->rdzv_backend, "c10d");
-    assert_null(config->run_id);
-    assert_null(config->master_host);
-    assert_int_equal(config->maximum_nodes, 1);
-}
-
 TEST_WITH(standalone_overrides_the_rendezvous_options, NULL, clear) {
     const struct launch_config *config = config_of(
         "--standalone --rdzv-backend static --rdzv-endpoint x:1 --rdzv-id y --master-port 7 t.py");
@@ -21,28 +12,6 @@ TEST_WITH(standalone_overrides_the_rendezvous_options, NULL, clear) {
     assert_int_equal(config->warnings.count, 0);
     expect_mistake(
         "--standalone --nnodes 2 t.py", "argument --standalone: ", "--nnodes asks for 2");
-}
-
-TEST_WITH(one_node_meets_others_of_its_name, NULL, clear) {
-    const struct launch_config *config =
-        config_of("--rdzv-backend c10d --nnodes 1 --rdzv-endpoint node0:1234 --rdzv-id job t.py");
-    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
-    assert_string_equal(config->run_id, "job");
-    assert_string_equal(config->dynamic.host, "node0");
-    assert_int_equal(config->dynamic.port, 1234);
-    assert_int_equal(config->dynamic.settings.maximum_nodes, 1);
-    assert_int_equal(config->warnings.count, 0);
-    config = config_of("--rdzv-backend c10d --rdzv-id job t.py");
-    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
-    assert_string_equal(config->dynamic.host, "localhost");
-    assert_int_equal(config->dynamic.port, 29400);
-    assert_int_equal(config->warnings.count, 0);
-    config = config_of(
-        "--rdzv-backend c10d --rdzv-conf store_type=file --rdzv-endpoint /f --rdzv-id job t.py");
-    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
-    assert_string_equal(config->dynamic.file, "/f");
-    expect_mistake("--rdzv-backend c10d --rdzv-id= t.py", "--rdzv-id/--rdzv_id: ", "is empty");
-    expect_mistake("--rdzv-backend c10d --rdzv-endpoint h:x t.py", "--rdzv-endpoint", "'h:x'");
 }
 
 TEST_WITH(one_node_at_a_place_nobody_knows_is_alone, NULL, clear) {
@@ -219,12 +188,6 @@ TEST_WITH(settings_that_static_nodes_do_not_heed_are_warned_about, NULL, clear) 
     expect_warning(config, "static knows no setting join_timeout");
 }
 
-TEST_WITH(nodes_come_from_the_environment_too, NULL, clear) {
-    text_list_set_variable(&environment, "PET_NNODES", "0");
-    expect_mistake("t.py", "argument --nnodes: ", "(from the environment variable PET_NNODES)");
-    assert_int_equal(config_of("--nnodes 1 t.py")->maximum_nodes, 1);
-}
-
 /* --rdzv-conf. */
 
 /* A job of so many nodes with this backend and these settings. */
@@ -246,17 +209,6 @@ static const struct launch_dynamic *dynamic_of(const char *nodes, const char *se
         fail_msg("%s gave %s", settings, strstr(launch.text, "error: "));
     }
     return &launch.config.dynamic;
-}
-
-TEST_WITH(settings_are_trimmed_and_the_last_wins, NULL, clear) {
-    read_settings("2", "c10d", "~a~=~1~,b=x=y,a=2~");
-    const struct text_list *settings = &launch.config.rdzv_conf;
-    assert_int_equal(settings->count, 2);
-    assert_string_equal(text_list_variable(settings, "a"), "2");
-    assert_string_equal(text_list_variable(settings, "b"), "x=y");
-    read_settings("2", "c10d", "~~");
-    assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
-    assert_int_equal(launch.config.rdzv_conf.count, 0);
 }
 
 TEST_WITH(broken_settings_are_repeated_without_a_password, NULL, clear) {
@@ -346,33 +298,9 @@ TEST_WITH(a_job_of_many_nodes_delegates_unless_told_not_to, NULL, clear) {
     assert_false(dynamic_of(more, "delegation=no")->settings.delegates);
 }
 
-TEST_WITH(keys_nobody_knows_are_warned_about, NULL, clear) {
-    read_settings("2", "c10d", "join_timeout=1,join_timeou=2,timeout=3");
-    assert_int_equal(launch.config.warnings.count, 2);
-    expect_warning(&launch.config, "c10d knows no setting join_timeou;");
-    expect_warning(&launch.config, "c10d knows no setting timeout;");
-}
-
 /* Dynamic options. */
 
 #define JOB "--rdzv-backend c10d --nnodes 1:4 --rdzv-id job "
-
-TEST_WITH(several_c10d_nodes_meet_dynamically, NULL, clear) {
-    const struct launch_config *config = config_of(JOB "--rdzv-endpoint node0:1234 t.py");
-    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
-    assert_string_equal(config->rdzv_backend, "c10d");
-    assert_string_equal(config->run_id, "job");
-    assert_int_equal(config->dynamic.settings.minimum_nodes, 1);
-    assert_int_equal(config->dynamic.settings.maximum_nodes, 4);
-    assert_int_equal(config->dynamic.store, LAUNCH_RECORD_TCP_STORE);
-    assert_string_equal(config->dynamic.host, "node0");
-    assert_int_equal(config->dynamic.port, 1234);
-    assert_null(config->dynamic.file);
-    assert_int_equal(config->dynamic.is_host, LAUNCH_IS_HOST_UNSET);
-    assert_true(duration_seconds(config->dynamic.read_timeout) == 60);
-    assert_true(duration_seconds(config->dynamic.settings.join_timeout) == 600);
-    assert_int_equal(config->warnings.count, 0);
-}
 
 TEST_WITH(the_default_endpoint_is_torchruns, NULL, clear) {
     const struct launch_config *config = config_of(JOB "t.py");
@@ -382,17 +310,6 @@ TEST_WITH(the_default_endpoint_is_torchruns, NULL, clear) {
     config = config_of(JOB "--rdzv-endpoint 2001:db8::5 t.py");
     assert_string_equal(config->dynamic.host, "2001:db8::5");
     assert_int_equal(config->dynamic.port, 29400);
-}
-
-TEST_WITH(settings_reach_the_rendezvous, NULL, clear) {
-    const struct launch_config *config = config_of(
-        JOB "--rdzv-endpoint n:1 --rdzv-conf join_timeout=60,is_host=true,read_timeout=5 t.py");
-    assert_true(duration_seconds(config->dynamic.settings.join_timeout) == 60);
-    assert_true(duration_seconds(config->dynamic.read_timeout) == 5);
-    assert_int_equal(config->dynamic.is_host, LAUNCH_IS_HOST_YES);
-    assert_int_equal(config->warnings.count, 0);
-    expect_mistake(JOB "--rdzv-conf keep_alive_interval=0 t.py",
-        "--rdzv-conf/--rdzv_conf: ", "'0': the setting keep_alive_interval takes");
 }
 
 TEST_WITH(a_file_store_is_found_at_its_path, NULL, clear) {
@@ -449,11 +366,6 @@ TEST_WITH(hasty_keep_alives_are_warned_about, NULL, clear) {
     const struct launch_config *config = config_of(
         JOB "--rdzv-endpoint n --rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=3 t.py");
     assert_int_equal(config->warnings.count, 0);
-}
-
-TEST_WITH(settings_of_other_backends_are_warned_about, NULL, clear) {
-    expect_warning(config_of(JOB "--rdzv-conf timeout=5 t.py"), "c10d knows no setting timeout");
-    expect_warning(config_of(JOB "--node-rank 1 t.py"), "--node-rank is not used");
 }
 
 TEST_WITH(any_text_names_a_job_but_not_any_length, NULL, clear) {

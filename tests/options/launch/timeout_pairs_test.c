@@ -15,18 +15,6 @@ TEST_WITH(a_last_call_that_outlasts_the_join_is_refused, NULL, clear) {
                     "--rdzv-conf join_timeout=20,last_call_timeout=21 t.py");
 }
 
-TEST_WITH(a_default_gives_way, NULL, clear) {
-    const struct rendezvous_settings *times =
-        &config_of(JOB "--rdzv-conf join_timeout=20 t.py")->dynamic.settings;
-    assert_true(duration_seconds(times->join_timeout) == 20);
-    assert_true(duration_seconds(times->last_call_timeout) == 10);
-    times = &config_of(JOB "--rdzv-conf join_timeout=60 t.py")->dynamic.settings;
-    assert_true(duration_seconds(times->last_call_timeout) == 30);
-    (void)config_of(JOB "--rdzv-conf join_timeout=1 t.py");
-    (void)config_of(JOB "--rdzv-conf keep_alive_interval=600 t.py");
-    (void)config_of(JOB "--host-timeout 900 t.py");
-}
-
 TEST_WITH(signs_of_life_that_are_missed_after_the_join_are_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=60,keep_alive_interval=21 t.py", CONF,
         "keep_alive_interval=21 times keep_alive_max_attempt=3 is longer than join_timeout=60");
@@ -53,8 +41,4 @@ TEST_WITH(a_settling_that_outlasts_the_others_join_is_refused, NULL, clear) {
     expect_mistake(JOB "--rdzv-conf join_timeout=5 --settling-time 5 t.py",
         "--settling-time/--settling_time: ", "5 s are not shorter than join_timeout=5");
     (void)config_of(JOB "--rdzv-conf join_timeout=5 --settling-time 4.9 t.py");
-}
-
-TEST_WITH(nodes_that_do_not_change_have_no_such_times, NULL, clear) {
-    (void)config_of("--rdzv-conf join_timeout=20,last_call_timeout=21 --host-timeout 0 t.py");
 }

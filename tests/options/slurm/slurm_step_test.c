@@ -33,21 +33,6 @@ static enum failure_code read_changed(const char *name, const char *value) {
     return slurm_step_read(&environment, &step, &reason);
 }
 
-TEST_WITH(a_step_is_read, NULL, clear) {
-    assert_int_equal(read_changed(NULL, NULL), FAILURE_NONE);
-    assert_int_equal(step.job, 41);
-    assert_int_equal(step.step, 3);
-    assert_int_equal(step.hosts.count, 2);
-    assert_string_equal(step.hosts.items[0], "node08");
-    assert_string_equal(step.hosts.items[1], "node09");
-    assert_string_equal(step.node_list, "node[08-09]");
-    assert_string_equal(step.node, "node08");
-    assert_int_equal(step.tasks_per_node, 1);
-    assert_int_equal(step.gpus, 0);
-    assert_int_equal(slurm_step_node_count(&environment), 2);
-    assert_int_equal(reason.length, 0);
-}
-
 TEST_WITH(what_is_not_needed_may_be_missing, NULL, clear) {
     assert_int_equal(read_changed("SLURMD_NODENAME", NULL), FAILURE_NONE);
     assert_null(step.node);
@@ -155,28 +140,10 @@ TEST(plain_names_are_themselves) {
     expect("7", "7");
 }
 
-TEST(brackets_are_every_number_in_them) {
-    expect("node[1-3]", "node1 node2 node3");
-    expect("node[3,1,7-8]", "node3 node1 node7 node8");
-    expect("a[1-2],b,c[9-11]", "a1 a2 b c9 c10 c11");
-    expect("[1-2]", "1 2");
-}
-
-TEST(leading_zeros_are_kept) {
-    expect("node[008-011]", "node008 node009 node010 node011");
-    expect("node[001-002,7,0010]", "node001 node002 node7 node0010");
-    expect("node[98-101]", "node98 node99 node100 node101");
-    expect("node[0]", "node0");
-}
-
 TEST(several_brackets_multiply) {
     expect("rack[1-2]node[01-02]", "rack1node01 rack1node02 rack2node01 rack2node02");
     expect("x[0-1][0-1][5]", "x005 x015 x105 x115");
     expect("n[1-2]-[3,5].ib", "n1-3.ib n1-5.ib n2-3.ib n2-5.ib");
-}
-
-TEST(what_follows_brackets_is_kept) {
-    expect("node[1-2]-ib0,other", "node1-ib0 node2-ib0 other");
 }
 
 TEST(other_text_is_refused_and_changes_nothing) {

@@ -31,19 +31,6 @@ static enum failure_code read_back(
     return code;
 }
 
-TEST(an_account_is_spelled_as_one_object) {
-    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
-    CLEARED_BY(text_clear) struct text text = {0};
-    failure_json_write(&account, &text);
-    assert_string_equal(text_string(&text),
-        "{\"rank\": 5, \"local_rank\": 1, \"group_rank\": 2, \"role_rank\": 4, "
-        "\"time\": 1700000000, \"pid\": 4711, \"exit_code\": 1, \"host\": \"node2\", "
-        "\"node\": \"node2_17_3\", \"error_file\": \"/logs/1/error.json\", \"log_file\": "
-        "\"/logs/1/stderr.log\", "
-        "\"summary\": \"ValueError: b\\u00f6\\u00f6m\", "
-        "\"traceback\": \"Traceback:\\n  ValueError: b\\u00f6\\u00f6m\\n\"}");
-}
-
 TEST(what_is_written_is_read) {
     CLEARED_BY(failure_account_clear) struct failure_account account = sample();
     struct failure_account again;
@@ -127,16 +114,6 @@ TEST(the_longest_account_can_be_read) {
         *texts[i] = repeated("\001", 2 * FAILURE_JSON_MESSAGE_MAXIMUM);
     }
     assert_int_equal(read_back(&account, &again), FAILURE_NONE);
-    failure_account_clear(&again);
-}
-
-TEST(bytes_that_are_no_text_are_repaired) {
-    CLEARED_BY(failure_account_clear) struct failure_account account = sample();
-    struct failure_account again;
-    free(account.host);
-    account.host = memory_duplicate_string("node\377");
-    assert_int_equal(read_back(&account, &again), FAILURE_NONE);
-    assert_string_equal(again.host, "node\357\277\275");
     failure_account_clear(&again);
 }
 

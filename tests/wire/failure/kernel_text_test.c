@@ -49,17 +49,6 @@ TEST(the_status_of_a_process_that_ends_is_read) {
     }
 }
 
-TEST(command_name_may_look_like_anything) {
-    static const char *const lines[] = {
-        "78 (a b) c)" STAT_TAIL, "78 (()" STAT_TAIL, "78 (\n) R 1)" STAT_TAIL, "78 ()" STAT_TAIL};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        struct kernel_process_stat stat;
-        assert_int_equal(read_stat(lines[i], &stat), FAILURE_NONE);
-        assert_int_equal(stat.parent, 12);
-        assert_int_equal(stat.start_time, 987654321);
-    }
-}
-
 TEST(kernel_threads_and_old_kernels_are_read) {
     struct kernel_process_stat stat;
     assert_int_equal(

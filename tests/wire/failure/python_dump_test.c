@@ -31,20 +31,6 @@ static void expect(const char *dump, int64_t asked, const char *words, const cha
     }
 }
 
-TEST(the_stacks_of_all_threads_are_described) {
-    expect(LOADER MAIN, 4711,
-        "  Python thread 0x00007f01:\n    /usr/lib/queue.py:180 in get\n    data.py:3 in run\n"
-        "  Python thread 4711, 0x00007f02:\n    train.py:17 in step\n    train.py:30 in <module>\n",
-        "train.py:17 in step\ntrain.py:30 in <module>\n");
-}
-
-TEST(names_of_threads_are_kept) {
-    expect("Current thread 0x00007f41 [l\xc3\xa4ser] (most recent call first):\n"
-           "  File \"a.py\", line 4 in wait\n",
-        4711, "  Python thread 4711, 0x00007f41 [l\xc3\xa4ser]:\n    a.py:4 in wait\n",
-        "a.py:4 in wait\n");
-}
-
 TEST(when_another_thread_was_asked_the_first_thread_is_the_last_one) {
     expect("Current thread 0x01" RECENT "  File \"data.py\", line 3 in run\n\n"
            "Thread 0x02" RECENT "  File \"train.py\", line 17 in step\n",
@@ -54,32 +40,6 @@ TEST(when_another_thread_was_asked_the_first_thread_is_the_last_one) {
         4712, NULL, NULL);
     expect(
         "Current thread 0x01" RECENT "  File \"data.py\", line 3 in run\n...\n", 4712, NULL, NULL);
-}
-
-TEST(a_first_thread_that_is_not_shown_has_no_stack) {
-    expect(LOADER "...\n", 4711, NULL, NULL);
-    expect("Current thread 0x02" RECENT "  <no Python frame>\n", 4711, NULL, NULL);
-    expect("Current thread 0x02" RECENT, 4711, NULL, NULL);
-    expect("", 4711, "", NULL);
-}
-
-TEST(what_is_no_frame_is_kept_as_words) {
-    expect("Current thread 0x02" RECENT "  Garbage-collecting\n"
-           "  File \"train.py\", line ??? in ???\n  ...\nnonsense\n",
-        4711,
-        "  Python thread 4711, 0x02:\n    Garbage-collecting\n    train.py:??? in ???\n    ...\n"
-        "    nonsense\n",
-        "train.py:??? in ???\n");
-    expect("  File \"a.py\", line 3 in f\n", 4711, "    File \"a.py\", line 3 in f\n", NULL);
-}
-
-TEST(a_file_may_have_any_name) {
-    expect("Current thread 0x02" RECENT "  File \"a\"b\", line 3 in x.py\", line 1 in f\n", 4711,
-        NULL, "a\"b\", line 3 in x.py:1 in f\n");
-    expect("Current thread 0x02" RECENT "  File \"\", line 1 in \n", 4711, NULL, ":1 in \n");
-    expect("Current thread 0x02" RECENT "  File \"a.py\", line 1 on f\n", 4711, NULL, NULL);
-    expect("Current thread 0x02" RECENT "  File \"a.py\", line \n", 4711, NULL, NULL);
-    expect("Current thread 0x02" RECENT "  File \"\n", 4711, NULL, NULL);
 }
 
 TEST(control_characters_do_not_reach_a_terminal) {

@@ -105,12 +105,6 @@ static void expect(struct process *process, const char *told) {
     text_clear(&process->told);
 }
 
-TEST(frames_are_told_with_their_lines) {
-    struct process process;
-    set_up(&process);
-    expect(&process, "[4711] train.py:11 step?");
-}
-
 static void expect_line(struct process *process, uint64_t offset, int line) {
     put(process, FRAME + 16, CODE + 32 + offset);
     FREED char *told = text_format("[4711] train.py:%d step?", line);

@@ -81,15 +81,3 @@ TEST(links_of_sockets_hold_an_inode) {
         assert_int_equal(socket_table_read_link(others[i], &inode), FAILURE_MISSING);
     }
 }
-
-TEST(lines_are_taken_one_by_one) {
-    struct slice text = slice_from_string("a\n\nb");
-    struct slice line;
-    assert_true(socket_table_next_line(&text, &line));
-    assert_true(slice_equals(line, slice_from_string("a")));
-    assert_true(socket_table_next_line(&text, &line));
-    assert_int_equal(line.length, 0);
-    assert_true(socket_table_next_line(&text, &line));
-    assert_true(slice_equals(line, slice_from_string("b")));
-    assert_false(socket_table_next_line(&text, &line));
-}

@@ -16,7 +16,6 @@
     TIMEZONE_CLASS TIMEDELTA_CLASS days seconds microseconds " 87 52 85 52 "
 #define ZERO "4b00 "
 #define MOMENT "07ea0b140b213001e240 " /* 2026-11-20 11:33:48.123456 */
-#define MOMENT_MICROSECONDS 1795174428123456
 
 static enum failure_code read_value(
     const char *digits, struct wall_time *out_time, struct text *out_reason) {
@@ -48,31 +47,6 @@ static void assert_refused(const char *digits, enum failure_code wanted, const c
     assert_int_equal(read_value(digits, &time, &reason), wanted);
     assert_string_equal(text_string(&reason), why);
     assert_int_equal(time.nanoseconds, 7);
-}
-
-TEST(times_without_a_zone_count_as_utc) {
-    assert_time(NAIVE(MOMENT), MOMENT_MICROSECONDS);
-    assert_time(AWARE(MOMENT, ZONE(ZERO, ZERO, ZERO)), MOMENT_MICROSECONDS);
-    assert_time(NAIVE("07b20101000000000000"), 0);
-}
-
-TEST(the_fold_of_an_hour_is_ignored) {
-    assert_time(NAIVE("07ea8b140b213001e240"), MOMENT_MICROSECONDS);
-}
-
-TEST(other_zones_are_reckoned_with) {
-    /* +05:30, and -1 day + 19 hours = -05:00 */
-    assert_time(
-        AWARE(MOMENT, ZONE(ZERO, "4d584d ", ZERO)), MOMENT_MICROSECONDS - 19800 * INT64_C(1000000));
-    assert_time(AWARE(MOMENT, ZONE("4affffffff ", "4a300b0100 ", ZERO)),
-        MOMENT_MICROSECONDS + 18000 * INT64_C(1000000));
-    assert_time(AWARE(MOMENT, ZONE(ZERO, ZERO, "4b05 ")), MOMENT_MICROSECONDS - 5);
-}
-
-TEST(the_spelling_of_protocol_2_is_read) {
-    assert_time(DATETIME_CLASS ENCODE_FUNCTION
-        "8c0c 07c3aa0b140b213001c3a240 8c066c6174696e31 86 52 85 52",
-        MOMENT_MICROSECONDS);
 }
 
 TEST(dates_that_do_not_exist_are_malformed) {
@@ -122,23 +96,6 @@ TEST(what_is_no_datetime_is_named) {
         AWARE(MOMENT, ZONE("8a08ffffffffffffff7f ", ZERO, ZERO)), FAILURE_MALFORMED, odd_zone);
     assert_refused(AWARE(MOMENT, TIMEZONE_CLASS TIMEDELTA_CLASS "4b00 85 52 85 52"),
         FAILURE_MALFORMED, odd_zone);
-}
-
-static void assert_encoded(int64_t nanoseconds, const char *digits) {
-    uint8_t bytes[PICKLE_DATETIME_BYTES];
-    pickle_datetime_encode((struct wall_time){nanoseconds}, bytes);
-    struct bytes encoded = {.data = bytes, .length = sizeof bytes};
-    assert_hexadecimal(&encoded, digits);
-}
-
-TEST(times_are_written_down_to_the_microsecond) {
-    assert_encoded(0, "07b20101000000000000");
-    assert_encoded(MOMENT_MICROSECONDS * INT64_C(1000) + 999, MOMENT);
-    assert_encoded(-1, "07b10c1f173b3b0f423f");
-    assert_encoded(951782400 * INT64_C(1000000000), "07d0021d000000000000");
-    assert_encoded(951868800 * INT64_C(1000000000), "07d00301000000000000");
-    assert_encoded(INT64_MAX, "08d6040b172f100d0af7");
-    assert_encoded(INT64_MIN, "068d0915000c2b023748");
 }
 
 TEST(every_day_comes_back) {

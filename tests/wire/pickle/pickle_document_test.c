@@ -56,25 +56,6 @@ static uint32_t add_object(struct fixture *fixture, enum pickle_class of_class) 
     return object;
 }
 
-TEST_WITH(items_come_in_the_order_in_which_they_were_put, set_up, tear_down) {
-    struct fixture *fixture = *state;
-    uint32_t list = add_kind(fixture, PICKLE_VALUE_LIST);
-    uint32_t other = add_kind(fixture, PICKLE_VALUE_LIST);
-    for (int64_t i = 0; i < 5; i++) {
-        uint32_t integer = add_integer(fixture, i);
-        assert_int_equal(put(fixture, list, integer), FAILURE_NONE);
-        assert_int_equal(put(fixture, other, integer), FAILURE_NONE);
-    }
-    struct pickle_walk walk =
-        pickle_walk_begin(&fixture->document, &fixture->document.values[list]);
-    for (int64_t i = 0; i < 5; i++) {
-        const struct pickle_value *item = pickle_walk_next(&walk);
-        assert_non_null(item);
-        assert_int_equal(item->integer, i);
-    }
-    assert_null(pickle_walk_next(&walk));
-}
-
 TEST_WITH(what_is_no_container_has_no_items, set_up, tear_down) {
     struct fixture *fixture = *state;
     uint32_t integer = add_integer(fixture, 5);

@@ -61,46 +61,6 @@ TEST(integers_beyond_64_bits_are_refused) {
     assert_refused("8a09000000000000000001 2e", FAILURE_LIMIT, why);
 }
 
-TEST(containers_hold_what_was_put_into_them) {
-    struct pickle_document document;
-    struct text reason = {0};
-    /* {"a": [1, 2, 3], "b": (None, True)} with both forms of every opcode */
-    assert_int_equal(read("7d 8c0161 5d 4b01 61 28 4b02 4b03 65 73 "
-                          "28 5801000000 62 4e 88 86 75 2e",
-                         &document, &reason),
-        FAILURE_NONE);
-    const struct pickle_value *root = pickle_document_root(&document);
-    assert_int_equal(root->kind, PICKLE_VALUE_DICT);
-    struct pickle_walk walk = pickle_walk_begin(&document, root);
-    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("a")));
-    struct pickle_walk list = pickle_walk_begin(&document, pickle_walk_next(&walk));
-    for (int i = 1; i <= 3; i++) {
-        assert_int_equal(pickle_walk_next(&list)->integer, i);
-    }
-    assert_null(pickle_walk_next(&list));
-    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("b")));
-    struct pickle_walk tuple = pickle_walk_begin(&document, pickle_walk_next(&walk));
-    assert_int_equal(pickle_walk_next(&tuple)->kind, PICKLE_VALUE_NONE);
-    assert_true(pickle_walk_next(&tuple)->boolean);
-    assert_null(pickle_walk_next(&tuple));
-    assert_null(pickle_walk_next(&walk));
-    pickle_document_clear(&document);
-}
-
-TEST(objects_are_only_remembered) {
-    struct pickle_document document;
-    struct text reason = {0};
-    /* datetime.datetime(b"xy") */
-    assert_int_equal(read("8c086461746574696d65 94 6800 93 43027879 85 52 2e", &document, &reason),
-        FAILURE_NONE);
-    const struct pickle_value *root = pickle_document_root(&document);
-    assert_true(pickle_value_is_object(root, PICKLE_CLASS_DATETIME));
-    struct pickle_walk walk =
-        pickle_walk_begin(&document, pickle_document_arguments(&document, root));
-    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("xy")));
-    pickle_document_clear(&document);
-}
-
 TEST(a_function_is_refused_by_its_name) {
 #define ONLY                                                                                       \
     ": a record may hold only _RendezvousState, _NodeDesc, datetime, timezone, timedelta and set"
@@ -140,24 +100,6 @@ TEST(what_is_cut_off_is_malformed_wherever_it_ends) {
         assert_memory_equal(text_string(&reason), "the pickle is cut off (at byte", 30);
         text_clear(&reason);
     }
-}
-
-TEST(other_protocols_are_named) {
-    struct pickle_document document;
-    CLEARED_BY(text_clear) struct text reason = {0};
-    static const uint8_t sixth[] = {0x80, 6, 'N', '.'};
-    assert_int_equal(pickle_read((struct slice){sixth, sizeof sixth}, &limits, &document, &reason),
-        FAILURE_UNSUPPORTED);
-    assert_string_equal(
-        text_string(&reason), "pickle protocol 6, where 2 to 5 are read (at byte 0)");
-    text_clear(&reason);
-    assert_int_equal(
-        pickle_read(slice_from_string("N."), &limits, &document, &reason), FAILURE_MALFORMED);
-    assert_string_equal(text_string(&reason), "no pickle of protocol 2 to 5");
-    text_clear(&reason);
-    assert_int_equal(
-        pickle_read((struct slice){NULL, 0}, &limits, &document, &reason), FAILURE_MALFORMED);
-    assert_string_equal(text_string(&reason), "no pickle of protocol 2 to 5: it is empty");
 }
 
 TEST(broken_programs_are_malformed) {
@@ -200,18 +142,6 @@ TEST(the_memo_gives_back_what_was_kept) {
     assert_integer("4b07 71c8 30 4b08 94 30 68c8 2e", 7);
     assert_integer("4b07 71c8 30 4b08 94 30 6801 2e", 8);
     assert_refused("4b07 71c8 6800", FAILURE_MALFORMED, "memo 0 is empty (at byte 6)");
-}
-
-TEST(loops_are_malformed) {
-    static const char why[] = "a value that changes after it was used, or holds itself (at byte ";
-    struct pickle_document document;
-    static const char *const loops[] = {
-        "5d 94 6800 61 2e", "7d 94 4e 6800 73 2e", "5d 94 5d 94 6800 61 6800 6801 61 2e"};
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
-        CLEARED_BY(text_clear) struct text reason = {0};
-        assert_int_equal(read(loops[i], &document, &reason), FAILURE_MALFORMED);
-        assert_memory_equal(text_string(&reason), why, strlen(why));
-    }
 }
 
 TEST(references_cost_no_more_than_what_they_refer_to) {
@@ -260,10 +190,6 @@ TEST(ceilings_hold) {
     text_clear(&many);
     assert_refused("2828282828282828 2828282828282828 2828282828282828 2828282828282828 28",
         FAILURE_LIMIT, "too many marks on the stack (at byte 34)");
-}
-
-TEST(what_follows_the_end_is_not_looked_at) {
-    assert_integer("4b07 2e ff00", 7);
 }
 
 /* Pickle opcode. */

@@ -29,29 +29,6 @@ TEST(integers_take_the_shortest_form_as_python_writes_them) {
     assert_integer(INT64_MIN, "8004 8a080000000000000080 2e");
 }
 
-TEST(values_are_spelled_as_opcodes) {
-    CLEARED_BY(bytes_clear) struct bytes out = {0};
-    struct pickle_writer writer;
-    pickle_writer_begin(&writer, &out);
-    pickle_write_opcode(&writer, PICKLE_MARK);
-    pickle_write_boolean(&writer, true);
-    pickle_write_boolean(&writer, false);
-    pickle_write_text(&writer, slice_from_string("\303\251"));
-    pickle_write_bytes(&writer, slice_from_string("xy"));
-    pickle_write_opcode(&writer, PICKLE_TUPLE);
-    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
-    assert_hexadecimal(&out, "8004 28 88 89 8c02c3a9 43027879 74 2e");
-}
-
-TEST(classes_are_named_by_module_and_name) {
-    CLEARED_BY(bytes_clear) struct bytes out = {0};
-    struct pickle_writer writer;
-    pickle_writer_begin(&writer, &out);
-    pickle_write_class(&writer, PICKLE_CLASS_TIMEZONE);
-    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
-    assert_hexadecimal(&out, "8004 8c086461746574696d65 8c0874696d657a6f6e65 93 2e");
-}
-
 TEST(long_text_has_a_long_length) {
     char text[301];
     memset(text, 'a', sizeof text - 1);
@@ -65,49 +42,24 @@ TEST(long_text_has_a_long_length) {
     assert_memory_equal(out.data + 2, "X\054\001\000\000aaa", 8);
 }
 
-TEST(what_is_kept_is_recalled_by_its_slot) {
-    CLEARED_BY(bytes_clear) struct bytes out = {0};
+TEST_OF(
+    bytes, a_failure_sticks_and_leaves_the_buffer_as_it_was, bytes_init(&fixture, 8), bytes_clear) {
     struct pickle_writer writer;
-    pickle_writer_begin(&writer, &out);
-    for (uint32_t slot = 0; slot < 300; slot++) {
-        pickle_write_integer(&writer, slot);
-        assert_int_equal(pickle_write_keep(&writer), slot);
-        pickle_write_opcode(&writer, PICKLE_POP);
-    }
-    pickle_write_recall(&writer, 255);
-    pickle_write_recall(&writer, 299);
-    pickle_write_opcode(&writer, PICKLE_TUPLE2);
-    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
-    static const struct pickle_limits limits = {.bytes = 5000, .values = 1000, .items = 10};
-    struct pickle_document document;
-    struct text reason = {0};
-    assert_int_equal(pickle_read(bytes_slice(&out), &limits, &document, &reason), FAILURE_NONE);
-    struct pickle_walk walk = pickle_walk_begin(&document, pickle_document_root(&document));
-    assert_int_equal(pickle_walk_next(&walk)->integer, 255);
-    assert_int_equal(pickle_walk_next(&walk)->integer, 299);
-    pickle_document_clear(&document);
-}
-
-TEST(a_failure_sticks_and_leaves_the_buffer_as_it_was) {
-    struct bytes out;
-    struct pickle_writer writer;
-    bytes_init(&out, 8);
-    assert_int_equal(bytes_append(&out, "x", 1), FAILURE_NONE);
-    pickle_writer_begin(&writer, &out);
+    assert_int_equal(bytes_append(fixture, "x", 1), FAILURE_NONE);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_text(&writer, slice_from_string("too long for the buffer"));
     pickle_write_boolean(&writer, true);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
-    assert_int_equal(out.length, 1);
-    pickle_writer_begin(&writer, &out);
+    assert_int_equal(fixture->length, 1);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_text(&writer, slice_from_string("\377"));
     pickle_write_boolean(&writer, true);
     assert_int_equal(pickle_writer_end(&writer), FAILURE_INVALID);
-    assert_int_equal(out.length, 1);
+    assert_int_equal(fixture->length, 1);
     char text[256] = {0};
-    bytes_clear(&out);
-    bytes_init(&out, 0);
-    pickle_writer_begin(&writer, &out);
+    bytes_clear(fixture);
+    bytes_init(fixture, 0);
+    pickle_writer_begin(&writer, fixture);
     pickle_write_bytes(&writer, (struct slice){(const uint8_t *)text, sizeof text});
     assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
-    bytes_clear(&out);
 }

@@ -50,14 +50,6 @@ TEST(puts_of_a_range_are_watched) {
         12);
 }
 
-TEST(lengths_beyond_one_byte_are_varints) {
-    CLEARED_BY(bytes_clear) struct bytes out = {0};
-    uint8_t value[300] = {0};
-    etcd_write_put("k", (struct slice){value, sizeof value}, &out);
-    assert_int_equal(out.length, 3 + 3 + 300);
-    assert_memory_equal(out.data, "\x0a\x01k\x12\xac\x02", 6);
-}
-
 TEST(append_compares_puts_removes_or_reads) {
     struct bytes out = {0};
     const struct etcd_append append = {
@@ -88,40 +80,6 @@ static struct slice bytes_of(const char *data, size_t length) {
     return (struct slice){(const uint8_t *)data, length};
 }
 #define MESSAGE(text) bytes_of(text, sizeof(text) - 1)
-
-TEST(found_key_and_value_are_read) {
-    struct etcd_reply reply;
-    assert_int_equal(etcd_read_range(MESSAGE("\x0a\x02\x08\x01\x12\x0b\x0a\x01k\x10\x05\x18\x05"
-                                             "\x2a\x02vv\x20\x01"),
-                         &reply),
-        FAILURE_NONE);
-    assert_true(reply.has_key);
-    assert_true(slice_equals(reply.key, slice_from_string("k")));
-    assert_true(slice_equals(reply.value, slice_from_string("vv")));
-    etcd_reply_clear(&reply);
-    assert_false(reply.has_key);
-    assert_int_equal(etcd_read_range(MESSAGE("\x0a\x02\x08\x01"), &reply), FAILURE_NONE);
-    assert_false(reply.has_key);
-    etcd_reply_clear(&reply);
-    assert_int_equal(etcd_read_range(MESSAGE(""), &reply), FAILURE_NONE);
-    assert_false(reply.has_key);
-    etcd_reply_clear(&reply);
-}
-
-TEST(append_has_succeeded_or_tells_the_last_key) {
-    struct etcd_reply reply;
-    assert_int_equal(etcd_read_append(MESSAGE("\x10\x01\x1a\x02\x12\x00"), &reply), FAILURE_NONE);
-    assert_true(reply.has_succeeded);
-    etcd_reply_clear(&reply);
-    assert_int_equal(etcd_read_append(MESSAGE("\x1a\x0b\x0a\x09\x12\x07\x0a\x02"
-                                              "e2\x2a\x01v"),
-                         &reply),
-        FAILURE_NONE);
-    assert_false(reply.has_succeeded);
-    assert_true(reply.has_key);
-    assert_true(slice_equals(reply.key, slice_from_string("e2")));
-    etcd_reply_clear(&reply);
-}
 
 TEST(a_watch_tells_the_last_key_that_was_put_or_that_it_is_over) {
     struct etcd_reply reply;
@@ -198,32 +156,6 @@ TEST(fields_of_another_kind_are_refused) {
     assert_int_equal(etcd_read_range(MESSAGE("\x12\x02\x08\x01"), &reply), FAILURE_MALFORMED);
     assert_int_equal(etcd_read_append(MESSAGE("\x1a\x02\x08\x01"), &reply), FAILURE_MALFORMED);
     assert_int_equal(etcd_read_token(MESSAGE("\x10\x01"), &token), FAILURE_MALFORMED);
-}
-
-/* What etcd never sends, and Protocol Buffers has a rule for. */
-TEST(of_fields_that_come_twice_the_last_counts) {
-    struct etcd_reply reply;
-    char *token;
-    assert_int_equal(etcd_read_token(MESSAGE("\x12\x01"
-                                             "a\x12\x01"
-                                             "b"),
-                         &token),
-        FAILURE_NONE);
-    assert_string_equal(token, "b");
-    free(token);
-    assert_int_equal(
-        etcd_read_range(MESSAGE("\x12\x0a\x0a\x01k\x2a\x01v\x2a\x02vv"), &reply), FAILURE_NONE);
-    assert_true(slice_equals(reply.value, slice_from_string("vv")));
-    etcd_reply_clear(&reply);
-    /* of a list all are there, and the first is asked for */
-    assert_int_equal(etcd_read_append(MESSAGE("\x10\x01\x10\x00\x1a\x0e\x0a\x05\x12\x03\x0a\x01"
-                                              "a\x0a\x05\x12\x03\x0a\x01"
-                                              "b"),
-                         &reply),
-        FAILURE_NONE);
-    assert_false(reply.has_succeeded);
-    assert_true(slice_equals(reply.key, slice_from_string("a")));
-    etcd_reply_clear(&reply);
 }
 
 /* The reply has two ranges, of which the second is empty. */

@@ -45,18 +45,6 @@ TEST(new_lease_keeps_renewals_beside_its_holder) {
                         "\"spec\": {\"holderIdentity\": \"node1\"}}");
 }
 
-TEST(what_others_have_written_stays) {
-    struct kubernetes_object *object = read_object(CONFIG_MAP, KUBERNETES_CONFIG_MAP);
-    assert_true(kubernetes_object_has_label(object));
-    assert_string_equal(kubernetes_object_value(object, "entry.b"), "B");
-    kubernetes_object_set_value(object, "entry.b", "C");
-    expect_text(object,
-        "{\"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"n\", \"resourceVersion\": \"12\", "
-        "\"labels\": {\"app.kubernetes.io/managed-by\": \"muster\"}, "
-        "\"ownerReferences\": [{\"uid\": \"u\"}]}, "
-        "\"data\": {\"entry.a\": \"A\", \"entry.b\": \"C\"}, \"immutable\": false}");
-}
-
 TEST(old_numbers_are_removed_of_one_name) {
     struct kubernetes_object *object =
         read_object("{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\", "
@@ -81,19 +69,6 @@ TEST(other_objects_are_refused) {
         assert_int_equal(
             kubernetes_object_read(slice_from_string(wrong[i]), KUBERNETES_CONFIG_MAP, &object),
             FAILURE_MALFORMED);
-    }
-}
-
-TEST(object_without_our_label_is_told) {
-    static const char *const foreign[] = {
-        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\"}, \"data\": []}",
-        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\", "
-        "\"labels\": {\"app.kubernetes.io/managed-by\": \"Helm\"}}, \"data\": {\"a\": 1}}"};
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        struct kubernetes_object *object = read_object(foreign[i], KUBERNETES_CONFIG_MAP);
-        assert_false(kubernetes_object_has_label(object));
-        assert_null(kubernetes_object_value(object, "a"));
-        kubernetes_object_free(object);
     }
 }
 

@@ -66,11 +66,6 @@ TEST(entry_is_one_json_object) {
     expect_survives(&entry);
 }
 
-TEST(record_may_be_empty) {
-    struct register_entry entry = make_entry("h", "", 0);
-    expect_survives(&entry);
-}
-
 TEST(largest_entry_fits) {
     FREED char *host = memory_allocate(REGISTER_ENTRY_HOST_MAXIMUM + 1);
     FREED char *addresses = memory_allocate(REGISTER_ENTRY_ADDRESSES_MAXIMUM + 1);

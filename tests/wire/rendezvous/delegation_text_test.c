@@ -41,22 +41,6 @@ TEST(a_wish_is_spelled_as_the_header_says) {
     expect_same(&wish, &read);
 }
 
-TEST(a_role_is_said_with_a_wish) {
-    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    struct rendezvous_wish read;
-    CLEARED_BY(text_clear) struct text text = {0};
-    wish.sequence = 1;
-    wish.local_world_size = 8;
-    strcpy(wish.role, "a trainer");
-    delegation_wish_write(&wish, &text);
-    assert_string_equal(text_string(&text), "wish join 1 -1 -1 0 -1 0 8 9 a trainer -1");
-    text_clear(&text);
-    strcpy(wish.reason, "a reason");
-    delegation_wish_write(&wish, &text);
-    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    expect_same(&wish, &read);
-}
-
 TEST(the_longest_wish_fits_into_a_presence_key) {
     struct rendezvous_wish wish = {.kind = RENDEZVOUS_WISH_LEAVE,
         .sequence = INT64_MAX / 4,
@@ -98,24 +82,6 @@ TEST(rank_0_says_where_the_workers_meet) {
     wish.meeting = rendezvous_meeting_at(3, NULL, 29400);
     delegation_wish_write(&wish, &text);
     assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 3 0");
-    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    expect_same(&wish, &read);
-}
-
-TEST(a_node_says_for_which_round_it_is_ready) {
-    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    struct rendezvous_wish read;
-    CLEARED_BY(text_clear) struct text text = {0};
-    wish.sequence = 3;
-    wish.meeting = rendezvous_meeting_at(8, NULL, 0);
-    delegation_wish_write(&wish, &text);
-    assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 8 0");
-    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
-    expect_same(&wish, &read);
-    text_clear(&text);
-    wish.meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
-    delegation_wish_write(&wish, &text);
-    assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 -2");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     expect_same(&wish, &read);
 }

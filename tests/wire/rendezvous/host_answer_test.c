@@ -54,17 +54,6 @@ TEST(it_is_a_pickle_that_names_one_module_without_packages) {
     bytes_clear(&pickle);
 }
 
-TEST(it_is_no_record) {
-    CLEARED_BY(text_clear) struct text text = {0};
-    CLEARED_BY(text_clear) struct text reason = {0};
-    struct rendezvous_state record = {0};
-    bool is_absent;
-    torchrun_refusal_write_of_succession(&text);
-    assert_int_not_equal(rendezvous_state_read_text(
-                             slice_from_string(text_string(&text)), &is_absent, &record, &reason),
-        FAILURE_NONE);
-}
-
 /* Protocol version. */
 
 #define SIXTY_THREE "012345678901234567890123456789012345678901234567890123456789012"

@@ -203,126 +203,95 @@ static bool is_there(struct job *job, const char *key) {
     return job->replies.items[0].reply.byte == STORE_READY;
 }
 
+#define JOB_TEST(name) TEST_OF(job, name, set_up(&fixture, true), tear_down)
+
+#define LONE_NODE_TEST(name) TEST_OF(lone_node, name, lone_set_up(&fixture), lone_tear_down)
+
 /* The record. */
 
-TEST(a_job_that_has_just_begun_has_no_record) {
-    struct job job;
-    set_up(&job, true);
-    ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
-    assert_false(job.nodes[0].has_record);
-    assert_true(write_round(&job, 0, 7, true));
-    ask_kind(&job, 1, RENDEZVOUS_EFFECT_FETCH);
-    assert_true(job.nodes[1].has_record);
-    assert_int_equal(job.nodes[1].seen.round, 7);
-    tear_down(&job);
+JOB_TEST(a_job_that_has_just_begun_has_no_record) {
+    ask_kind(fixture, 0, RENDEZVOUS_EFFECT_FETCH);
+    assert_false(fixture->nodes[0].has_record);
+    assert_true(write_round(fixture, 0, 7, true));
+    ask_kind(fixture, 1, RENDEZVOUS_EFFECT_FETCH);
+    assert_true(fixture->nodes[1].has_record);
+    assert_int_equal(fixture->nodes[1].seen.round, 7);
 }
 
-TEST(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is) {
-    struct job job;
-    set_up(&job, true);
-    ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
-    ask_kind(&job, 1, RENDEZVOUS_EFFECT_FETCH);
-    assert_true(write_round(&job, 0, 1, true));
-    assert_false(write_round(&job, 1, 2, true));
-    assert_int_equal(job.nodes[1].seen.round, 1);
-    assert_true(write_round(&job, 1, 2, true));
-    tear_down(&job);
+JOB_TEST(of_two_writers_who_saw_the_same_one_wins_and_the_other_learns_what_is) {
+    ask_kind(fixture, 0, RENDEZVOUS_EFFECT_FETCH);
+    ask_kind(fixture, 1, RENDEZVOUS_EFFECT_FETCH);
+    assert_true(write_round(fixture, 0, 1, true));
+    assert_false(write_round(fixture, 1, 2, true));
+    assert_int_equal(fixture->nodes[1].seen.round, 1);
+    assert_true(write_round(fixture, 1, 2, true));
 }
 
 /* Changes. */
 
-TEST(others_are_told_of_a_change_and_the_writer_is_not) {
-    struct job job;
-    set_up(&job, true);
+JOB_TEST(others_are_told_of_a_change_and_the_writer_is_not) {
     for (int i = 0; i < NODES; i++) {
-        ask_kind(&job, i, RENDEZVOUS_EFFECT_FETCH);
+        ask_kind(fixture, i, RENDEZVOUS_EFFECT_FETCH);
     }
-    assert_true(write_round(&job, 0, 1, false));
-    ask_kind(&job, 1, RENDEZVOUS_EFFECT_FETCH);
-    ask_kind(&job, 2, RENDEZVOUS_EFFECT_TELL_WATCHERS);
-    assert_int_equal(job.nodes[0].changes, 1);
-    assert_int_equal(job.nodes[1].changes, 2);
-    assert_int_equal(job.nodes[2].changes, 1);
-    tear_down(&job);
+    assert_true(write_round(fixture, 0, 1, false));
+    ask_kind(fixture, 1, RENDEZVOUS_EFFECT_FETCH);
+    ask_kind(fixture, 2, RENDEZVOUS_EFFECT_TELL_WATCHERS);
+    assert_int_equal(fixture->nodes[0].changes, 1);
+    assert_int_equal(fixture->nodes[1].changes, 2);
+    assert_int_equal(fixture->nodes[2].changes, 1);
 }
 
-TEST(a_quiet_change_wakes_nobody) {
-    struct job job;
-    set_up(&job, true);
-    ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
-    ask_kind(&job, 1, RENDEZVOUS_EFFECT_FETCH);
-    assert_true(write_round(&job, 0, 1, true));
-    assert_int_equal(job.nodes[1].changes, 0);
-    tear_down(&job);
+JOB_TEST(a_quiet_change_wakes_nobody) {
+    ask_kind(fixture, 0, RENDEZVOUS_EFFECT_FETCH);
+    ask_kind(fixture, 1, RENDEZVOUS_EFFECT_FETCH);
+    assert_true(write_round(fixture, 0, 1, true));
+    assert_int_equal(fixture->nodes[1].changes, 0);
 }
 
 /* A node counted a change and died before it told it. */
-TEST(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat) {
-    struct job job;
-    set_up(&job, true);
-    ask_kind(&job, 0, RENDEZVOUS_EFFECT_FETCH);
-    ask_kind(&job, 1, RENDEZVOUS_EFFECT_FETCH);
-    apply(&job, &job.bare,
+JOB_TEST(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat) {
+    ask_kind(fixture, 0, RENDEZVOUS_EFFECT_FETCH);
+    ask_kind(fixture, 1, RENDEZVOUS_EFFECT_FETCH);
+    apply(fixture, &fixture->bare,
         &(struct store_request){
             .operation = STORE_ADD, .key = slice_from_string(LONE_OWN "changes"), .number = 1});
-    settle(&job);
-    assert_int_equal(job.nodes[0].changes, 0);
-    ask_kind(&job, 0, RENDEZVOUS_EFFECT_BEAT);
-    assert_int_equal(job.nodes[0].changes, 1);
-    assert_int_equal(job.nodes[1].changes, 1);
-    tear_down(&job);
+    settle(fixture);
+    assert_int_equal(fixture->nodes[0].changes, 0);
+    ask_kind(fixture, 0, RENDEZVOUS_EFFECT_BEAT);
+    assert_int_equal(fixture->nodes[0].changes, 1);
+    assert_int_equal(fixture->nodes[1].changes, 1);
 }
 
-TEST(the_keys_of_old_changes_are_taken_away) {
-    struct job job;
-    set_up(&job, true);
+JOB_TEST(the_keys_of_old_changes_are_taken_away) {
     for (int i = 0; i < 300; i++) {
-        ask_kind(&job, 0, RENDEZVOUS_EFFECT_TELL_WATCHERS);
+        ask_kind(fixture, 0, RENDEZVOUS_EFFECT_TELL_WATCHERS);
     }
-    assert_false(is_there(&job, LONE_OWN "changed/44"));
-    assert_true(is_there(&job, LONE_OWN "changed/45"));
-    assert_true(is_there(&job, LONE_OWN "changed/300"));
-    tear_down(&job);
+    assert_false(is_there(fixture, LONE_OWN "changed/44"));
+    assert_true(is_there(fixture, LONE_OWN "changed/45"));
+    assert_true(is_there(fixture, LONE_OWN "changed/300"));
 }
 
 /* Nodes. */
 
-TEST(a_roll_is_answered_when_all_have_answered) {
-    struct job job;
-    set_up(&job, true);
-    roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 2);
-    roll(&job, 0, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 0);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 4, 1);
-    assert_int_equal(job.nodes[0].rolls_answered, 0);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 1);
-    assert_int_equal(job.nodes[0].rolls_answered, 1);
-    tear_down(&job);
+JOB_TEST(a_roll_that_is_called_off_is_not_answered) {
+    roll(fixture, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 1);
+    rendezvous_record_store_cancel_waits(fixture->nodes[0].store, &fixture->nodes[0].effects);
+    roll(fixture, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 4, 1);
+    roll(fixture, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 0);
+    assert_int_equal(fixture->nodes[0].rolls_answered, 0);
+    roll(fixture, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 4, 0);
+    assert_int_equal(fixture->nodes[0].rolls_answered, 1);
 }
 
-TEST(a_roll_that_is_called_off_is_not_answered) {
-    struct job job;
-    set_up(&job, true);
-    roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 3, 1);
-    rendezvous_record_store_cancel_waits(job.nodes[0].store, &job.nodes[0].effects);
-    roll(&job, 0, RENDEZVOUS_EFFECT_CALL_ROLL, 4, 1);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 3, 0);
-    assert_int_equal(job.nodes[0].rolls_answered, 0);
-    roll(&job, 1, RENDEZVOUS_EFFECT_ANSWER_ROLL, 4, 0);
-    assert_int_equal(job.nodes[0].rolls_answered, 1);
-    tear_down(&job);
-}
-
-TEST(nodes_in_an_exit_barrier_are_counted) {
-    struct job job;
-    set_up(&job, true);
-    apply(&job, &job.bare,
+JOB_TEST(nodes_in_an_exit_barrier_are_counted) {
+    apply(fixture, &fixture->bare,
         &(struct store_request){.operation = STORE_ADD,
             .key =
                 slice_from_string(LONE_RECORD ".3/torchelastic/agent/terminal_state/num_members"),
             .number = 2});
-    ask(&job, 0, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = 3});
-    assert_int_equal(job.nodes[0].finished_count, 2);
-    tear_down(&job);
+    ask(fixture, 0,
+        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = 3});
+    assert_int_equal(fixture->nodes[0].finished_count, 2);
 }
 
 /* Values that other programs wrote, and stores that answer wrongly. */
@@ -338,28 +307,22 @@ static void expect_broken(struct lone_node *node, const char *part) {
     "protocol, and this is muster " MUSTER_VERSION ", which speaks version 1 of Muster's "         \
     "protocol; use one version of Muster on all nodes of a job"
 
-TEST(another_protocol_is_refused_and_the_server_has_heard_of_it) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
-    const struct store_request *said = &node.effects.items[node.looked_at].send.own.request;
+LONE_NODE_TEST(another_protocol_is_refused_and_the_server_has_heard_of_it) {
+    lone_reply(fixture, lone_ask_protocol(fixture, true), lone_blob("2 muster 9.1"));
+    const struct store_request *said = &fixture->effects.items[fixture->looked_at].send.own.request;
     struct slice refused = slice_from_string(LONE_OWN "presence/refused/");
     assert_int_equal(said->operation, STORE_SET);
     assert_true(slice_starts_with(said->key, refused));
     assert_true(slice_equals(said->value, slice_from_string("1 muster " MUSTER_VERSION)));
-    lone_reply(&node, lone_next(&node, RECORD_EFFECT_SEND)->send.tag, lone_none());
-    lone_reply(
-        &node, lone_sent(&node, STORE_CHECK, LONE_OWN "presence/served"), lone_byte(STORE_READY));
-    expect_broken(&node, OTHER_PROTOCOL);
-    lone_tear_down(&node);
+    lone_reply(fixture, lone_next(fixture, RECORD_EFFECT_SEND)->send.tag, lone_none());
+    lone_reply(fixture, lone_sent(fixture, STORE_CHECK, LONE_OWN "presence/served"),
+        lone_byte(STORE_READY));
+    expect_broken(fixture, OTHER_PROTOCOL);
 }
 
-TEST(another_protocol_is_refused_by_a_server_that_tells_nobody) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_reply(&node, lone_ask_protocol(&node, false), lone_blob("2 muster 9.1"));
-    expect_broken(&node, OTHER_PROTOCOL);
-    lone_tear_down(&node);
+LONE_NODE_TEST(another_protocol_is_refused_by_a_server_that_tells_nobody) {
+    lone_reply(fixture, lone_ask_protocol(fixture, false), lone_blob("2 muster 9.1"));
+    expect_broken(fixture, OTHER_PROTOCOL);
 }
 
 TEST(a_protocol_that_is_none_is_named) {
@@ -374,12 +337,9 @@ TEST(a_protocol_that_is_none_is_named) {
     }
 }
 
-TEST(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
-    rendezvous_record_store_disconnect(node.store, &node.effects);
-    lone_tear_down(&node);
+LONE_NODE_TEST(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard) {
+    lone_reply(fixture, lone_ask_protocol(fixture, true), lone_blob("2 muster 9.1"));
+    rendezvous_record_store_disconnect(fixture->store, &fixture->effects);
 }
 
 TEST(other_settings_are_refused_and_shown) {
@@ -403,15 +363,13 @@ TEST(settings_that_are_no_sizes_are_not_shown) {
     }
 }
 
-TEST(a_record_that_makes_no_sense_is_named) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD), lone_blob("no record"));
-    expect_broken(&node, "the record of job 'job' in the store (key torch.rendezvous.job) cannot");
-    lone_tear_down(&node);
+LONE_NODE_TEST(a_record_that_makes_no_sense_is_named) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_FETCH);
+    (void)lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    lone_reply(fixture, lone_sent(fixture, STORE_COMPARE_SET, LONE_RECORD), lone_blob("no record"));
+    expect_broken(
+        fixture, "the record of job 'job' in the store (key torch.rendezvous.job) cannot");
 }
 
 TEST(a_counter_of_changes_that_counts_nothing_is_named) {
@@ -429,39 +387,18 @@ TEST(a_counter_of_changes_that_counts_nothing_is_named) {
     }
 }
 
-TEST(a_counter_that_was_deleted_counts_on) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(2));
-    assert_int_equal(node.effects.items[node.looked_at].send.own.request.number, 5);
-    uint64_t counting = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    (void)lone_told(&node, RENDEZVOUS_EVENT_CHANGED);
-    lone_reply(&node, counting, lone_integer(7));
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
-/* The watcher's lane may be faster than the one on which the count was asked before. */
-TEST(a_count_from_before_the_last_change_is_no_deleted_counter) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    uint64_t change = lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, change, lone_byte(STORE_STOP_WAITING));
-    (void)lone_told(&node, RENDEZVOUS_EVENT_CHANGED);
-    lone_reply(&node, count, lone_integer(7));
-    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/9");
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
+LONE_NODE_TEST(a_counter_that_was_deleted_counts_on) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    lone_reply(fixture, lone_sent(fixture, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
+    (void)lone_sent(fixture, STORE_WAIT, LONE_OWN "changed/8");
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    lone_reply(fixture, lone_sent(fixture, STORE_ADD, LONE_OWN "changes"), lone_integer(2));
+    assert_int_equal(fixture->effects.items[fixture->looked_at].send.own.request.number, 5);
+    uint64_t counting = lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    (void)lone_told(fixture, RENDEZVOUS_EVENT_CHANGED);
+    lone_reply(fixture, counting, lone_integer(7));
+    lone_expect_no_more(fixture);
 }
 
 TEST(a_new_change_has_a_number_that_can_be_waited_for) {
@@ -477,48 +414,40 @@ TEST(a_new_change_has_a_number_that_can_be_waited_for) {
     }
 }
 
-TEST(an_answer_of_another_kind_ends_it) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_blob("7"));
-    expect_broken(&node, "the store gave no valid answer to ADD");
-    lone_tear_down(&node);
+LONE_NODE_TEST(an_answer_of_another_kind_ends_it) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    lone_reply(fixture, lone_sent(fixture, STORE_ADD, LONE_OWN "changes"), lone_blob("7"));
+    expect_broken(fixture, "the store gave no valid answer to ADD");
 }
 
-TEST(a_wait_that_the_store_calls_off_ends_it) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
+LONE_NODE_TEST(a_wait_that_the_store_calls_off_ends_it) {
+    lone_be_up(fixture, true);
     lone_ask(
-        &node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
-    lone_reply(&node, lone_sent(&node, STORE_WAIT, LONE_RECORD ".3/muster/roll/0"),
+        fixture, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
+    lone_reply(fixture, lone_sent(fixture, STORE_WAIT, LONE_RECORD ".3/muster/roll/0"),
         lone_byte(STORE_WAIT_CANCELLED));
-    expect_broken(&node, "the store gave no valid answer to WAIT");
-    lone_tear_down(&node);
+    expect_broken(fixture, "the store gave no valid answer to WAIT");
 }
 
-TEST(a_record_that_is_too_long_is_named_and_another_reply_is_not) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    uint64_t record = lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
+LONE_NODE_TEST(a_record_that_is_too_long_is_named_and_another_reply_is_not) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_FETCH);
+    uint64_t count = lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    uint64_t record = lone_sent(fixture, STORE_COMPARE_SET, LONE_RECORD);
     rendezvous_record_store_take_failure(
-        node.store, record, FAILURE_LIMIT, "too long", &node.effects);
-    expect_broken(&node, "(key torch.rendezvous.job) cannot be used: too long;");
+        fixture->store, record, FAILURE_LIMIT, "too long", &fixture->effects);
+    expect_broken(fixture, "(key torch.rendezvous.job) cannot be used: too long;");
     rendezvous_record_store_take_failure(
-        node.store, count, FAILURE_LIMIT, "too long", &node.effects);
-    lone_expect_no_more(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    rendezvous_record_store_take_failure(node.store,
-        lone_sent(&node, STORE_ADD, LONE_OWN "changes"), FAILURE_LIMIT, "too long", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_string_equal(lone_told(&node, RENDEZVOUS_EVENT_BROKEN)->reason, "too long");
-    lone_tear_down(&node);
+        fixture->store, count, FAILURE_LIMIT, "too long", &fixture->effects);
+    lone_expect_no_more(fixture);
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    rendezvous_record_store_take_failure(fixture->store,
+        lone_sent(fixture, STORE_ADD, LONE_OWN "changes"), FAILURE_LIMIT, "too long",
+        &fixture->effects);
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    assert_string_equal(lone_told(fixture, RENDEZVOUS_EVENT_BROKEN)->reason, "too long");
 }
 
 /* A TCPStore that has no value repeats the one that is expected. The next write then expects none.
@@ -546,27 +475,6 @@ TEST(a_record_that_was_deleted_can_be_written_again) {
     assert_null(lost->written.state);
     lone_ask(&node, write);
     assert_int_equal(node.effects.items[node.looked_at].send.own.request.expected.length, 0);
-    lone_tear_down(&node);
-}
-
-/* Upstream's Python skips characters outside the base64 alphabet. */
-TEST(a_record_with_a_nul_between_its_letters_can_be_replaced) {
-    struct lone_node node;
-    CLEARED_BY(bytes_clear) struct bytes text = {0};
-    struct rendezvous_state record = {.round = 6};
-    assert_int_equal(bytes_append(&text, "", 1), FAILURE_NONE);
-    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
-        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
-    assert_int_equal(lone_told(&node, RENDEZVOUS_EVENT_RECORD)->state->round, 6);
-    lone_ask(&node,
-        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {.state = &record}});
-    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
-    assert_true(slice_equals(send->own.request.expected, bytes_slice(&text)));
     lone_tear_down(&node);
 }
 
@@ -707,17 +615,6 @@ TEST(a_node_hears_that_its_host_leaves_and_who_follows) {
     lone_tear_down(&node);
 }
 
-/* It hears of its host, and reads the record itself. */
-TEST(a_node_that_only_follows_watches_the_record) {
-    struct lone_node node;
-    (void)follow_up(&node);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    (void)lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
-    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
-    lone_tear_down(&node);
-}
-
 /* A successor where there is none, half a standing, and none at all: a host answers when there is
  * an item, and who asked on would ask for ever. */
 TEST(what_makes_no_sense_to_a_node_that_delegates_ends_it) {
@@ -732,27 +629,6 @@ TEST(what_makes_no_sense_to_a_node_that_delegates_ends_it) {
 
 /* One node alone, with a test that answers its requests: which request uses which lane, and how the
  * connection ends. */
-
-/* A node may leave as soon as its last write is answered. So the answer comes only when the
- * watchers' key has been sent. */
-TEST(a_write_is_won_when_its_watchers_are_told) {
-    struct lone_node node;
-    struct rendezvous_state record = {.round = 1};
-    CLEARED_BY(bytes_clear) struct bytes text = {0};
-    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask(&node,
-        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&record, false}});
-    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
-        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
-    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(3));
-    uint64_t tag = lone_sent(&node, STORE_SET, LONE_OWN "changed/3");
-    lone_expect_no_more(&node);
-    lone_reply(&node, tag, lone_none());
-    assert_true(lone_told(&node, RENDEZVOUS_EVENT_WRITTEN)->written.has_won);
-    lone_tear_down(&node);
-}
 
 /* GET would wait for a record that nobody has begun. */
 TEST(a_connection_begins_the_record_when_it_first_asks_for_it) {
@@ -775,81 +651,59 @@ TEST(a_connection_begins_the_record_when_it_first_asks_for_it) {
     lone_tear_down(&node);
 }
 
-TEST(a_name_takes_the_place_of_an_earlier_one) {
-    struct lone_node node;
+LONE_NODE_TEST(a_name_takes_the_place_of_an_earlier_one) {
     struct rendezvous_effect present = {.kind = RENDEZVOUS_EFFECT_PRESENT};
-    lone_set_up(&node);
-    lone_be_up(&node, true);
+    lone_be_up(fixture, true);
     node_identity_init(&present.present.identity, "host", 12, 34);
-    lone_ask(&node, present);
-    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/host_12_34");
+    lone_ask(fixture, present);
+    (void)lone_sent(fixture, STORE_SET, LONE_OWN "presence/host_12_34");
     present.present.identity.local_id = 35;
     present.present.has_finished = true;
-    lone_ask(&node, present);
-    (void)lone_sent(&node, STORE_DELETE, LONE_OWN "presence/host_12_34");
-    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    lone_ask(fixture, present);
+    (void)lone_sent(fixture, STORE_DELETE, LONE_OWN "presence/host_12_34");
+    const struct record_sending *send = &lone_next(fixture, RECORD_EFFECT_SEND)->send;
     assert_true(
         slice_equals(send->own.request.key, slice_from_string(LONE_OWN "presence/host_12_35")));
     assert_true(slice_equals(send->own.request.value, slice_from_string("finished")));
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/host_12_35");
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(fixture, STORE_SET, LONE_OWN "presence/host_12_35");
+    (void)lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(fixture);
 }
 
-TEST(nobody_is_present_where_presence_is_not_served) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, false);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_PRESENT);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
+LONE_NODE_TEST(nobody_is_present_where_presence_is_not_served) {
+    lone_be_up(fixture, false);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_PRESENT);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(fixture);
 }
 
-TEST(what_waits_has_a_lane_of_its_own_and_all_the_time) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+LONE_NODE_TEST(what_waits_has_a_lane_of_its_own_and_all_the_time) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    const struct record_sending *send = &lone_next(fixture, RECORD_EFFECT_SEND)->send;
     assert_int_equal(send->lane, RENDEZVOUS_LANE_ASKER);
     assert_int_equal(send->timeout.nanoseconds, lone_settings.answer_timeout.nanoseconds);
-    lone_reply(&node, send->tag, lone_integer(0));
-    send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    lone_reply(fixture, send->tag, lone_integer(0));
+    send = &lone_next(fixture, RECORD_EFFECT_SEND)->send;
     assert_int_equal(send->lane, RENDEZVOUS_LANE_WATCHER);
     assert_int_equal(send->timeout.nanoseconds, DURATION_FOREVER.nanoseconds);
     lone_ask(
-        &node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
-    send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+        fixture, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
+    send = &lone_next(fixture, RECORD_EFFECT_SEND)->send;
     assert_int_equal(send->lane, RENDEZVOUS_LANE_WAITER);
     assert_int_equal(send->timeout.nanoseconds, DURATION_FOREVER.nanoseconds);
-    lone_tear_down(&node);
 }
 
-TEST(without_a_connection_nothing_is_asked) {
-    struct lone_node node;
-    lone_set_up(&node);
+LONE_NODE_TEST(without_a_connection_nothing_is_asked) {
     for (int kind = RENDEZVOUS_EFFECT_CONNECT + 1; kind < RENDEZVOUS_EFFECT_KIND_COUNT; kind++) {
-        lone_ask_kind(&node, (enum rendezvous_effect_kind)kind);
+        lone_ask_kind(fixture, (enum rendezvous_effect_kind)kind);
     }
-    rendezvous_record_store_delete(node.store, "/key", &node.effects);
-    rendezvous_record_store_cancel_waits(node.store, &node.effects);
-    rendezvous_record_store_disconnect(node.store, &node.effects);
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
-TEST(waits_are_not_called_off_before_there_are_any) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
-    (void)lone_next(&node, RECORD_EFFECT_OPEN);
-    rendezvous_record_store_cancel_waits(node.store, &node.effects);
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
+    rendezvous_record_store_delete(fixture->store, "/key", &fixture->effects);
+    rendezvous_record_store_cancel_waits(fixture->store, &fixture->effects);
+    rendezvous_record_store_disconnect(fixture->store, &fixture->effects);
+    lone_expect_no_more(fixture);
 }
 
 TEST(an_end_is_told_once_with_its_reason) {
@@ -870,28 +724,25 @@ TEST(an_end_is_told_once_with_its_reason) {
 }
 
 /* A lane that stood has ended while the others were opened, or the greeting was not answered. */
-TEST(a_connection_that_ends_too_early_is_tried_again) {
-    struct lone_node node;
-    lone_set_up(&node);
-    uint64_t greeting = lone_connect(&node, true);
+LONE_NODE_TEST(a_connection_that_ends_too_early_is_tried_again) {
+    uint64_t greeting = lone_connect(fixture, true);
     rendezvous_record_store_take_failure(
-        node.store, greeting, FAILURE_TIMEOUT, "no answer", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+        fixture->store, greeting, FAILURE_TIMEOUT, "no answer", &fixture->effects);
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(fixture, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
     rendezvous_record_store_take_end(
-        node.store, FAILURE_DISCONNECTED, "connection reset", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
-    rendezvous_record_store_take_end(node.store, FAILURE_TIMEOUT, "silent", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+        fixture->store, FAILURE_DISCONNECTED, "connection reset", &fixture->effects);
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(fixture, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+    rendezvous_record_store_take_end(fixture->store, FAILURE_TIMEOUT, "silent", &fixture->effects);
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(fixture, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
     rendezvous_record_store_take_unopened(
-        node.store, FAILURE_TIMEOUT, "no store", false, &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST);
+        fixture->store, FAILURE_TIMEOUT, "no store", false, &fixture->effects);
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    const struct rendezvous_event *told = lone_told(fixture, RENDEZVOUS_EVENT_CONNECTION_LOST);
     assert_string_equal(told->lost.reason, "no store");
     assert_true(told->lost.was_heard);
-    lone_tear_down(&node);
 }
 
 TEST(whether_the_store_was_heard_is_told_with_each_loss) {
@@ -911,21 +762,19 @@ TEST(whether_the_store_was_heard_is_told_with_each_loss) {
 
 /* Nobody knows how long a network stays bad. The pauses grow, so that a server which ends every
  * connection is not stormed. */
-TEST(it_is_tried_until_the_deadline_with_pauses) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
-    struct duration pause = lone_next(&node, RECORD_EFFECT_OPEN)->pause;
+LONE_NODE_TEST(it_is_tried_until_the_deadline_with_pauses) {
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_CONNECT);
+    struct duration pause = lone_next(fixture, RECORD_EFFECT_OPEN)->pause;
     assert_int_equal(pause.nanoseconds, 0);
     for (int attempt = 0; attempt < 1000; attempt++) {
-        rendezvous_record_store_take_end(node.store, FAILURE_DISCONNECTED, "gone", &node.effects);
-        (void)lone_next(&node, RECORD_EFFECT_DROP);
-        pause = lone_next(&node, RECORD_EFFECT_OPEN)->pause;
+        rendezvous_record_store_take_end(
+            fixture->store, FAILURE_DISCONNECTED, "gone", &fixture->effects);
+        (void)lone_next(fixture, RECORD_EFFECT_DROP);
+        pause = lone_next(fixture, RECORD_EFFECT_OPEN)->pause;
         assert_true(pause.nanoseconds > 0);
     }
     assert_true(pause.nanoseconds >= duration_from_milliseconds(1000).nanoseconds);
     assert_true(pause.nanoseconds <= duration_from_milliseconds(3000).nanoseconds);
-    lone_tear_down(&node);
 }
 
 TEST(a_file_is_not_tried_for_ever) {
@@ -962,44 +811,19 @@ TEST(an_end_that_trying_again_would_not_mend_is_no_loss) {
     }
 }
 
-TEST(a_request_that_fails_costs_the_connection) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    rendezvous_record_store_delete(node.store, "/key", &node.effects);
-    rendezvous_record_store_take_failure(node.store, lone_sent(&node, STORE_DELETE, "/key"),
-        FAILURE_TIMEOUT, "no answer", &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_true(lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.is_silent);
-    lone_tear_down(&node);
-}
-
-TEST(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
-    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    uint64_t record = lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
-    lone_ask(&node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    (void)lone_next(&node, RECORD_EFFECT_OPEN);
-    lone_reply(&node, record, lone_blob("no record"));
+LONE_NODE_TEST(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at) {
+    lone_be_up(fixture, true);
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_FETCH);
+    uint64_t count = lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    uint64_t record = lone_sent(fixture, STORE_COMPARE_SET, LONE_RECORD);
+    lone_ask(
+        fixture, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
+    (void)lone_next(fixture, RECORD_EFFECT_DROP);
+    (void)lone_next(fixture, RECORD_EFFECT_OPEN);
+    lone_reply(fixture, record, lone_blob("no record"));
     rendezvous_record_store_take_failure(
-        node.store, count, FAILURE_CANCELLED, "given up", &node.effects);
-    lone_expect_no_more(&node);
-    lone_tear_down(&node);
-}
-
-TEST(who_disconnects_is_told_nothing) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    rendezvous_record_store_disconnect(node.store, &node.effects);
-    (void)lone_next(&node, RECORD_EFFECT_DROP);
-    lone_expect_no_more(&node);
-    assert_false(rendezvous_record_store_is_up(node.store));
-    lone_tear_down(&node);
+        fixture->store, count, FAILURE_CANCELLED, "given up", &fixture->effects);
+    lone_expect_no_more(fixture);
 }
 
 TEST(a_record_that_cannot_be_spelled_is_told_and_not_sent) {
@@ -1016,23 +840,20 @@ TEST(a_record_that_cannot_be_spelled_is_told_and_not_sent) {
     lone_tear_down(&node);
 }
 
-TEST(what_is_asked_meanwhile_does_not_wait_for_all_deletions) {
-    struct lone_node node;
-    lone_set_up(&node);
-    lone_be_up(&node, true);
-    rendezvous_record_store_delete(node.store, "/a", &node.effects);
-    rendezvous_record_store_delete(node.store, "/b", &node.effects);
-    uint64_t first = lone_sent(&node, STORE_DELETE, "/a");
-    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
-    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_expect_no_more(&node);
-    lone_reply(&node, first, lone_integer(1));
-    uint64_t second = lone_sent(&node, STORE_DELETE, "/b");
-    lone_reply(&node, second, lone_integer(1));
-    lone_expect_no_more(&node);
-    rendezvous_record_store_delete(node.store, "/c", &node.effects);
-    (void)lone_sent(&node, STORE_DELETE, "/c");
-    lone_tear_down(&node);
+LONE_NODE_TEST(what_is_asked_meanwhile_does_not_wait_for_all_deletions) {
+    lone_be_up(fixture, true);
+    rendezvous_record_store_delete(fixture->store, "/a", &fixture->effects);
+    rendezvous_record_store_delete(fixture->store, "/b", &fixture->effects);
+    uint64_t first = lone_sent(fixture, STORE_DELETE, "/a");
+    lone_ask_kind(fixture, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(fixture, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(fixture);
+    lone_reply(fixture, first, lone_integer(1));
+    uint64_t second = lone_sent(fixture, STORE_DELETE, "/b");
+    lone_reply(fixture, second, lone_integer(1));
+    lone_expect_no_more(fixture);
+    rendezvous_record_store_delete(fixture->store, "/c", &fixture->effects);
+    (void)lone_sent(fixture, STORE_DELETE, "/c");
 }
 
 TEST(nothing_is_deleted_from_a_file_which_would_only_grow_by_it) {

@@ -68,13 +68,6 @@ TEST(the_largest_record_comes_back) {
     assert_comes_back(&record);
 }
 
-TEST(an_empty_record_of_pytorch_is_read) {
-    struct rendezvous_state record;
-    const struct rendezvous_state empty = {0};
-    read_vector(PICKLE_EMPTY, &record);
-    assert_true(record_equals(&record, &empty));
-}
-
 TEST(a_complete_round_of_pytorch_is_read) {
     struct rendezvous_state record;
     read_vector(PICKLE_ONE_NODE, &record);
@@ -171,19 +164,6 @@ TEST(everything_in_a_record_comes_back) {
     assert_comes_back(&record);
 }
 
-TEST(nodes_of_one_name_are_told_apart_by_their_processes) {
-    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
-    for (uint64_t i = 0; i < 3; i++) {
-        struct node_identity identity = {.address = "pod", .pid = 1, .local_id = 0x50000000};
-        identity.process = (struct node_process){i, UINT64_MAX - i};
-        struct rendezvous_node *node = rendezvous_state_obtain(&record, &identity);
-        node->is_participant = true;
-        node->rank = (int64_t)i;
-    }
-    assert_int_equal(record.count, 3);
-    assert_comes_back(&record);
-}
-
 TEST(three_thousand_nodes_come_back) {
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     for (int i = 0; i < 3000; i++) {
@@ -197,16 +177,6 @@ TEST(three_thousand_nodes_come_back) {
         node->heartbeat.nanoseconds = MOMENT + i * 1000;
     }
     assert_comes_back(&record);
-}
-
-TEST(dates_are_rounded_down_to_microseconds) {
-    struct rendezvous_state record = {.has_deadline = true, .deadline = {MOMENT + 999}};
-    struct rendezvous_state read = {0};
-    CLEARED_BY(bytes_clear) struct bytes out = {0};
-    struct text reason = {0};
-    assert_int_equal(rendezvous_state_write_pickle(&record, &out), FAILURE_NONE);
-    assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&out), &read, &reason), FAILURE_NONE);
-    assert_int_equal(read.deadline.nanoseconds, MOMENT);
 }
 
 TEST(a_bad_reason_is_repaired_and_a_bad_address_refused) {
@@ -223,16 +193,6 @@ TEST(a_bad_reason_is_repaired_and_a_bad_address_refused) {
     assert_int_equal(out.length, 1);
     assert_int_equal(rendezvous_state_write_text(&record, &out), FAILURE_INVALID);
     assert_int_equal(out.length, 1);
-}
-
-TEST(the_ceiling_of_the_buffer_holds) {
-    const struct rendezvous_state empty = {0};
-    struct bytes out;
-    bytes_init(&out, 400);
-    assert_int_equal(rendezvous_state_write_text(&empty, &out), FAILURE_LIMIT);
-    assert_int_equal(out.length, 0);
-    assert_int_equal(rendezvous_state_write_pickle(&empty, &out), FAILURE_NONE);
-    bytes_clear(&out);
 }
 
 TEST(the_sentinel_says_that_there_is_no_record) {

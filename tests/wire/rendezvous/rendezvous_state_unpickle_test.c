@@ -78,53 +78,6 @@ static void assert_refused(
     assert_null(loaded.nodes);
 }
 
-TEST(plain_attributes_are_read) {
-    struct rendezvous_state loaded;
-    read_changed("deadline", DATETIME, &loaded);
-    assert_int_equal(loaded.round, 7);
-    assert_true(loaded.is_complete);
-    assert_false(loaded.is_closed);
-    assert_true(loaded.has_deadline);
-    assert_int_equal(loaded.deadline.nanoseconds, INT64_C(1795174428123456000));
-    assert_int_equal(loaded.count, 0);
-    rendezvous_state_clear(&loaded);
-    read_changed("closed", TRUE, &loaded);
-    assert_true(loaded.is_closed);
-    assert_false(loaded.has_deadline);
-}
-
-TEST(musters_attributes_are_read_when_they_are_there) {
-    struct rendezvous_state loaded;
-    read_changed("muster_restarts", "4b03", &loaded);
-    assert_int_equal(loaded.restarts, 3);
-    assert_int_equal(loaded.wanted, 0);
-    assert_false(loaded.is_draining);
-    assert_string_equal(loaded.reason, "");
-    assert_int_equal(loaded.origin, 0);
-    read_changed("muster_origin", "4b09", &loaded);
-    assert_int_equal(loaded.origin, 9);
-    read_changed("muster_next_base", "4b07", &loaded);
-    assert_int_equal(loaded.next_base, 7);
-    read_changed("muster_next_restarts", "4b06", &loaded);
-    assert_int_equal(loaded.next_restarts, 6);
-    read_changed("muster_wanted", "4b04", &loaded);
-    assert_int_equal(loaded.wanted, 4);
-    read_changed("muster_size", "4b05", &loaded);
-    assert_int_equal(loaded.size, 5);
-    read_changed("muster_draining", TRUE, &loaded);
-    assert_true(loaded.is_draining);
-    read_changed("muster_charged", TRUE, &loaded);
-    assert_true(loaded.is_charged);
-    read_changed("muster_doubted", TRUE, &loaded);
-    assert_true(loaded.is_doubted);
-    read_changed("muster_signal", "4b0f", &loaded);
-    assert_int_equal(loaded.signal, 15);
-    read_changed("muster_failed", TRUE, &loaded);
-    assert_true(loaded.has_failed);
-    read_changed("muster_reason", "8c03c3a921", &loaded);
-    assert_string_equal(loaded.reason, "\303\251!");
-}
-
 TEST(a_long_reason_is_cut_where_a_character_ends) {
     CLEARED_BY(text_clear) struct text digits = {0};
     text_append(&digits, "58 2c010000");
@@ -145,12 +98,6 @@ TEST(a_long_reason_is_cut_where_a_character_ends) {
     assert_string_equal(loaded.reason, "a");
 }
 
-TEST(other_attributes_are_ignored) {
-    struct rendezvous_state loaded;
-    read_changed("somebody_elses", "7d", &loaded);
-    assert_int_equal(loaded.round, 7);
-}
-
 TEST(equal_nodes_are_one_node_however_they_are_spelled) {
     struct rendezvous_state loaded;
     /* Twice in one dict: the later value counts, as in Python. */
@@ -167,19 +114,6 @@ TEST(equal_nodes_are_one_node_however_they_are_spelled) {
     assert_false(loaded.nodes[0].has_heartbeat);
     assert_int_equal(loaded.nodes[0].rank, 2);
     assert_int_equal(loaded.nodes[1].identity.pid, 2);
-    rendezvous_state_clear(&loaded);
-}
-
-TEST(sets_are_read_in_both_spellings) {
-    struct rendezvous_state loaded;
-    read_changed("wait_list", "8f 28" NODE(ADDRESS, ONE, TWO) "90", &loaded);
-    assert_int_equal(loaded.count, 1);
-    assert_true(loaded.nodes[0].is_waiting && !loaded.nodes[0].is_redundant);
-    rendezvous_state_clear(&loaded);
-    read_changed("redundancy_list",
-        "635f5f6275696c74696e5f5f0a7365740a 5d 28" NODE(ADDRESS, ONE, TWO) "65 85 52", &loaded);
-    assert_int_equal(loaded.count, 1);
-    assert_true(loaded.nodes[0].is_redundant && !loaded.nodes[0].is_waiting);
     rendezvous_state_clear(&loaded);
 }
 

@@ -85,11 +85,8 @@ TEST(keys_that_would_be_misread_are_not_written) {
     assert_int_equal(out.length, 0);
 }
 
-TEST(a_full_buffer_stays_as_it_was) {
-    struct bytes out;
-    bytes_init(&out, 20);
-    assert_int_equal(file_store_record_append(&pytorchs_records[1], &out), FAILURE_NONE);
-    assert_int_equal(file_store_record_append(&pytorchs_records[1], &out), FAILURE_LIMIT);
-    assert_int_equal(out.length, 11);
-    bytes_clear(&out);
+TEST_OF(bytes, a_full_buffer_stays_as_it_was, bytes_init(&fixture, 20), bytes_clear) {
+    assert_int_equal(file_store_record_append(&pytorchs_records[1], fixture), FAILURE_NONE);
+    assert_int_equal(file_store_record_append(&pytorchs_records[1], fixture), FAILURE_LIMIT);
+    assert_int_equal(fixture->length, 11);
 }

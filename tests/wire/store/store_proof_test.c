@@ -152,33 +152,6 @@ TEST(parts_may_come_byte_by_byte) {
         STORE_PROOF_INCOMPLETE);
 }
 
-TEST(parts_out_of_turn_are_refused) {
-    struct fixture fixture;
-    set_up(&fixture, 7, 7);
-    const uint8_t proof[1] = {0xf1};
-    assert_int_equal(store_proof_serve(
-                         &fixture.server, &fixture.server_key, everything, (struct slice){proof, 1})
-                         .outcome,
-        STORE_PROOF_FAILED);
-    (void)exchange(&fixture);
-    const uint8_t hello[1] = {0xf0};
-    assert_int_equal(store_proof_serve(
-                         &fixture.server, &fixture.server_key, everything, (struct slice){hello, 1})
-                         .outcome,
-        STORE_PROOF_FAILED);
-}
-
-TEST(where_some_keys_are_guarded_requests_are_left_to_the_decoder) {
-    struct fixture fixture;
-    set_up(&fixture, 7, 7);
-    for (unsigned operation = 0; operation < 0xf0; operation++) {
-        const uint8_t byte = (uint8_t)operation;
-        struct store_proof_step step = store_proof_serve(&fixture.server, &fixture.server_key,
-            slice_from_string("/nodes/"), (struct slice){&byte, 1});
-        assert_int_equal(step.outcome, STORE_PROOF_NONE);
-    }
-}
-
 TEST(without_random_numbers_nothing_is_proved) {
     struct fixture fixture;
     set_up(&fixture, 7, 7);

@@ -75,20 +75,18 @@ TEST(replies_pytorch_sent_are_understood_byte_by_byte) {
     }
 }
 
-TEST(a_cancelled_wait_may_be_answered_twice) {
-    struct store_reply_decoder decoder;
+TEST_OF(store_reply_decoder, a_cancelled_wait_may_be_answered_twice,
+    store_reply_decoder_init(&fixture, &STORE_REPLY_LIMITS_DEFAULT), store_reply_decoder_clear) {
     struct store_decoded_reply out;
-    store_reply_decoder_init(&decoder, &STORE_REPLY_LIMITS_DEFAULT);
-    store_reply_decoder_expect(&decoder, &(struct store_request){.operation = STORE_CANCEL_WAIT});
+    store_reply_decoder_expect(fixture, &(struct store_request){.operation = STORE_CANCEL_WAIT});
     const uint8_t crossed[] = {STORE_STOP_WAITING, STORE_WAIT_CANCELLED};
     assert_int_equal(
-        store_reply_decoder_next(&decoder, (struct slice){crossed, 2}, &out), FAILURE_NONE);
+        store_reply_decoder_next(fixture, (struct slice){crossed, 2}, &out), FAILURE_NONE);
     assert_int_equal(out.consumed, 1);
     assert_int_equal(out.reply.byte, STORE_STOP_WAITING);
     assert_int_equal(
-        store_reply_decoder_next(&decoder, (struct slice){crossed + 1, 1}, &out), FAILURE_NONE);
+        store_reply_decoder_next(fixture, (struct slice){crossed + 1, 1}, &out), FAILURE_NONE);
     assert_int_equal(out.reply.byte, STORE_WAIT_CANCELLED);
-    store_reply_decoder_clear(&decoder);
 }
 
 /* The result of a client with small limits that gets `hex` as the reply to `request`. */
@@ -136,11 +134,8 @@ TEST(impossible_answers_are_refused) {
     assert_string_equal(reason, "QUEUE_POP: the server answered -2, which is not a valid reply");
 }
 
-TEST(a_full_buffer_stays_as_it_was) {
-    struct bytes small;
-    bytes_init(&small, 4);
+TEST_OF(bytes, a_full_buffer_stays_as_it_was, bytes_init(&fixture, 4), bytes_clear) {
     struct store_reply reply = {.kind = STORE_REPLY_INTEGER, .integer = 1};
-    assert_int_equal(store_reply_encode(&reply, &small), FAILURE_LIMIT);
-    assert_int_equal(small.length, 0);
-    bytes_clear(&small);
+    assert_int_equal(store_reply_encode(&reply, fixture), FAILURE_LIMIT);
+    assert_int_equal(fixture->length, 0);
 }

@@ -85,26 +85,6 @@ TEST(requests_may_arrive_byte_by_byte) {
     }
 }
 
-TEST(a_stream_is_cut_into_its_requests) {
-    CLEARED_BY(bytes_clear) struct bytes stream = bytes_from_hex(HANDSHAKE);
-    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
-        assert_int_equal(store_request_encode(&store_vectors[i].request, &stream), FAILURE_NONE);
-    }
-    struct store_request_decoder decoder;
-    struct store_decoded_request out;
-    store_request_decoder_init(&decoder, &STORE_LIMITS_DEFAULT);
-    struct slice rest = bytes_slice(&stream);
-    assert_int_equal(store_request_decoder_next(&decoder, rest, &out), FAILURE_NONE);
-    assert_int_equal(out.request.operation, STORE_VALIDATE);
-    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
-        rest = (struct slice){rest.data + out.consumed, rest.length - out.consumed};
-        assert_int_equal(store_request_decoder_next(&decoder, rest, &out), FAILURE_NONE);
-        assert_requests_equal(&out.request, &store_vectors[i].request);
-    }
-    assert_int_equal(out.consumed, rest.length);
-    store_request_decoder_clear(&decoder);
-}
-
 TEST(validate_carries_the_magic) {
     CLEARED_BY(bytes_clear) struct bytes actual = {0};
     CLEARED_BY(bytes_clear) struct bytes expected = bytes_from_hex(HANDSHAKE);
@@ -114,13 +94,11 @@ TEST(validate_carries_the_magic) {
     assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
 }
 
-TEST(a_full_buffer_stays_as_it_was) {
-    struct bytes small;
-    bytes_init(&small, 4);
-    assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_PING}, &small),
+TEST_OF(bytes, a_full_buffer_stays_as_it_was, bytes_init(&fixture, 4), bytes_clear) {
+    assert_int_equal(
+        store_request_encode(&(struct store_request){.operation = STORE_PING}, fixture),
         FAILURE_LIMIT);
-    assert_int_equal(small.length, 0);
-    bytes_clear(&small);
+    assert_int_equal(fixture->length, 0);
 }
 
 /* The result of a decoder with small limits for `hex`; the reason goes to `reason`. */
@@ -289,35 +267,6 @@ TEST(an_operation_on_one_key_has_it_and_its_value) {
     assert_int_equal(request.request.count, 0);
 }
 
-TEST(only_add_has_a_number) {
-    CLEARED_BY(owned_request_clear) struct owned_request request = {0};
-    text_list_add(&request.keys, "/a");
-    owned_request_finish(&request, STORE_ADD, -3);
-    assert_int_equal(request.request.number, -3);
-}
-
-TEST(an_operation_on_many_keys_has_them_in_their_order) {
-    static const enum store_operation operations[] = {
-        STORE_WAIT, STORE_CHECK, STORE_MULTI_GET, STORE_MULTI_SET};
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        CLEARED_BY(owned_request_clear) struct owned_request request = {0};
-        text_list_add(&request.keys, "/a");
-        text_list_add(&request.keys, "/b");
-        if (operations[i] == STORE_MULTI_SET) {
-            text_list_add(&request.values, "1");
-            text_list_add(&request.values, "2");
-        }
-        owned_request_finish(&request, operations[i], 0);
-        assert_int_equal(request.request.count, 2);
-        assert_true(slice_equals(request.request.keys[1], slice_from_string("/b")));
-        if (operations[i] == STORE_MULTI_SET) {
-            assert_true(slice_equals(request.request.values[1], slice_from_string("2")));
-        } else {
-            assert_null(request.request.values);
-        }
-    }
-}
-
 /* Store reader. */
 
 struct fixture {
@@ -362,14 +311,6 @@ static uint32_t ping(struct fixture *fixture) {
     assert_int_equal(read_request(fixture, &request), FAILURE_NONE);
     assert_true(fixture->reading.is_request);
     return fixture->reading.decoded.request.nonce;
-}
-
-FIXTURE_TEST_AFTER(without_a_key_everything_may_be_asked, set_up(&fixture, 0, NULL)) {
-    assert_int_equal(ping(fixture), STORE_PROOF_OFFERED);
-    assert_int_equal(read_request(fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
-        FAILURE_NONE);
-    assert_true(fixture->reading.is_request);
-    assert_int_equal(read_bytes(fixture, "\xf0", 1), FAILURE_PROTOCOL);
 }
 
 /* "asks" is GET in PyTorch 2.0. */

@@ -24,40 +24,6 @@ static struct chronicle_entry failed_worker(const char *words) {
     return entry;
 }
 
-TEST(entry_is_one_line_of_json) {
-    struct chronicle_entry entry = failed_worker("say \"no\" \xc3\xa4");
-    struct text line = {0};
-    chronicle_json_write_entry(&entry, &line);
-    assert_string_equal(text_string(&line),
-        "{\"schema\":\"muster.event/1\",\"seq\":9007199254740992,\"time\":1764378610.123456,"
-        "\"node\":\"gpu-n052\",\"kind\":\"worker_failed\",\"severity\":\"error\",\"round\":4,"
-        "\"rank\":417,\"local_rank\":1,\"pid\":4711,\"exit\":7,\"first\":true,"
-        "\"text\":\"say \\\"no\\\" \xc3\xa4\"}\n");
-    text_clear(&line);
-    chronicle_entry_clear(&entry);
-}
-
-TEST(entry_has_its_limit_whatever_it_says) {
-    char words[4096];
-    char node[1000];
-    const char *const characters[] = {"\"", "\\", "a", "\x01", "\xe2\x80\xae", "\xf0\x9f\x98\x80"};
-    for (size_t i = 0; i < sizeof characters / sizeof *characters; i++) {
-        size_t length = strlen(characters[i]);
-        for (size_t at = 0; at + length < sizeof words; at += length) {
-            memcpy(words + at, characters[i], length + 1);
-        }
-        memset(node, '"', sizeof node - 1);
-        node[sizeof node - 1] = '\0';
-        struct chronicle_entry entry = failed_worker(words);
-        struct text line = {0};
-        chronicle_entry_set_node(&entry, node);
-        chronicle_json_write_entry(&entry, &line);
-        assert_true(line.length <= CHRONICLE_LINE_MAXIMUM);
-        text_clear(&line);
-        chronicle_entry_clear(&entry);
-    }
-}
-
 TEST(entry_that_is_read_is_the_one_that_was_written) {
     struct chronicle_entry entry = failed_worker("ValueError: boom");
     struct chronicle_entry again = {0};

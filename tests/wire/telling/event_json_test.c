@@ -119,16 +119,6 @@ TEST(a_rendezvous_own_record_is_flat) {
         "\"local_id\": 3, \"error_trace\": \"nobody came\"}\n");
 }
 
-TEST(text_that_is_no_utf8_stays_one_line_of_json) {
-    struct text out = {0};
-    struct event_record record = agent_record(EVENT_STATE_SUCCEEDED);
-    record.agent.role = "a\xff\n\"b";
-    event_json_write(&record, &out);
-    assert_non_null(strstr(text_string(&out), "\"role\": \"a\\ufffd\\n\\\"b\""));
-    assert_ptr_equal(strchr(text_string(&out), '\n'), text_string(&out) + out.length - 1);
-    text_clear(&out);
-}
-
 static void assert_error(const char *file, struct process_exit exit, const char *expected) {
     struct text out = {0};
     event_json_write_error(slice_from_string(file), exit, &out);

@@ -252,3 +252,120 @@ TEST(status_that_was_read_is_spelled_the_same_again) {
     text_clear(&first);
     text_clear(&second);
 }
+
+static struct chronicle_past past_of(size_t recoveries) {
+    struct chronicle_past past = {.began = {1700000000 * SECOND},
+        .until = {(1700000000 + 30 * 24 * 3600) * SECOND},
+        .state = JOB_TRAINING,
+        .largest_worker_count = 80000,
+        .recovery_number = recoveries + 200,
+        .last_round = recoveries > 0 ? (int64_t)recoveries + 200 : -1};
+    past.account.states[JOB_TRAINING].nanoseconds = 29 * 24 * 3600 * SECOND;
+    past.account.states[JOB_STARTING].nanoseconds = 3600 * SECOND;
+    past.account.states[JOB_WAITING].nanoseconds = 22 * 3600 * SECOND + 1000;
+    past.account.states[JOB_RECOVERING].nanoseconds = 3600 * SECOND - 1000;
+    past.account.recovering[CHRONICLE_CAUSE_WORKER_FAILED].nanoseconds = 3600 * SECOND - 1000;
+    past.account.redone.nanoseconds = 1200 * SECOND;
+    past.account.knows_redone = true;
+    past.account.worker_seconds = 1e11;
+    past.recovery_count = recoveries;
+    past.recoveries =
+        recoveries > 0 ? memory_allocate(recoveries * sizeof *past.recoveries) : NULL;
+    for (size_t i = 0; i < recoveries; i++) {
+        struct chronicle_recovery *recovery = &past.recoveries[i];
+        *recovery = (struct chronicle_recovery){.cause = CHRONICLE_CAUSE_WORKER_FAILED,
+            .round = (int64_t)i + 201,
+            .rank = 417,
+            .exit = i % 2 == 0 ? 1 : -9,
+            .redone_steps = 41,
+            .is_over = true,
+            .is_charged = true,
+            .node = memory_duplicate_string("gpu-n052"),
+            .what = memory_duplicate_string("torch.OutOfMemoryError: CUDA out of memory")};
+        for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+            recovery->moments[moment].nanoseconds =
+                past.began.nanoseconds + (int64_t)(i + 1) * 3600 * SECOND + moment * SECOND;
+            recovery->last[moment] =
+                moment > RECOVERY_NOTICED ? memory_duplicate_string("gpu-n005") : NULL;
+        }
+    }
+    return past;
+}
+
+static void assert_past(const struct chronicle_past *left, const struct chronicle_past *right,
+    int64_t shift) {
+    assert_int_equal(left->until.nanoseconds, right->until.nanoseconds + shift);
+    assert_int_equal(left->began.nanoseconds, right->began.nanoseconds + shift);
+    assert_memory_equal(&left->account, &right->account, sizeof left->account);
+    assert_int_equal(left->state, right->state);
+    assert_int_equal(left->recovery_number, right->recovery_number);
+    assert_int_equal(left->last_round, right->last_round);
+    assert_int_equal(left->recovery_count, right->recovery_count);
+    for (size_t i = 0; i < left->recovery_count; i++) {
+        const struct chronicle_recovery *one = &left->recoveries[i];
+        const struct chronicle_recovery *other = &right->recoveries[i];
+        assert_int_equal(one->round, other->round);
+        assert_int_equal(one->exit, other->exit);
+        assert_string_equal(one->what, other->what);
+        for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
+            assert_int_equal(
+                one->moments[moment].nanoseconds, other->moments[moment].nanoseconds + shift);
+        }
+        assert_string_equal(one->last[RECOVERY_STARTED], "gpu-n005");
+    }
+}
+
+/* A node whose clock is ten minutes behind, which has joined the same round at the same moment. */
+TEST(past_is_read_by_the_clock_of_who_reads_it) {
+    struct chronicle_past past = past_of(3);
+    struct past_anchor told = {7, {1703000000 * SECOND}};
+    struct past_anchor here = {7, {(1703000000 - 600) * SECOND}};
+    struct past_anchor other = {8, here.at};
+    struct chronicle_past read;
+    struct wall_time theirs;
+    struct bytes bytes = {0};
+    node_telling_write_past(&past, &told, true, &bytes);
+    assert_int_equal(
+        node_telling_read_past(bytes_slice(&bytes), &here, &read, &theirs), FAILURE_NONE);
+    assert_int_equal(theirs.nanoseconds, told.at.nanoseconds);
+    assert_past(&read, &past, -600 * SECOND);
+    chronicle_past_clear(&read);
+    assert_int_equal(
+        node_telling_read_past(bytes_slice(&bytes), &other, &read, &theirs), FAILURE_MISSING);
+    for (size_t length = 1; length < bytes.length; length++) {
+        enum failure_code code = node_telling_read_past(
+            (struct slice){bytes.data, length}, &here, &read, &theirs);
+        if (code == FAILURE_NONE) {
+            assert_int_equal(read.until.nanoseconds, 0); /* the head alone is one */
+        }
+    }
+    bytes_clear(&bytes);
+    chronicle_past_clear(&past);
+}
+
+TEST(an_account_is_told_in_few_bytes_and_so_is_a_recovery) {
+    struct chronicle_past past = past_of(CHRONICLE_PAST_RECOVERIES_MAXIMUM);
+    struct past_anchor told = {7, {1703000000 * SECOND}};
+    struct bytes account = {0};
+    struct bytes bytes = {0};
+    node_telling_write_past(&past, &told, false, &account);
+    node_telling_write_past(&past, &told, true, &bytes);
+    assert_true(account.length <= 96);
+    assert_true((bytes.length - account.length) / CHRONICLE_PAST_RECOVERIES_MAXIMUM <= 200);
+    bytes_clear(&account);
+    bytes_clear(&bytes);
+    chronicle_past_clear(&past);
+}
+
+TEST(past_that_does_not_add_up_is_none) {
+    struct chronicle_past past = past_of(0);
+    struct past_anchor told = {-1, {1703000000 * SECOND}};
+    struct chronicle_past read;
+    struct wall_time theirs;
+    struct bytes bytes = {0};
+    past.account.states[JOB_TRAINING].nanoseconds += SECOND;
+    node_telling_write_past(&past, &told, false, &bytes);
+    assert_int_equal(
+        node_telling_read_past(bytes_slice(&bytes), &told, &read, &theirs), FAILURE_MALFORMED);
+    bytes_clear(&bytes);
+}

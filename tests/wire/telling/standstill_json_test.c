@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/telling/standstill_json.h"
+#include "wire/telling/stacks_json.h"
 
 #define HEAD "{\"schema\":\"muster.standstill/1\",\"round\":3,\"silence\":61.200,\"node\":2}\n"
 #define PLACE(ranks)                                                                               \

@@ -65,24 +65,6 @@ TEST(what_the_client_writes_is_read) {
         &released);
 }
 
-TEST(order_version_and_strange_members_do_not_matter) {
-    struct expected expected = timer("s", 5000000000, 15);
-    expect("{\"signal\":15,\"expiration_time\":5,\"scope_id\":\"s\",\"pid\":19374}", &expected);
-    expect("{\"version\":\"x\",\"more\":[{\"a\":NaN}],\"signal\":15,\"expiration_time\":5,"
-           "\"scope_id\":\"s\",\"pid\":19374}",
-        &expected);
-}
-
-TEST(infinity_never_expires_and_minus_infinity_releases) {
-    expect(
-        "{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":Infinity,\"signal\":9}", &released);
-    expect(
-        "{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":-Infinity,\"signal\":9}", &released);
-    expect("{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":1e300,\"signal\":9}", &released);
-    expect_refusal("{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":NaN,\"signal\":9}",
-        "expiration_time");
-}
-
 TEST(signals_below_one_are_no_signal) {
     struct expected expected = timer("s", 0, 0);
     expect("{\"pid\":19374,\"scope_id\":\"s\",\"expiration_time\":0,\"signal\":-9}", &expected);
