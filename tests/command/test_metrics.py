@@ -189,7 +189,7 @@ def test_the_host_alone_tells_of_the_whole_job(make_job):
     samples = host.metrics()
     assert not job_samples(other)
     states = {name: value for name, value in samples.items() if name.startswith("muster_job_state")}
-    assert sum(states.values()) == states["muster_job_state{running}"] == 1 and len(states) == 7
+    assert sum(states.values()) == states["muster_job_state{running}"] == 1 and len(states) == 8
     nodes = {kind: samples[f"muster_job_nodes{{{kind}}}"] for kind in ("here", "min", "max", "lost", "spare")}
     assert nodes == {"here": 2, "min": 2, "max": 3, "lost": 0, "spare": 0}
     assert (samples["muster_job_workers"], samples["muster_job_round"]) == (2, 1)

@@ -196,8 +196,7 @@ static void go_on(struct chronicle_status *status, struct wall_time now) {
 static void reach_past(struct chronicle_status *status);
 
 void chronicle_status_advance(struct chronicle_status *status, struct wall_time now) {
-    if (status->past.until.nanoseconds != 0 &&
-        now.nanoseconds >= status->past.until.nanoseconds) {
+    if (status->past.until.nanoseconds != 0 && now.nanoseconds >= status->past.until.nanoseconds) {
         reach_past(status);
     }
     go_on(status, now);
@@ -373,9 +372,8 @@ void chronicle_status_write_past(
     while (done > 0 && !is_done_with(&status->recoveries[done - 1])) {
         done--;
     }
-    size_t first = done > CHRONICLE_PAST_RECOVERIES_MAXIMUM
-                       ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM
-                       : 0;
+    size_t first =
+        done > CHRONICLE_PAST_RECOVERIES_MAXIMUM ? done - CHRONICLE_PAST_RECOVERIES_MAXIMUM : 0;
     *out_past = (struct chronicle_past){.began = status->began,
         .until = status->has_begun ? status->now : (struct wall_time){0},
         .state = status->state,
@@ -387,8 +385,7 @@ void chronicle_status_write_past(
         .recovery_count = done - first};
 }
 
-void chronicle_status_inherit(
-    struct chronicle_status *status, const struct chronicle_past *past) {
+void chronicle_status_inherit(struct chronicle_status *status, const struct chronicle_past *past) {
     chronicle_past_clear(&status->past);
     copy_past(past, &status->past);
 }
@@ -430,12 +427,13 @@ static void join_recoveries(struct chronicle_status *status, struct chronicle_pa
         told_before += is_done_with(recovery) && recovery->round <= past->last_round ? 1 : 0;
         past->recoveries[count++] = *recovery;
     }
-    size_t dropped = count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
+    size_t dropped =
+        count > CHRONICLE_RECOVERIES_MAXIMUM ? count - CHRONICLE_RECOVERIES_MAXIMUM : 0;
     for (size_t i = 0; i < dropped; i++) {
         clear_recovery(&past->recoveries[i]);
     }
-    memmove(past->recoveries, past->recoveries + dropped,
-        (count - dropped) * sizeof *past->recoveries);
+    memmove(
+        past->recoveries, past->recoveries + dropped, (count - dropped) * sizeof *past->recoveries);
     free(status->recoveries);
     status->recoveries = past->recoveries;
     status->recovery_count = count - dropped;
@@ -619,8 +617,8 @@ static void take_world(struct chronicle_status *status, const struct chronicle_e
 static void leave_others_behind(struct chronicle_status *status) {
     for (size_t i = 0; i < status->known_nodes; i++) {
         struct chronicle_node *node = &status->nodes[i];
-        bool is_idle = node->state == CHRONICLE_NODE_STOPPING ||
-                       node->state == CHRONICLE_NODE_JOINING;
+        bool is_idle =
+            node->state == CHRONICLE_NODE_STOPPING || node->state == CHRONICLE_NODE_JOINING;
         if (!is_behind(status, node->round)) {
             continue;
         }
@@ -812,7 +810,7 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
 }
 
 static enum job_state judge(struct chronicle_status *status) {
-    return !is_any_present(status)                              ? JOB_ENDED
+    return !is_any_present(status)                        ? JOB_ENDED
            : open_recovery(status) != NULL                ? JOB_RECOVERING
            : has_node_in(status, CHRONICLE_NODE_STARTING) ? JOB_STARTING
            : has_node_in(status, CHRONICLE_NODE_TRAINING)

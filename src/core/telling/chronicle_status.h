@@ -52,10 +52,10 @@ enum chronicle_node_state {
     CHRONICLE_NODE_STOPPING,
     CHRONICLE_NODE_JOINING, /* its workers are gone, and others are to be started */
     CHRONICLE_NODE_ENDING,
-     CHRONICLE_NODE_ENDED,
+    CHRONICLE_NODE_ENDED,
     CHRONICLE_NODE_FOREIGN, /* one of torchrun's, of which nothing more is known */
-    CHRONICLE_NODE_GONE,   /* it has left */
-    CHRONICLE_NODE_MISSED, /* it is lost */
+    CHRONICLE_NODE_GONE,    /* it has left */
+    CHRONICLE_NODE_MISSED,  /* it is lost */
     CHRONICLE_NODE_STATE_COUNT,
 };
 
@@ -132,9 +132,9 @@ struct chronicle_past {
     struct wall_time until; /* zero: nothing is known */
     enum job_state state;   /* then */
     int largest_worker_count;
-    struct chronicle_account account;      /* until then */
-    size_t recovery_number;                /* so many were done with until then … */
-    int64_t last_round;                    /* … and the last of them ended this one; -1: none did */
+    struct chronicle_account account; /* until then */
+    size_t recovery_number;           /* so many were done with until then … */
+    int64_t last_round;               /* … and the last of them ended this one; -1: none did */
     struct chronicle_recovery *recoveries; /* the last of them, or some before; … */
     size_t recovery_count;                 /* … so many */
 };
@@ -170,10 +170,10 @@ struct chronicle_status {
     struct wall_time hung_since;   /* … since this */
     char *hung;                    /* why, and on which node; or NULL */
     char *hung_node;
-    int hangs; /* of the whole job, so far */
-    struct wall_time slow_at;      /* of a slow worker was told then, in this world; zero: never */
-    int slow_rank;                 /* of that worker */
-    double slow_ratio;             /* it is busy so many times as long a step as those beside it */
+    int hangs;                /* of the whole job, so far */
+    struct wall_time slow_at; /* of a slow worker was told then, in this world; zero: never */
+    int slow_rank;            /* of that worker */
+    double slow_ratio;        /* it is busy so many times as long a step as those beside it */
     struct chronicle_node *nodes;
     size_t node_capacity;
     size_t known_nodes;
@@ -201,8 +201,7 @@ void chronicle_status_write_past(
     const struct chronicle_status *status, struct chronicle_past *out_past);
 /* Before the first entry, of which some may be older than the past's end: the account and the
  * recoveries are those of the past until then. */
-void chronicle_status_inherit(
-    struct chronicle_status *status, const struct chronicle_past *past);
+void chronicle_status_inherit(struct chronicle_status *status, const struct chronicle_past *past);
 void chronicle_past_clear(struct chronicle_past *past);
 /* Of two that are told of one job: the later account, and the recoveries that reach further. */
 void chronicle_past_join(struct chronicle_past *past, const struct chronicle_past *other);

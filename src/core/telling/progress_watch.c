@@ -37,7 +37,7 @@ struct progress_watch {
     double *sorted;                  /* room for as many */
     struct instant minute;           /* it began; not before all take steps */
     bool counts_minutes;
-    int slow_rank;    /* that is to be told; -1: none … */
+    int slow_rank;     /* that is to be told; -1: none … */
     double slow_ratio; /* … and how slow it is */
     int worker_count;
     bool tells_steps;
@@ -206,7 +206,8 @@ static bool is_due(const struct progress_watch *watch, const struct progress_sam
 
 /* With the wait that it is in. */
 static struct duration waited_by(const struct progress_sample *worker, struct instant now) {
-    bool waits = worker->waits_since.nanoseconds != 0 && !instant_is_before(now, worker->waits_since);
+    bool waits =
+        worker->waits_since.nanoseconds != 0 && !instant_is_before(now, worker->waits_since);
     return (struct duration){worker->waited.nanoseconds +
                              (waits ? instant_until(worker->waits_since, now).nanoseconds : 0)};
 }

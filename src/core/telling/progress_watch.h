@@ -36,8 +36,8 @@ struct progress_sample {
     int64_t save_count;
     int64_t saved_step;
     struct instant saved;
-    struct duration waited;        /* in all, in waits that are over */
-    struct instant waits_since;    /* zero: it does not wait now */
+    struct duration waited;     /* in all, in waits that are over */
+    struct instant waits_since; /* zero: it does not wait now */
 };
 
 struct progress_watch;
