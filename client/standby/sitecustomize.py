@@ -3,9 +3,9 @@
 in front of PYTHONPATH. It first undoes that, so that neither the program nor its children see it, and hands on to the
 user's own sitecustomize. In a worker that was started cold it then writes down what is imported (record.py). In a
 standby worker it imports what others wrote down, waits at the gate, and returns to the interpreter, which runs the
-program by itself (spare.py): nothing of that is imitated here. Without standby workers it only counts steps (steps.py).
+program by itself (spare.py): nothing of that is imitated here. Without standby workers it only counts steps (alone.py).
 
-MUSTER_STANDBY is fd=3;role=record|spare|steps;pythonpath=0|1 and for hang evidence also signal=N. A standby
+MUSTER_STANDBY is fd=3;role=record|spare|alone;pythonpath=0|1 and for hang evidence also signal=N. A standby
 worker in which anything fails or is not understood ends with status 77, and the agent starts its worker cold."""
 import os
 import sys
@@ -19,7 +19,7 @@ def import_role(role):
     # What is in a directory for all that is compiled nobody would clear away.
     never_writes, sys.dont_write_bytecode = sys.dont_write_bytecode, sys.dont_write_bytecode or bool(sys.pycache_prefix)
     try:
-        if role in ("record", "spare", "steps"):
+        if role in ("record", "spare", "alone"):
             return getattr(__import__("muster_standby." + role), role).begin
     except Exception:
         if role == "spare":

@@ -107,7 +107,8 @@ def _number(what, value, maximum, minimum=0):
 
 def _read(store, key, members):
     """What another node has said under that key."""
-    text = bytes(store.get(key))
+    text = store.get(key)
+    text = text.encode() if isinstance(text, str) else bytes(text)
     try:
         found = json.loads(text)
     except ValueError:

@@ -180,12 +180,13 @@ def launch_agent(config: LaunchConfig, entrypoint: Union[Callable, str, None], a
 
 
 def _handler_of(config):
-    """Of a backend that the program has registered (muster.rendezvous.rendezvous_handler_registry)."""
-    from muster.rendezvous_api import RendezvousParameters, rendezvous_handler_registry
+    """Of a backend that the program, or a package, has registered (muster.rendezvous_registry)."""
+    from muster.rendezvous_api import RendezvousParameters
+    from muster.rendezvous_registry import get_rendezvous_handler, is_registered
 
-    if config.rdzv_backend in ("", "c10d", "static") or config.rdzv_backend not in rendezvous_handler_registry._registry:
+    if config.rdzv_backend in ("", "c10d", "static") or not is_registered(config.rdzv_backend):
         return None
-    return rendezvous_handler_registry.create_handler(RendezvousParameters(
+    return get_rendezvous_handler(RendezvousParameters(
         config.rdzv_backend, config.rdzv_endpoint, config.run_id or str(uuid.uuid4().int), config.min_nodes, config.max_nodes,
         config.local_addr, **config.rdzv_configs))
 
@@ -689,8 +690,11 @@ class _Agent:
         return self.worker_group(lambda group: group.state) == HEALTHY
 
     def set_round(self, **members):
+        """It may have ended."""
         with self._lock:
-            self._check(self._library.muster_agent_set_round(self._handle, _Round(size=ctypes.sizeof(_Round), **members), self._failure))
+            code = self._library.muster_agent_set_round(self._handle, _Round(size=ctypes.sizeof(_Round), **members), self._failure)
+            if code != muster_library.STATE:
+                self._check(code)
 
     def end_round(self, reason):
         """It may have ended."""

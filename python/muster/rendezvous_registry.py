@@ -116,6 +116,11 @@ def _registered_by_packages():
     return found.select(group=GROUP) if hasattr(found, "select") else found.get(GROUP, ())
 
 
+def is_registered(backend):
+    """By the program or a package."""
+    return backend in rendezvous_handler_registry._registry or any(point.name == backend for point in _registered_by_packages())
+
+
 def get_rendezvous_handler(params):
     """A handler for these RendezvousParameters, by the name of their backend."""
     own = {"c10d": create_c10d_handler, "static": create_static_handler, **dict.fromkeys(AgentRendezvous.BACKENDS, AgentRendezvous)}

@@ -10,6 +10,7 @@ process that was forked has to make a store of its own."""
 
 import ctypes
 import datetime
+import errno
 import functools
 import os
 import select
@@ -129,6 +130,12 @@ def _library():
         "muster_store_server_free": (None, [_HANDLE]),
         "muster_store_server_port": (ctypes.c_int, [_HANDLE]),
     })  # fmt: skip
+
+
+def _told_of_server(reason):
+    """With PyTorch's words where a port is taken, which programs look for."""
+    is_taken = os.strerror(errno.EADDRINUSE) in reason
+    return f"The server socket has failed to listen on any local network address (EADDRINUSE): {reason}" if is_taken else reason
 
 
 def _made(function, *arguments):
@@ -367,7 +374,7 @@ class _Server:
         try:
             handle = _made(library.muster_store_server_new, ctypes.byref(settings))
         except DistStoreError as wrong:
-            raise DistNetworkError(str(wrong)) from None  # as in PyTorch, when the port is taken
+            raise DistNetworkError(_told_of_server(str(wrong))) from None  # as in PyTorch, when the port is taken
         self.port = library.muster_store_server_port(handle)
         weakref.finalize(self, library.muster_store_server_free, handle)
 

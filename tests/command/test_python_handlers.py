@@ -86,6 +86,9 @@ class Own:
         print("shut down", flush=True)
         return True
 
+def creator():
+    return lambda params: Own(params.endpoint, params.min_nodes)
+
 def tell(folder):
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
              "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE")
@@ -115,8 +118,9 @@ def follow_first(folder):
 
 if __name__ == "__main__":
     what, folder, role, workers, least = sys.argv[1:]
-    rendezvous_handler_registry.register("own", lambda params: Own(params.endpoint, params.min_nodes))
     if role == "launched":
+        rendezvous_handler_registry.register("own", creator())
+    if role in ("launched", "packaged"):
         config = LaunchConfig(int(least), int(least), int(workers), rdzv_backend="own", rdzv_endpoint=folder, run_id="job")
         print(sorted(elastic_launch(config, globals()[what])(folder)))
     else:
@@ -190,8 +194,12 @@ def test_a_node_that_is_done_waits_for_the_others(scratch, start_node):
     assert [node.communicate()[0].split()[0] for node in nodes] == ["SUCCEEDED"] * 2
 
 
-def test_a_registered_handler_is_launched_and_shut_down(scratch, start_node):
-    nodes = [start_node("tell", "launched") for _ in range(2)]
+@pytest.mark.parametrize("how", ["launched", "packaged"])
+def test_a_registered_handler_is_launched_and_shut_down(scratch, start_node, how):
+    if how == "packaged":
+        (scratch / "fake-1.0.dist-info").mkdir()
+        (scratch / "fake-1.0.dist-info/entry_points.txt").write_text("[torchrun.handlers]\nown = node:creator\n")
+    nodes = [start_node("tell", how) for _ in range(2)]
     outs = [node.communicate() for node in nodes]
     assert sorted(out for out, _ in outs) == ["shut down\n[0]\n", "shut down\n[1]\n"], outs
 
@@ -245,6 +253,18 @@ def test_what_a_handler_raises_is_raised_and_no_worker_is_started(scratch):
         run(Alone(scratch, wrong=ConnectionError("the network is away")), f"{scratch}/not-there")[1]()
     ended = run(Alone(scratch, wrong=RendezvousGracefulExitError("not needed")))[1]()
     assert ended.state == agent.WorkerState.STOPPED
+
+
+class Stopping(Alone):
+    def next_rendezvous(self):
+        self.made._job.agent.stop()
+        return super().next_rendezvous()
+
+
+def test_an_agent_that_is_stopped_while_its_handler_waits_has_a_result(scratch):
+    handler = Stopping(scratch)
+    handler.made, begin = run(handler, f"{scratch}/not-there")
+    assert begin().state == agent.WorkerState.STOPPED
 
 
 @pytest.mark.parametrize("name, value, said", [

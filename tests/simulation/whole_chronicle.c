@@ -87,8 +87,8 @@ static void hear_entry(void *context, const struct chronicle_entry *entry) {
         node->world_seq = entry->seq;
     }
     if (entry->kind == CHRONICLE_WORKER_FAILED &&
-        chronicle_entry_number(entry, CHRONICLE_EXIT,
-            chronicle_entry_number(entry, CHRONICLE_SIGNAL, -1)) >= 0) {
+        chronicle_entry_number(
+            entry, CHRONICLE_EXIT, chronicle_entry_number(entry, CHRONICLE_SIGNAL, -1)) >= 0) {
         node->failures_told++;
     }
     if (is_read) {
@@ -210,9 +210,8 @@ static const char *name_of_lost(
 static void add_entry(void *context, const struct chronicle_entry *entry) {
     struct telling *telling = context;
     struct chronicle_entry named = *entry;
-    char *name = memory_duplicate_string(entry->kind == CHRONICLE_NODE_LOST
-                                             ? name_of_lost(telling->cluster, entry)
-                                             : entry->node);
+    char *name = memory_duplicate_string(
+        entry->kind == CHRONICLE_NODE_LOST ? name_of_lost(telling->cluster, entry) : entry->node);
     named.node = name;
     telling->is_full =
         telling->is_full || !node_telling_add(&telling->head, &named, &telling->bytes);
@@ -371,9 +370,8 @@ static bool fold_file(const struct job_chronicle *job, struct chronicle_status *
     job_chronicle_each_after(job, 0, collect, &lines);
     lines.entries = memory_allocate((lines.count + 1) * sizeof *lines.entries);
     for (size_t i = 0; i < lines.count; i++) {
-        if (chronicle_json_read_entry(
-                slice_from_string(text_string(&lines.items[i])), &lines.entries[i]) !=
-            FAILURE_NONE) {
+        if (chronicle_json_read_entry(slice_from_string(text_string(&lines.items[i])),
+                &lines.entries[i]) != FAILURE_NONE) {
             lines.entries[i] = (struct chronicle_entry){0};
         }
         text_clear(&lines.items[i]);
@@ -426,9 +424,9 @@ static void check_nodes(
                 runs ? "runs" : "does not run", whose, chronicle_node_state_name(state));
         }
     }
-    if (running > 0 && (status->state != JOB_RUNNING ||
-                           (size_t)status->node_count !=
-                               rendezvous_state_participants(&cluster->store.record))) {
+    if (running > 0 &&
+        (status->state != JOB_RUNNING ||
+            (size_t)status->node_count != rendezvous_state_participants(&cluster->store.record))) {
         whole_complain(cluster, "%d nodes run, and by the %s the job is %s with %d nodes", running,
             whose, job_state_name(status->state), status->node_count);
     }
@@ -451,13 +449,14 @@ void whole_chronicle_check(struct whole_cluster *cluster, bool is_gathered) {
             check_nodes(cluster, &next, "next host");
         }
         /* Whether the job was over in between may be known to those alone that are gone. */
-        bool is_comparable = status.account.states[JOB_ENDED].nanoseconds == 0 && is_gathered && cluster->is_next_told_all && !cluster->is_told_late;
+        bool is_comparable = status.account.states[JOB_ENDED].nanoseconds == 0 && is_gathered &&
+                             cluster->is_next_told_all && !cluster->is_told_late;
         if (is_comparable && chronicle_status_wall(&status).nanoseconds !=
                                  chronicle_status_wall(&next).nanoseconds) {
             whole_complain(cluster, "the next host counts another time");
         }
         if (is_comparable && status.recovery_count + status.recoveries_before !=
-                               next.recovery_count + next.recoveries_before) {
+                                 next.recovery_count + next.recoveries_before) {
             whole_complain(cluster, "the host knows of %zu recoveries, and the next one of %zu",
                 status.recovery_count + status.recoveries_before,
                 next.recovery_count + next.recoveries_before);

@@ -145,8 +145,7 @@ struct whole_node *whole_add_node(struct whole_cluster *cluster, int64_t time, b
     node->ending.is_torch = is_torch;
     snprintf(node->name, sizeof node->name, "%s%d", is_torch ? "torch" : "node",
         cluster->settings.is_calm ? node->index : (int)whole_between(cluster, 0, 99));
-    snprintf(
-        node->chronicle_name, sizeof node->chronicle_name, "%s.%d", node->name, node->index);
+    snprintf(node->chronicle_name, sizeof node->chronicle_name, "%s.%d", node->name, node->index);
     cluster->nodes[cluster->node_count++] = node;
     whole_node_init(cluster, node);
     whole_schedule(cluster, time, NULL, node_comes)->subject = node;

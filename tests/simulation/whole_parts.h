@@ -71,10 +71,10 @@ struct whole_node {
     struct wall_time life;
     int64_t clock_offset; /* of that life */
     int64_t told_seq;
-    int64_t heard_seq; /* the host has */
-    int64_t world_seq; /* of its last world */
-    int failures;      /* of workers, as the agent machine heard of them … */
-    int failures_told; /* … and as the chronicle has told */
+    int64_t heard_seq;     /* the host has */
+    int64_t world_seq;     /* of its last world */
+    int failures;          /* of workers, as the agent machine heard of them … */
+    int failures_told;     /* … and as the chronicle has told */
     unsigned failed_ranks; /* of this attempt */
     struct rendezvous_record_store *record;
     struct whole_torch *torch;

@@ -5,36 +5,12 @@ public one. A program that tells by muster.progress ends this."""
 import os
 import sys
 
-from muster_standby import borrow, pass_for_importlib, watch_imports
+from muster_standby import borrow, pass_for_importlib
 
 PAGE, OFFSET, WORDS, MAGIC = 4096, 2048, 14, 0x3153534552474F52
 MARK, COUNT, STEP, STEPPED, FIRST_STEP, FIRST, SOURCE = 0, 3, 4, 5, 6, 7, 8
 OPTIMIZER = 1
 MODULE = "torch.optim.optimizer"
-
-
-def begin(told):
-    """In a worker of a job without standby workers, which has a page and no record."""
-
-    def after():
-        try:
-            if os.readlink("/proc/self/fd/" + told["fd"]).startswith("/memfd:"):
-                watch(int(told["fd"]))
-        except Exception:
-            pass  # A wrapper did not pass the descriptors on, for example.
-
-    return after
-
-
-def watch(fd):
-    look = count_steps(fd)
-
-    @pass_for_importlib
-    def found(name, origin):
-        if not look():
-            end()
-
-    end = watch_imports(found)
 
 
 def count_steps(fd):

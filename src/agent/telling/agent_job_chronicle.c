@@ -66,6 +66,7 @@ struct hosting {
     struct past_anchor anchor; /* this node's last world; round -1: there was none */
     struct event_timer *publishing;
     bool is_publishing; /* it is set */
+    bool has_more;      /* something has come since */
 };
 
 /* What is known of the host's clock. */
@@ -230,10 +231,8 @@ static void set_past(struct agent_job_chronicle *job, const char *name,
     free(key);
 }
 
-static void publish_past(void *context) {
-    struct agent_job_chronicle *job = context;
+static void publish_past(struct agent_job_chronicle *job) {
     struct chronicle_past past;
-    job->hosting.is_publishing = false;
     if (job->hosting.ear == NULL || job->hosting.anchor.round < 0 || job->chronicle == NULL) {
         return;
     }
@@ -245,7 +244,21 @@ static void publish_past(void *context) {
     chronicle_past_clear(&past);
 }
 
+static void publish_later(struct agent_job_chronicle *job);
+
+/* What has come since it was set is not settled yet. */
+static void publish_settled(void *context) {
+    struct agent_job_chronicle *job = context;
+    bool has_more = job->hosting.has_more;
+    job->hosting.is_publishing = false;
+    publish_past(job);
+    if (has_more) {
+        publish_later(job);
+    }
+}
+
 static void publish_later(struct agent_job_chronicle *job) {
+    job->hosting.has_more = job->hosting.is_publishing;
     if (job->settings.may_move && !job->hosting.is_publishing) {
         job->hosting.is_publishing = true;
         event_timer_set(job->hosting.publishing,
@@ -760,8 +773,7 @@ bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
         take(context, &status);
         chronicle_status_clear(&status);
     } else {
-        status = job_chronicle_settled(job->hosting.chronicle, wall_now(job));
-        take(context, &status);
+        job_chronicle_see_settled(job->hosting.chronicle, wall_now(job), take, context);
     }
     return true;
 }
@@ -837,7 +849,7 @@ struct agent_job_chronicle *agent_job_chronicle_new(
     job->telling = event_timer_new(loop, tell_now, job);
     job->hosting.again = event_timer_new(loop, listen_at_store, job);
     job->hosting.removing = event_timer_new(loop, remove_answers, job);
-    job->hosting.publishing = event_timer_new(loop, publish_past, job);
+    job->hosting.publishing = event_timer_new(loop, publish_settled, job);
     job->hosting.anchor.round = job->world.round = -1;
     job->learning = event_timer_new(loop, learn, job);
     return job;

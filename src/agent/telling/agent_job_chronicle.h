@@ -67,8 +67,8 @@ bool agent_job_chronicle_send(
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
 
-/* How the job stands, but for the last seconds (job_chronicle_settled); with `is_last` all that has
- * come counts. False: this node does not host the job's store, and knows nothing of others. */
+/* How the job stands, but for the last seconds (job_chronicle_see_settled); with `is_last` all that
+ * has come counts. False: this node does not host the job's store, and knows nothing of others. */
 bool agent_job_chronicle_see(struct agent_job_chronicle *job, bool is_last,
     void (*take)(void *context, const struct chronicle_status *status), void *context);
 /* By how much this node's clock is ahead of the host's, as the host has said lately. False: it is

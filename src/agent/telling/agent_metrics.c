@@ -311,6 +311,20 @@ static void write_job_recoveries(
     }
 }
 
+static void write_job_slow(const struct chronicle_status *status, const struct metrics_page *page) {
+    static const char slow[] = "muster_job_slow_ratio";
+    if (status->slow_at.nanoseconds > 0) {
+        metrics_text_begin(page, slow, METRICS_GAUGE,
+            "How many times as long a step as the others of its node a slow rank of this world was "
+            "busy.");
+        metrics_text_real(page, slow, METRICS_NO_LABEL, status->slow_ratio);
+        if (status->slow_rank >= 0) {
+            write_number(page, "muster_job_slow_rank", METRICS_GAUGE, "That rank.",
+                (uint64_t)status->slow_rank);
+        }
+    }
+}
+
 static void write_job(void *context, const struct chronicle_status *status) {
     const struct job_page *job = context;
     if (status->has_begun) {
@@ -319,6 +333,7 @@ static void write_job(void *context, const struct chronicle_status *status) {
         write_job_world(status, job->page);
         write_job_times(job, status);
         write_job_recoveries(status, job->page);
+        write_job_slow(status, job->page);
     }
 }
 

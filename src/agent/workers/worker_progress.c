@@ -54,7 +54,7 @@ void worker_progress_dress(const struct worker_progress *progress, struct text_l
     }
     if (progress != NULL && progress->hook.path != NULL) {
         const struct standby_dress dress = {
-            .role = STANDBY_STEPS, .hook_directory = progress->hook.path};
+            .role = STANDBY_ALONE, .hook_directory = progress->hook.path};
         standby_environment_dress(environment, &dress);
     }
 }

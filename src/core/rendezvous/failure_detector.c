@@ -104,8 +104,7 @@ static struct duration heartbeat_watch_silence(
 
 void failure_detector_clear(struct failure_detector *detector) {
     heartbeat_watch_clear(&detector->heartbeats);
-    failure_detector_forget_all(detector);
-    failure_detector_forget_here(detector);
+    failure_detector_forget_all(detector, false);
     *detector = (struct failure_detector){0};
 }
 
@@ -150,10 +149,13 @@ void failure_detector_forget(
     detector->gone_count = 0;
 }
 
-void failure_detector_forget_all(struct failure_detector *detector) {
+void failure_detector_forget_all(struct failure_detector *detector, bool keeps_hosting) {
     node_table_clear(&detector->gone);
     node_table_clear(&detector->gone_earlier);
     detector->gone_count = 0;
+    if (!keeps_hosting) {
+        node_table_clear(&detector->here);
+    }
 }
 
 /* Who has come. */
@@ -165,10 +167,6 @@ void failure_detector_hear(
     }
 }
 
-void failure_detector_forget_here(struct failure_detector *detector) {
-    node_table_clear(&detector->here);
-}
-
 static bool has_come(const struct failure_detector *detector, const struct rendezvous_node *node,
     bool has_presence, bool is_host) {
     if (!has_presence || !node_identity_is_muster(&node->identity)) {
@@ -177,8 +175,8 @@ static bool has_come(const struct failure_detector *detector, const struct rende
     return !is_host || node_table_find(&detector->here, &node->identity) != NODE_TABLE_ABSENT;
 }
 
-void failure_detector_mark_awaited(const struct failure_detector *detector,
-    struct rendezvous_view *view, bool has_presence, bool is_host) {
+static void mark_awaited(const struct failure_detector *detector, struct rendezvous_view *view,
+    bool has_presence, bool is_host) {
     for (size_t i = 0; i < view->seen.count; i++) {
         struct rendezvous_node *node = &view->seen.nodes[i];
         bool is_parked = node->is_waiting || node->is_redundant;
@@ -189,10 +187,11 @@ void failure_detector_mark_awaited(const struct failure_detector *detector,
 
 /* Judged by heartbeats. */
 
-void failure_detector_look(struct failure_detector *detector, const struct rendezvous_state *seen,
-    struct instant now, struct duration keep_alive_interval, bool has_presence) {
-    heartbeat_watch_look(&detector->heartbeats, seen, now,
+void failure_detector_look(struct failure_detector *detector, struct rendezvous_view *view,
+    struct instant now, struct duration keep_alive_interval, bool has_presence, bool is_host) {
+    heartbeat_watch_look(&detector->heartbeats, &view->seen, now,
         (struct duration){2 * keep_alive_interval.nanoseconds}, has_presence);
+    mark_awaited(detector, view, has_presence, is_host);
 }
 
 static bool is_silent(const struct failure_detector *detector, const struct rendezvous_node *node,

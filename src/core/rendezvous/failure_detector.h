@@ -65,29 +65,25 @@ void failure_detector_note(
     struct failure_detector *detector, const struct node_identity *identity, bool has_finished);
 void failure_detector_forget(
     struct failure_detector *detector, const struct rendezvous_state *seen);
-/* Drops all nodes that the backend has reported gone: the connection to the store has ended. */
-void failure_detector_forget_all(struct failure_detector *detector);
+/* Drops all nodes that the backend has reported gone, since the connection to the store has ended;
+ * and those that are there, unless this node hosts the store on. */
+void failure_detector_forget_all(struct failure_detector *detector, bool keeps_hosting);
 
 /* The node has shown itself to this one, which hosts the store, and is there until it is noted. */
 void failure_detector_hear(struct failure_detector *detector, const struct node_identity *identity);
-/* This node does not host the store any more. */
-void failure_detector_forget_here(struct failure_detector *detector);
 bool failure_detector_has_noted(
     const struct failure_detector *detector, const struct node_identity *identity);
 
-/* Takes note of the heartbeats in the record that count. `has_presence`: see below. */
-void failure_detector_look(struct failure_detector *detector, const struct rendezvous_state *seen,
-    struct instant now, struct duration keep_alive_interval, bool has_presence);
+/* Takes note of the heartbeats in the record seen that count, `has_presence`: see below; and marks
+ * those who wait or are spares there, and may be nowhere: nobody has heard of them. Each node shows
+ * itself, or its heartbeat, before it is let in. */
+void failure_detector_look(struct failure_detector *detector, struct rendezvous_view *view,
+    struct instant now, struct duration keep_alive_interval, bool has_presence, bool is_host);
 
 /* What is known of a node of the record seen. `has_presence`: the backend reports Muster's nodes
  * that are gone, and their heartbeats are ignored. */
 enum rendezvous_loss failure_detector_judge(const struct failure_detector *detector,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence);
-
-/* Marks those who wait or are spares in the record seen, and may be nowhere: nobody has heard of
- * them. Each node shows itself, or its heartbeat, before it is let in. */
-void failure_detector_mark_awaited(const struct failure_detector *detector,
-    struct rendezvous_view *view, bool has_presence, bool is_host);
 
 #endif

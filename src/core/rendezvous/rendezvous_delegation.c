@@ -418,15 +418,11 @@ struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegate
     return is_same ? NULL : delegate;
 }
 
-const struct rendezvous_delegate *rendezvous_delegates_find(
-    const struct rendezvous_delegates *delegates, const struct node_identity *identity) {
-    size_t place = node_table_find(&delegates->places, identity);
-    return place == NODE_TABLE_ABSENT ? NULL : &delegates->items[place];
-}
-
 struct node_role rendezvous_delegates_role(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity) {
-    const struct rendezvous_delegate *delegate = rendezvous_delegates_find(delegates, identity);
+    size_t place = node_table_find(&delegates->places, identity);
+    const struct rendezvous_delegate *delegate =
+        place == NODE_TABLE_ABSENT ? NULL : &delegates->items[place];
     bool is_known = delegate != NULL && delegate->wish.local_world_size > 0 &&
                     delegate->wish.kind == RENDEZVOUS_WISH_JOIN;
     return is_known ? (struct node_role){delegate->wish.role, delegate->wish.local_world_size}

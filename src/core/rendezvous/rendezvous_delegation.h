@@ -260,9 +260,6 @@ void rendezvous_delegates_forget(
  * it is NULL. Borrowed. */
 struct node_role rendezvous_delegates_role(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity);
-/* The delegate, or NULL. */
-const struct rendezvous_delegate *rendezvous_delegates_find(
-    const struct rendezvous_delegates *delegates, const struct node_identity *identity);
 
 /* One of them, or the node that they delegate to, wishes to leave. */
 void rendezvous_delegates_note_leaving(struct rendezvous_delegates *delegates, struct instant now);

@@ -698,10 +698,8 @@ static void take_note(struct rendezvous_step *step) {
     const struct rendezvous_state *seen = &machine->view.seen;
     const struct record_connection *connection = &machine->connection;
     struct instant now = step->event->now;
-    failure_detector_look(&machine->detector, seen, now, machine->settings.keep_alive_interval,
-        connection->has_presence);
-    failure_detector_mark_awaited(
-        &machine->detector, &machine->view, connection->has_presence, connection->is_host);
+    failure_detector_look(&machine->detector, &machine->view, now,
+        machine->settings.keep_alive_interval, connection->has_presence, connection->is_host);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
     rendezvous_failure_look(&machine->failure, seen, now);

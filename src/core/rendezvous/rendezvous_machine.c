@@ -286,9 +286,8 @@ static void give_up_begun_world(struct rendezvous_step *step) {
  * what the others wish: they say it again. */
 static void seek_host(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    failure_detector_forget_all(&machine->detector);
+    failure_detector_forget_all(&machine->detector, step->event->lost.keeps_hosting);
     if (!step->event->lost.keeps_hosting) {
-        failure_detector_forget_here(&machine->detector);
         rendezvous_delegates_clear(&machine->delegates);
         give_up_begun_world(step);
     }
@@ -312,7 +311,7 @@ static void rendezvous_connection_lose(struct rendezvous_step *step) {
     rendezvous_failure_end(&machine->failure);
     if (!machine->connection
              .is_host) { /* a host is told of each loss once, whatever its own connection */
-        failure_detector_forget_all(&machine->detector);
+        failure_detector_forget_all(&machine->detector, false);
     }
     switch (machine->purpose.goal) {
     case RENDEZVOUS_GOAL_TAKE_PART:

@@ -429,7 +429,7 @@ void standby_environment_undress(struct text_list *environment) {
 
 static const char *name_of_role(enum standby_role role) {
     static const char *const names[] = {
-        [STANDBY_RECORD] = "record", [STANDBY_SPARE] = "spare", [STANDBY_STEPS] = "steps"};
+        [STANDBY_RECORD] = "record", [STANDBY_SPARE] = "spare", [STANDBY_ALONE] = "alone"};
     return names[role];
 }
 

@@ -97,7 +97,7 @@ struct slice learned_list_shared_text(struct learned_list *list);
 enum standby_role {
     STANDBY_RECORD, /* a worker, which records what it imports */
     STANDBY_SPARE,  /* a standby worker */
-    STANDBY_STEPS,  /* a worker of a job without them, whose optimizer's steps are counted */
+    STANDBY_ALONE,  /* a worker of a job without them, whose optimizer's steps are counted */
 };
 
 struct standby_dress {

@@ -385,11 +385,6 @@ void chronicle_status_write_past(
         .recovery_count = done - first};
 }
 
-void chronicle_status_inherit(struct chronicle_status *status, const struct chronicle_past *past) {
-    chronicle_past_clear(&status->past);
-    copy_past(past, &status->past);
-}
-
 static int64_t last_round_of(const struct chronicle_past *past) {
     return past->recovery_count > 0 ? past->recoveries[past->recovery_count - 1].round : -1;
 }
@@ -471,6 +466,7 @@ static void reach_past(struct chronicle_status *status) {
     status->has_past = true;
     status->began = past.began;
     status->account = past.account;
+    status->tally = (struct recovery_tally){0};
     if (past.largest_worker_count > status->largest_worker_count) {
         status->largest_worker_count = past.largest_worker_count;
     }

@@ -103,8 +103,8 @@ struct chronicle_recovery {
     char *last[RECOVERY_MOMENT_COUNT]; /* the node that was last there; NULL: not known */
 };
 
-/* Of all recoveries that are over, those too that are not kept: how many there were, and how long
- * they took. */
+/* Of all recoveries that are over, those too that are not kept: how many there were since this host
+ * knows the job, and how long they took. */
 #define RECOVERY_BUCKETS 12
 struct recovery_tally {
     uint64_t by_cause[CHRONICLE_CAUSE_COUNT];
@@ -187,7 +187,8 @@ struct chronicle_status {
     size_t recoveries_before; /* that are not kept any more */
     struct recovery_tally tally;
     struct chronicle_account account;
-    struct chronicle_past past;    /* not reached yet */
+    struct chronicle_past past;    /* not reached yet: the account and the recoveries are its until
+                                    * then; of the entries some may be older. To be set before them */
     struct wall_time host_changed; /* another host has heard what was before; zero: none has … */
     bool has_past;                 /* … and its account is in this one */
 };
@@ -199,9 +200,6 @@ void chronicle_status_copy(
 /* Of what was settled; the caller clears it. */
 void chronicle_status_write_past(
     const struct chronicle_status *status, struct chronicle_past *out_past);
-/* Before the first entry, of which some may be older than the past's end: the account and the
- * recoveries are those of the past until then. */
-void chronicle_status_inherit(struct chronicle_status *status, const struct chronicle_past *past);
 void chronicle_past_clear(struct chronicle_past *past);
 /* Of two that are told of one job: the later account, and the recoveries that reach further. */
 void chronicle_past_join(struct chronicle_past *past, const struct chronicle_past *other);

@@ -43,6 +43,7 @@ struct job_chronicle {
     struct chronicle_status settled;
     struct wall_time settled_at;
     struct table *tellers; /* by their life and name */
+    bool has_clocks;       /* one of them has told by a clock that differs */
 };
 
 static struct chronicle_entry copy_of(const struct chronicle_entry *entry) {
@@ -115,11 +116,17 @@ static bool is_new(
     return is_new;
 }
 
-void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
-    struct duration offset) {
+static bool differs(struct duration offset) {
+    return offset.nanoseconds > NANOSECONDS_PER_SECOND ||
+           offset.nanoseconds < -NANOSECONDS_PER_SECOND;
+}
+
+void job_chronicle_note_clock(
+    struct job_chronicle *job, const char *node, struct wall_time life, struct duration offset) {
     struct teller *teller = teller_of(job, node, life);
     if (teller != NULL && offset.nanoseconds > teller->clock_offset.nanoseconds) {
         teller->clock_offset = offset; /* that of the telling that took the least time */
+        job->has_clocks = job->has_clocks || differs(offset);
     }
 }
 
@@ -128,14 +135,13 @@ static bool show_clock(void *context, struct slice key, void *value) {
     struct chronicle_status *status = context;
     const struct teller *teller = value;
     const char *name = memchr(key.data, ' ', key.length);
-    char *node = text_format("%.*s", (int)(key.length - (size_t)(name + 1 - (const char *)key.data)),
-        name + 1);
+    char *node = text_format(
+        "%.*s", (int)(key.length - (size_t)(name + 1 - (const char *)key.data)), name + 1);
     int place = chronicle_status_find(status, node);
     int64_t offset = teller->clock_offset.nanoseconds;
     free(node);
     if (place >= 0 && offset != INT64_MIN) {
-        bool differs = offset > NANOSECONDS_PER_SECOND || offset < -NANOSECONDS_PER_SECOND;
-        status->nodes[place].clock_offset.nanoseconds = differs ? offset : 0;
+        status->nodes[place].clock_offset.nanoseconds = differs(teller->clock_offset) ? offset : 0;
     }
     return true;
 }
@@ -272,14 +278,26 @@ void job_chronicle_write_status(
         chronicle_status_take(out_status, &job->unsettled[i].entry);
     }
     chronicle_status_advance(out_status, now);
-    table_each(job->tellers, show_clock, out_status);
+    if (job->has_clocks) {
+        table_each(job->tellers, show_clock, out_status);
+    }
 }
 
-struct chronicle_status job_chronicle_settled(struct job_chronicle *job, struct wall_time now) {
+void job_chronicle_see_settled(struct job_chronicle *job, struct wall_time now,
+    void (*take)(void *context, const struct chronicle_status *status), void *context) {
     settle(job, now);
-    struct chronicle_status status = job->settled;
-    if (status.has_begun) {
-        chronicle_status_advance(&status, (struct wall_time){settled_until(job, now)});
+    struct wall_time until = {settled_until(job, now)};
+    const struct wall_time past = job->settled.past.until;
+    bool reaches_past = past.nanoseconds != 0 && until.nanoseconds >= past.nanoseconds;
+    struct chronicle_status status = job->settled; /* borrows, unless the past is taken over */
+    if (reaches_past) {
+        chronicle_status_copy(&job->settled, &status);
     }
-    return status;
+    if (status.has_begun || reaches_past) {
+        chronicle_status_advance(&status, until);
+    }
+    take(context, &status);
+    if (reaches_past) {
+        chronicle_status_clear(&status);
+    }
 }

@@ -26,8 +26,8 @@ bool job_chronicle_take(struct job_chronicle *job, const char *node, struct wall
 
 /* By this the clock of that agent is ahead of the host's, as far as one telling shows: it may have
  * been on its way. */
-void job_chronicle_note_clock(struct job_chronicle *job, const char *node, struct wall_time life,
-    struct duration offset);
+void job_chronicle_note_clock(
+    struct job_chronicle *job, const char *node, struct wall_time life, struct duration offset);
 
 /* What a host before this one has told of the job, by this host's clock. It counts until something
  * is settled: then the nodes have told it. */
@@ -47,8 +47,8 @@ void job_chronicle_write_status(
     struct job_chronicle *job, struct wall_time now, struct chronicle_status *out_status);
 
 /* The same, but for what came in the last seconds: nothing that comes later changes it, so what is
- * counted in it only rises. The caller reads it before anything else is done with `job`, and does
- * not clear it. */
-struct chronicle_status job_chronicle_settled(struct job_chronicle *job, struct wall_time now);
+ * counted in it only rises. It costs little, however many nodes there are. */
+void job_chronicle_see_settled(struct job_chronicle *job, struct wall_time now,
+    void (*take)(void *context, const struct chronicle_status *status), void *context);
 
 #endif

@@ -399,13 +399,15 @@ void event_thread_append(struct event_thread *thread, const char *record) {
 }
 
 /* Must be called under the mutex, when the thread is done or its time is up. */
-static void warn_of_losses(const struct event_thread *thread) {
+static void warn_of_losses(struct event_thread *thread) {
     const struct event_queue *queue = thread->queue;
     uint64_t lost = queue->lost + queue->count;
     const char *reason = !queue->is_done || queue->was_killed  ? "it does not answer"
                          : queue->failure.code != FAILURE_NONE ? queue->failure.message
                                                                : "it was too slow";
-    if (lost > 0 && !(queue->is_opened_later && thread->has_complained)) {
+    if (lost > 0 && queue->replaces) {
+        complain(thread, reason); /* how many there were says nothing */
+    } else if (lost > 0 && !(queue->is_opened_later && thread->has_complained)) {
         log_warning(thread->log, "%" PRIu64 " %s were not written to '%s': %s", lost, thread->what,
             queue->path, reason);
     }

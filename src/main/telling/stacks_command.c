@@ -263,8 +263,8 @@ int stacks_command(const struct text_list *arguments, const struct text_list *en
     if (result.outcome != OPTION_OUTCOME_VALUES || !read_words(&result, &seen, &job)) {
         code = command_print(&result);
     } else {
-        code = job_inquiry_find(&seen.inquiry, job,
-            option_result_value(&result, "slurm_job")->text, environment);
+        code = job_inquiry_find(
+            &seen.inquiry, job, option_result_value(&result, "slurm_job")->text, environment);
         code =
             code == EXIT_SUCCESS ? show(&seen, option_result_value(&result, "json")->flag) : code;
     }

@@ -84,11 +84,12 @@ static void append_incompleteness(const struct chronicle_status *status, struct 
 
 static void append_head(const struct inquiry *inquiry, const struct status_shown *shown,
     const struct chronicle_status *status, struct text *out) {
-    const char *colour = !shown->has_colour                ? ""
-                         : status->state == JOB_RUNNING    ? COLOUR_GOOD
-                         : status->state == JOB_TRAINING   ? COLOUR_GOOD
-                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING ? COLOUR_BAD
-                                                           : COLOUR_CHANGING;
+    const char *colour = !shown->has_colour              ? ""
+                         : status->state == JOB_RUNNING  ? COLOUR_GOOD
+                         : status->state == JOB_TRAINING ? COLOUR_GOOD
+                         : status->state == JOB_RECOVERING || status->state == JOB_HANGING
+                             ? COLOUR_BAD
+                             : COLOUR_CHANGING;
     text_append_format(out, "%s  %s%s%s",
         inquiry->is_of_host ? known(inquiry->seen.run_id) : inquiry->agents.items[0].run_id, colour,
         status->result != JOB_UNDECIDED && status->state == JOB_ENDED
@@ -147,8 +148,7 @@ static void append_slow(const struct chronicle_status *status, struct text *out)
         text_append_format(out,
             "  slow: rank %d was busy %.2f times as long a step as the others of its node, told ",
             status->slow_rank, status->slow_ratio);
-        append_time(
-            (struct duration){status->now.nanoseconds - status->slow_at.nanoseconds}, out);
+        append_time((struct duration){status->now.nanoseconds - status->slow_at.nanoseconds}, out);
         text_append(out, " ago\n");
     }
 }
@@ -217,8 +217,8 @@ static void append_clocks(const struct chronicle_status *status, struct text *ou
         if (offset == 0 || ++count > CLOCKS_SHOWN) {
             continue;
         }
-        text_append_format(out, "%s%s is ", count == 1 ? "  clocks differ from the host's: " : ", ",
-            node->name);
+        text_append_format(
+            out, "%s%s is ", count == 1 ? "  clocks differ from the host's: " : ", ", node->name);
         append_time((struct duration){offset < 0 ? -offset : offset}, out);
         text_append(out, offset < 0 ? " behind" : " ahead");
     }

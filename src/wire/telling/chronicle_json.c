@@ -28,11 +28,23 @@ static void write_string(const char *text, struct text *out) {
     text_append(out, "\"");
 }
 
+/* At least so many digits. There are very many numbers in the columns of ten thousand nodes. */
+static void write_digits(uint64_t number, int least, struct text *out) {
+    char digits[24];
+    size_t at = sizeof digits;
+    for (; number > 0 || least > 0; number /= 10, least--) {
+        digits[--at] = (char)('0' + number % 10);
+    }
+    text_append_bytes(out, digits + at, sizeof digits - at);
+}
+
 static void write_nanoseconds(int64_t nanoseconds, struct text *out) {
     uint64_t size = nanoseconds < 0 ? -(uint64_t)nanoseconds : (uint64_t)nanoseconds;
     uint64_t micros = size / CHRONICLE_GRAIN_NANOSECONDS;
-    text_append_format(out, "%s%" PRIu64 ".%06" PRIu64, nanoseconds < 0 ? "-" : "",
-        micros / MICROSECONDS_PER_SECOND, micros % MICROSECONDS_PER_SECOND);
+    text_append(out, nanoseconds < 0 ? "-" : "");
+    write_digits(micros / MICROSECONDS_PER_SECOND, 1, out);
+    text_append(out, ".");
+    write_digits(micros % MICROSECONDS_PER_SECOND, 6, out);
 }
 
 static void write_value(const struct chronicle_value *value, struct text *out) {
@@ -409,18 +421,18 @@ static void write_column(const struct chronicle_status *status, const char *name
 }
 
 static void write_node_name(const struct chronicle_node *node, struct text *out) {
-    json_text_write(node->name, out);
+    write_string(node->name, out);
 }
 
 static void write_node_state(const struct chronicle_node *node, struct text *out) {
-    json_text_write(chronicle_node_state_name(node->state), out);
+    write_string(chronicle_node_state_name(node->state), out);
 }
 
-static void write_count(int count, struct text *out) {
+static void write_count(int64_t count, struct text *out) {
     if (count < 0) {
         text_append(out, "null");
     } else {
-        text_append_format(out, "%d", count);
+        write_digits((uint64_t)count, 1, out);
     }
 }
 
@@ -456,7 +468,7 @@ static void write_node_version(const struct chronicle_node *node, struct text *o
     if (node->version == NULL) {
         text_append(out, "null");
     } else {
-        json_text_write(node->version, out);
+        write_string(node->version, out);
     }
 }
 
@@ -477,11 +489,7 @@ static void write_rate(double rate, struct text *out) {
 }
 
 static void write_node_step(const struct chronicle_node *node, struct text *out) {
-    if (node->step < 0) {
-        text_append(out, "null");
-    } else {
-        text_append_format(out, "%" PRId64, node->step);
-    }
+    write_count(node->step, out);
 }
 
 static void write_node_rate(const struct chronicle_node *node, struct text *out) {

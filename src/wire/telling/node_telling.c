@@ -456,8 +456,8 @@ static void put_recovery(struct bytes *out, const struct past_anchor *anchor,
 }
 
 /* So many of the last ones as there is room for. */
-static void put_recoveries(struct bytes *out, const struct past_anchor *anchor,
-    const struct chronicle_past *past) {
+static void put_recoveries(
+    struct bytes *out, const struct past_anchor *anchor, const struct chronicle_past *past) {
     struct bytes bodies = {0};
     size_t first = past->recovery_count;
     while (first > 0 && past->recovery_count - first < CHRONICLE_PAST_RECOVERIES_MAXIMUM) {
@@ -577,9 +577,8 @@ static bool take_moments(
         return false;
     }
     for (int moment = 0; moment < RECOVERY_MOMENT_COUNT; moment++) {
-        if ((known >> moment & 1) != 0 &&
-            (!take_age(rest, anchor, &recovery->moments[moment]) ||
-                !take_optional_text(rest, &recovery->last[moment]))) {
+        if ((known >> moment & 1) != 0 && (!take_age(rest, anchor, &recovery->moments[moment]) ||
+                                              !take_optional_text(rest, &recovery->last[moment]))) {
             return false;
         }
     }

@@ -248,7 +248,8 @@ static void read_node(
         .step = step_of(json_value_item(json_value_member(columns, "step"), index)),
         .rate = rate_of(json_value_item(json_value_member(columns, "rate"), index))};
     out_node->version = clean_text(json_value_item(json_value_member(columns, "version"), index));
-    out_node->clock_offset = offset_of(json_value_item(json_value_member(columns, "clock_offset"), index));
+    out_node->clock_offset =
+        offset_of(json_value_item(json_value_member(columns, "clock_offset"), index));
     out_node->said.nanoseconds =
         nanoseconds_of(json_value_item(json_value_member(columns, "said"), index));
 }

@@ -21,6 +21,7 @@ struct fixture {
     struct agent_hosted_store *store;
     int port;
     int gone_count;
+    int heard_count;
     int written_count;
     bool has_finished; /* the node that was gone last */
     int done_count;
@@ -34,6 +35,14 @@ static void gone(void *context, const struct node_identity *identity, bool has_f
     fixture->gone_count++;
     fixture->has_finished = has_finished;
     event_loop_stop(fixture->site.loop);
+}
+
+static void wished(
+    void *context, const struct node_identity *identity, const struct rendezvous_wish *wish) {
+    struct fixture *fixture = context;
+    (void)wish;
+    assert_string_equal(identity->address, "node7");
+    fixture->heard_count++;
 }
 
 static void record_written(void *context) {
@@ -61,6 +70,7 @@ static void set_up(struct fixture *fixture, bool stands_by) {
         .stands_by = stands_by,
         .environment = &fixture->environment,
         .gone = gone,
+        .wished = wished,
         .record_written = record_written,
         .context = fixture,
     };
@@ -144,6 +154,7 @@ FIXTURE_TEST_AFTER(of_a_store_that_ends_nothing_is_told, set_up(&fixture, true))
     close(node);
     event_loop_run(fixture->site.loop);
     assert_int_equal(fixture->gone_count, 1);
+    assert_int_equal(fixture->heard_count, 1);
     assert_false(fixture->has_finished);
 }
 

@@ -172,9 +172,15 @@ static struct instant at(double seconds) {
     return (struct instant){duration_from_seconds(seconds).nanoseconds};
 }
 
+static void look_as(struct failure_detector *detector, const struct rendezvous_state *record,
+    struct instant now, struct duration patience) {
+    struct rendezvous_view view = {.seen = *record}; /* borrowed */
+    failure_detector_look(detector, &view, now, patience, false, false);
+}
+
 static void look(
     struct failure_detector *detector, const struct rendezvous_state *record, double seconds) {
-    failure_detector_look(detector, record, at(seconds), interval, false);
+    look_as(detector, record, at(seconds), interval);
 }
 
 static bool is_silent_for_more_than(const struct failure_detector *detector,
@@ -227,9 +233,9 @@ TEST(silence_does_not_run_over) {
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     look(&detector, &record, 0);
-    failure_detector_look(&detector, &record, (struct instant){INT64_MAX}, forever, false);
+    look_as(&detector, &record, (struct instant){INT64_MAX}, forever);
     detector.heartbeats.last_look = at(0);
-    failure_detector_look(&detector, &record, (struct instant){INT64_MAX}, forever, false);
+    look_as(&detector, &record, (struct instant){INT64_MAX}, forever);
     check_silence_of(&detector, torch_node("a"), INT64_MAX);
 }
 

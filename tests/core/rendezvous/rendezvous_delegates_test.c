@@ -37,7 +37,7 @@ static struct rendezvous_delegate *hear(struct rendezvous_delegates *delegates, 
 
 static bool knows(const struct rendezvous_delegates *delegates, const char *name) {
     struct node_identity identity = muster_node(name);
-    return rendezvous_delegates_find(delegates, &identity) != NULL;
+    return node_table_find(&delegates->places, &identity) != NODE_TABLE_ABSENT;
 }
 
 TEST(a_wish_that_is_heard_again_is_nothing_new) {

@@ -138,13 +138,24 @@ TEST(status_is_the_same_in_whatever_order_nodes_tell) {
     clear_story(&story);
 }
 
+/* Some of it, which outlives the look. */
+static void look_at(void *context, const struct chronicle_status *status) {
+    *(struct chronicle_status *)context = *status;
+}
+
+static struct chronicle_status settled(struct job_chronicle *job, int64_t now) {
+    struct chronicle_status status;
+    job_chronicle_see_settled(job, at(now), look_at, &status);
+    return status;
+}
+
 TEST(what_is_settled_counts_recoveries_and_follows_some_seconds_later) {
     struct job_chronicle *job = job_chronicle_new();
     struct story story;
     write_story(&story);
     tell_by_node(job, &story, (const int[]){2, 0, 1});
-    assert_false(job_chronicle_settled(job, at(7700)).has_begun);
-    struct chronicle_status status = job_chronicle_settled(job, at(20000));
+    assert_false(settled(job, 7700).has_begun);
+    struct chronicle_status status = settled(job, 20000);
     assert_int_equal(status.state, JOB_RUNNING);
     assert_int_equal(
         chronicle_status_wall(&status).nanoseconds, 15000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
@@ -282,6 +293,37 @@ TEST(next_host_goes_on_with_the_account_and_the_recoveries_of_the_one_before) {
     job_chronicle_free(after);
 }
 
+TEST(next_host_counts_what_came_after_the_one_before_and_a_look_changes_nothing) {
+    static const int order[NODES] = {0, 1, 2};
+    struct job_chronicle *before = job_chronicle_new();
+    struct job_chronicle *after = job_chronicle_new();
+    struct chronicle_past past;
+    struct story story;
+    write_story(&story);
+    tell_by_node(before, &story, order);
+    job_chronicle_write_past(before, at(15000), &past);
+    job_chronicle_inherit(after, &past);
+    for (int look = 0; look < 2; look++) {
+        struct chronicle_status status = settled(after, 20000);
+        assert_int_equal(status.state, JOB_RUNNING);
+        assert_int_equal(chronicle_status_wall(&status).nanoseconds,
+            15000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+        assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 0);
+    }
+    tell_from(after, &story, 12);
+    assert_same(before, after, 30000);
+    for (int look = 0; look < 2; look++) {
+        struct chronicle_status status = settled(after, 30000);
+        assert_int_equal(chronicle_status_wall(&status).nanoseconds,
+            25000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+        assert_int_equal(status.tally.by_cause[CHRONICLE_CAUSE_WORKER_FAILED], 0);
+    }
+    chronicle_past_clear(&past);
+    clear_story(&story);
+    job_chronicle_free(before);
+    job_chronicle_free(after);
+}
+
 TEST(host_that_hears_of_nothing_but_the_account_goes_on_from_there) {
     static const int order[NODES] = {0, 1, 2};
     struct job_chronicle *before = job_chronicle_new();
@@ -295,8 +337,8 @@ TEST(host_that_hears_of_nothing_but_the_account_goes_on_from_there) {
     job_chronicle_inherit(after, &past);
     job_chronicle_write_status(after, at(16000), &status);
     assert_int_equal(status.state, JOB_RUNNING);
-    assert_int_equal(chronicle_status_wall(&status).nanoseconds,
-        16000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
+    assert_int_equal(
+        chronicle_status_wall(&status).nanoseconds, 16000 * (int64_t)NANOSECONDS_PER_MILLISECOND);
     assert_int_equal(status.recovery_count, 1);
     chronicle_status_clear(&status);
     chronicle_past_clear(&past);
@@ -352,8 +394,7 @@ TEST(who_is_not_in_the_next_world_is_lost_or_waits) {
         assert_true(tell(job, &story.told[i], 7600));
     }
     (void)add(&story, 1, 9000, CHRONICLE_STOPPING);
-    chronicle_entry_add_text(
-        &story.told[story.count - 1].entry, CHRONICLE_CAUSE, "node_left");
+    chronicle_entry_add_text(&story.told[story.count - 1].entry, CHRONICLE_CAUSE, "node_left");
     (void)add(&story, 1, 9010, CHRONICLE_STOPPED);
     struct chronicle_entry *world = add(&story, 0, 9100, CHRONICLE_WORLD);
     world->round = 2;

@@ -269,8 +269,7 @@ static struct chronicle_past past_of(size_t recoveries) {
     past.account.knows_redone = true;
     past.account.worker_seconds = 1e11;
     past.recovery_count = recoveries;
-    past.recoveries =
-        recoveries > 0 ? memory_allocate(recoveries * sizeof *past.recoveries) : NULL;
+    past.recoveries = recoveries > 0 ? memory_allocate(recoveries * sizeof *past.recoveries) : NULL;
     for (size_t i = 0; i < recoveries; i++) {
         struct chronicle_recovery *recovery = &past.recoveries[i];
         *recovery = (struct chronicle_recovery){.cause = CHRONICLE_CAUSE_WORKER_FAILED,
@@ -292,8 +291,8 @@ static struct chronicle_past past_of(size_t recoveries) {
     return past;
 }
 
-static void assert_past(const struct chronicle_past *left, const struct chronicle_past *right,
-    int64_t shift) {
+static void assert_past(
+    const struct chronicle_past *left, const struct chronicle_past *right, int64_t shift) {
     assert_int_equal(left->until.nanoseconds, right->until.nanoseconds + shift);
     assert_int_equal(left->began.nanoseconds, right->began.nanoseconds + shift);
     assert_memory_equal(&left->account, &right->account, sizeof left->account);
@@ -333,8 +332,8 @@ TEST(past_is_read_by_the_clock_of_who_reads_it) {
     assert_int_equal(
         node_telling_read_past(bytes_slice(&bytes), &other, &read, &theirs), FAILURE_MISSING);
     for (size_t length = 1; length < bytes.length; length++) {
-        enum failure_code code = node_telling_read_past(
-            (struct slice){bytes.data, length}, &here, &read, &theirs);
+        enum failure_code code =
+            node_telling_read_past((struct slice){bytes.data, length}, &here, &read, &theirs);
         if (code == FAILURE_NONE) {
             assert_int_equal(read.until.nanoseconds, 0); /* the head alone is one */
         }
