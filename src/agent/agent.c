@@ -535,9 +535,13 @@ static void tell_progress(void *context, const struct progress_news *news) {
     agent_chronicle_note_progress(agent->chronicle, news);
 }
 
+/* When a worker is done, the others may be busy with what follows the last step. */
 static void stand_still(void *context, struct duration silence) {
     const struct agent *agent = context;
-    agent_hang_stand(agent->hang, silence);
+    const struct worker_group *workers = node_machine_workers(agent->node);
+    if (silence.nanoseconds == 0 || workers->running_count == workers->count) {
+        agent_hang_stand(agent->hang, silence);
+    }
 }
 
 static void prepare_progress(struct agent *agent) {

@@ -211,6 +211,18 @@ def test_a_job_that_never_steps_does_not_hang(muster, scratch, after):
     assert ended.status == 0 and "hang: " not in ended.err, ended
 
 
+def test_a_job_whose_first_worker_is_done_does_not_hang(start):
+    job = start("if rank > 0:\n    sys.exit(0)\ntime.sleep(6)", "--hang-after", 2, "--hang-action", "restart")
+    ended = job.finish()
+    assert ended.status == 0 and "hang: " not in ended.err, ended
+
+
+def test_steps_of_the_same_number_are_steps(start):
+    body = "for _ in range(600):\n    time.sleep(0.01)\n    muster.progress.step(10)"
+    ended = start(body, "--hang-after", 4, "--hang-action", "restart").finish()
+    assert ended.status == 0 and "hang: " not in ended.err, ended
+
+
 def test_steps_that_grow_tenfold_are_no_hang(start):
     body = "for pause in 0.01, 0.1:\n    for _ in range(20):\n        time.sleep(pause)\n        take_steps(1)"
     ended = start(body, "--hang-after", "auto", "--hang-action", "restart").finish()
@@ -241,12 +253,12 @@ def test_hangs_are_counted(start, scratch):
     port = free_port()
     job = start(ELSEWHERE, "--hang-after", 2, TORCHELASTIC_HEALTH_CHECK_PORT=port)
 
-    def count():
+    def is_counted():
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
-        return re.search(r"^muster_job_hangs_total\{[^\n]*\} 1$", page, re.MULTILINE)
+        return re.search(r"^muster_job_hangs_total\{.*\} 1$", page, re.MULTILINE) and re.search(r"kind=\"hanging\"\} [0-9.]*[1-9]", page)
 
     job.wait_until(lambda: "hang: " in job.err(), "the hang")
-    job.wait_until(count, "the count")
+    wait_until(is_counted, "the metrics")  # they tell what cannot change any more, seconds later
     job.signal(signal.SIGTERM)
     job.finish()
 

@@ -720,15 +720,15 @@ bool agent_job_chronicle_write_status(
     return true;
 }
 
-bool agent_job_chronicle_is_heard(const struct agent_job_chronicle *job) {
-    return job != NULL && !job->hosting.is_host && job->is_heard &&
+static bool is_heard(const struct agent_job_chronicle *job) {
+    return !job->hosting.is_host && job->is_heard &&
            job->settings.connection(job->settings.context) == job->connection;
 }
 
 bool agent_job_chronicle_send(
     struct agent_job_chronicle *job, struct store_client_call call, const char *name) {
     if (job == NULL || job->settings.folder == NULL ||
-        !(job->hosting.is_host ? job->hosting.ear != NULL : agent_job_chronicle_is_heard(job))) {
+        !(job->hosting.is_host ? job->hosting.ear != NULL : is_heard(job))) {
         return false;
     }
     char *key = text_format("%s%s", job->settings.folder, name);

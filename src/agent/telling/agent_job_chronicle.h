@@ -61,8 +61,6 @@ void agent_job_chronicle_host_no_more(struct agent_job_chronicle *job);
 bool agent_job_chronicle_write_status(
     struct agent_job_chronicle *job, struct chronicle_status *out_status);
 bool agent_job_chronicle_is_host(const struct agent_job_chronicle *job);
-/* Whether another node listens as the host. */
-bool agent_job_chronicle_is_heard(const struct agent_job_chronicle *job);
 /* Sends a request to the store of the host, with the key of this name; false: nobody listens. */
 bool agent_job_chronicle_send(
     struct agent_job_chronicle *job, struct store_client_call call, const char *name);
