@@ -86,7 +86,7 @@ struct hurry {
 };
 
 struct agent_job_chronicle {
-    void (*hurried)(void *context); /* while agent_job_chronicle_hurry tells; else NULL */
+    void (*hurried)(void *context); /* who waits until the host is asked; or NULL */
     void *hurried_context;
     struct event_loop *loop;
     struct agent_job_chronicle_settings settings;
@@ -592,8 +592,11 @@ static void tell(struct agent_job_chronicle *job) {
     if (job->told_seq > before && !job->settings.send(job->settings.context, &call)) {
         job->told_seq = before;
         free(call.context);
-    } else if (adding.is_full) {
-        arm(job, duration_from_milliseconds(TELL_ON_MILLISECONDS));
+    } else {
+        job->hurried = call.done != NULL ? NULL : job->hurried;
+        if (adding.is_full) {
+            arm(job, duration_from_milliseconds(TELL_ON_MILLISECONDS));
+        }
     }
     if (adding.has_world) {
         learn_past(job);
@@ -610,6 +613,11 @@ static void host_checked(void *context, const struct store_client_result *result
                     job->settings.connection(job->settings.context) == job->connection;
     if (job->is_heard && job->chronicle != NULL) {
         tell(job);
+    }
+    if (job->hurried != NULL) { /* nothing is on its way */
+        void (*done)(void *) = job->hurried;
+        job->hurried = NULL;
+        done(job->hurried_context);
     }
 }
 
@@ -659,17 +667,19 @@ static void tell_now(void *context) {
 
 bool agent_job_chronicle_hurry(
     struct agent_job_chronicle *job, void (*done)(void *context), void *context) {
-    if (job == NULL || !job->is_heard) {
+    if (job == NULL) {
         return false;
     }
     /* What is on its way goes before what is told now, and the last entry may be told twice. */
     job->told_seq -= job->told_seq == job->last_seq && job->last_seq > 0 ? 1 : 0;
-    int64_t before = job->told_seq;
     job->hurried = done;
     job->hurried_context = context;
     tell_now(job);
-    job->hurried = NULL;
-    return job->told_seq > before;
+    bool is_sent = job->hurried == NULL;
+    if (!job->is_asking_host) {
+        job->hurried = NULL;
+    }
+    return is_sent || job->hurried != NULL;
 }
 
 static struct duration delay(const struct agent_job_chronicle *job) {
