@@ -51,13 +51,6 @@ static void record_written(void *context) {
     event_loop_stop(fixture->site.loop);
 }
 
-static void wished(
-    void *context, const struct node_identity *identity, const struct rendezvous_wish *wish) {
-    (void)context;
-    (void)wish;
-    assert_string_equal(identity->address, "node7");
-}
-
 static void done(void *context) {
     struct fixture *fixture = context;
     fixture->done_count++;
