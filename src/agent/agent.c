@@ -28,6 +28,10 @@
 #define EXIT_JOB_FAILED 1
 #define EXIT_USAGE 2
 #define SIGNAL_EXIT_BASE 128
+/* This node is not fit for the job (--node-check). */
+#define EXIT_UNFIT 76
+/* Its workers have failed first too often (--exclude-after). */
+#define EXIT_EXCLUDED 75
 
 /* An empty name is none, as torchrun takes it. */
 static const char *parent_error_file(const struct agent *agent) {
@@ -98,7 +102,9 @@ static int report_failures(struct agent *agent) {
         .sources = {&agent->preparation, agent->workers, &knowledge->placement},
         .workers = agent->workers,
         .log = agent->log,
-        .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .root_cause = agent_ends_with_first_cause(agent) ? &agent->first_cause
+                      : knowledge->has_root_cause        ? &knowledge->root_cause
+                                                         : NULL,
         .is_shown = !is_told_elsewhere(agent) || agent->log->threshold <= LOG_LEVEL_DEBUG,
         .parent_error_file = parent_error_file(agent),
     };
@@ -164,6 +170,17 @@ static int end_unable(struct agent *agent) {
     return EXIT_JOB_FAILED;
 }
 
+/* Why it stays out of the job has been said. Workers that have failed before are reported, too. */
+static int end_outside(struct agent *agent, int status) {
+    note_trouble(agent, agent->unfit);
+    agent_report_launcher_failure(
+        parent_error_file(agent), agent->log, "RuntimeError", agent->unfit);
+    if (worker_group_has_failure(node_machine_workers(agent->node))) {
+        (void)report_failures(agent);
+    }
+    return status;
+}
+
 /* There is no memory to go on with: the agent begins to end. As agent_memory_new says. */
 static void agent_memory_exhausted(void *context) {
     struct agent *agent = context;
@@ -220,6 +237,10 @@ static int agent_end_report(struct agent *agent) {
         return end_without_others(agent, "cannot join the job", knowledge->has_root_cause);
     case AGENT_OUTCOME_SIGNALLED:
         return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
+    case AGENT_OUTCOME_UNFIT:
+        return end_outside(agent, EXIT_UNFIT);
+    case AGENT_OUTCOME_EXCLUDED:
+        return end_outside(agent, EXIT_EXCLUDED);
     }
     return EXIT_JOB_FAILED;
 }
@@ -234,6 +255,9 @@ static void agent_end_record(struct agent *agent) {
         trouble = signalled;
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && own_trouble(agent) != NULL) {
         trouble = own_trouble(agent);
+    } else if (agent->outcome.kind == AGENT_OUTCOME_UNFIT ||
+               agent->outcome.kind == AGENT_OUTCOME_EXCLUDED) {
+        trouble = agent->unfit;
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
     }
@@ -296,6 +320,8 @@ static enum run_state final_state(const struct agent_outcome *outcome) {
     case AGENT_OUTCOME_PEER_FAILED:
     case AGENT_OUTCOME_JOIN_FAILED:
     case AGENT_OUTCOME_SIGNALLED:
+    case AGENT_OUTCOME_UNFIT:
+    case AGENT_OUTCOME_EXCLUDED:
         break;
     }
     return RUN_STATE_STOPPED;
@@ -524,6 +550,7 @@ static void prepare_progress(struct agent *agent) {
         .placement = &node_machine_knowledge(agent->node)->placement,
         .patience = {agent->config->hang.is_learned, agent->config->hang.after},
         .tell = tell_progress,
+        .stepped = agent_worker_stepped,
         .stand = stand_still,
         .context = agent,
     };
@@ -832,7 +859,17 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
     };
     struct agent_evidence_settings evidence_settings = {
         agent->config, agent->workers, agent->log, agent->standby};
+    struct agent_node_check_settings check_settings = {
+        .command = agent->config->node_check,
+        .timeout = agent->config->node_check_timeout,
+        .environment = agent->environment,
+        .workers = agent->workers,
+        .descriptor_limit = agent->descriptor_limit,
+        .answered = agent_node_checked,
+        .context = agent,
+    };
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
+    agent->node_check = agent_node_check_new(agent->loop, &check_settings);
     const struct agent_hang_settings hang_settings = {
         .config = agent->config,
         .log = agent->log,
@@ -1081,6 +1118,7 @@ static void tear_down(struct agent *agent) {
     agent_health_free(agent->health);
     agent_hang_end(agent->hang);
     agent_evidence_free(agent->evidence);
+    agent_node_check_free(agent->node_check);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     worker_progress_free(agent->progress);
@@ -1125,6 +1163,9 @@ static void tear_down(struct agent *agent) {
     agent_voice_clear(&agent->voice);
     free(agent->trouble);
     free(agent->refusal);
+    free(agent->unfit);
+    failure_account_clear(&agent->last_cause);
+    failure_account_clear(&agent->first_cause);
 }
 
 /* Runs the job of `config` on this node for a program, which is borrowed, until it is over, and

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "core/agent/agent_machine.h"
 #include "core/standby/standby_plan.h"
+#include "core/telling/round_reason.h"
 #include "core/workers/signal_name.h"
 
 /* How long the agent lives on what is left of the first reserve. */
@@ -325,14 +326,74 @@ static void look_at_workers(struct agent *agent) {
 
 /* Answers that wait. */
 
+bool agent_ends_with_first_cause(const struct agent *agent) {
+    return agent->has_first_cause &&
+           fruitless_attempts_are_enough(&node_machine_agent(agent->node)->fruitless);
+}
+
 static void post_with_account(struct agent *agent, enum membership_event_kind kind) {
     struct worker_group *group = node_machine_workers(agent->node);
     struct agent_findings_sources sources = {
         &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
     struct agent_finding finding;
     agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
-    post_membership(agent, (struct membership_event){.kind = kind, .account = &finding.account});
+    post_membership(agent, (struct membership_event){.kind = kind,
+                               .account = agent_ends_with_first_cause(agent) ? &agent->first_cause
+                                                                             : &finding.account});
     agent_finding_clear(&finding);
+}
+
+/* Before the workers of the next attempt. What another node has said of it comes first. */
+static void keep_cause(struct agent *agent) {
+    struct worker_group *group = node_machine_workers(agent->node);
+    struct agent_findings_sources sources = {
+        &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
+    struct agent_finding finding;
+    if (agent->has_last_cause || !worker_group_has_failure(group) ||
+        group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+        return;
+    }
+    agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
+    failure_account_copy(&finding.account, &agent->last_cause);
+    agent->has_last_cause = true;
+    agent_finding_clear(&finding);
+}
+
+static void learn_cause(struct agent *agent, const struct failure_account *account) {
+    failure_account_copy(account, &agent->last_cause);
+    agent->has_last_cause = true;
+}
+
+/* Once: the phase changes with the failure. */
+static void explain_end(struct agent *agent) {
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    struct text reason = {0};
+    if (machine->phase != AGENT_STOPPING || !fruitless_attempts_are_enough(&machine->fruitless)) {
+        return;
+    }
+    text_append_format(&reason, "%d attempts in a row have got no further (--no-progress-restarts)",
+        machine->fruitless.count);
+    if (agent->has_first_cause) {
+        text_append(&reason, "; the first of them: ");
+        failure_account_describe(&agent->first_cause, &reason);
+    }
+    log_error(agent->log, "the job ends: %s", text_string(&reason));
+    agent_chronicle_note_end(agent->chronicle, text_string(&reason));
+    text_clear(&reason);
+}
+
+/* The next attempt begins. */
+static void turn_cause(struct agent *agent) {
+    int count = node_machine_agent(agent->node)->fruitless.count;
+    if (count <= 1) {
+        failure_account_clear(&agent->first_cause);
+        agent->has_first_cause = count == 1 && agent->has_last_cause;
+    }
+    if (count == 1 && agent->has_last_cause) {
+        failure_account_copy(&agent->last_cause, &agent->first_cause);
+    }
+    failure_account_clear(&agent->last_cause);
+    agent->has_last_cause = false;
 }
 
 static void run_queue(struct agent *agent);
@@ -375,12 +436,22 @@ static void answer_when_read(struct agent *agent, enum membership_event_kind kin
 }
 
 /* The report needs what all failed workers wrote. */
+static void end_when_read(void *context) {
+    struct agent *agent = context;
+    if (!agent->has_run) { /* or it has ended without waiting */
+        answer_when_read(
+            agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
+    }
+}
+
+/* The others should know why a node is missing that is to stay out of the job. */
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
     shut_program_down(agent, outcome);
     agent->outcome = *outcome;
-    answer_when_read(
-        agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
+    if (agent->unfit == NULL || !agent_chronicle_hurry(agent->chronicle, end_when_read, agent)) {
+        end_when_read(agent);
+    }
 }
 
 /* Tells the other nodes of a failure here, with the worker to blame for it so far. Fixed nodes do
@@ -399,6 +470,10 @@ static void announce(
 
 static void perform_agents(struct agent *agent, const struct agent_effect *effect) {
     switch (effect->kind) {
+    case AGENT_EFFECT_CHECK_NODE:
+        log_info(agent->log, "checking this node: %s", agent->config->node_check);
+        agent_node_check_begin(agent->node_check);
+        break;
     case AGENT_EFFECT_START_WORKERS:
         start_workers(agent);
         break;
@@ -536,6 +611,11 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
                 rendezvous_machine_state(node_machine_rendezvous(agent->node)));
         }
     }
+    if (before != AGENT_STARTING && node_machine_agent(agent->node)->phase == AGENT_STARTING) {
+        turn_cause(agent);
+    } else if (before == AGENT_STARTING || before == AGENT_RUNNING) {
+        explain_end(agent);
+    }
     agent_story_step(&agent->story, event, before);
     worker_progress_step(agent->progress, before, node_machine_agent(agent->node)->phase);
     agent_chronicle_step(
@@ -552,7 +632,40 @@ static void tell_of_step(struct agent *agent, const struct agent_event *event,
     tell_group(agent, before);
 }
 
+static void keep_out(struct agent *agent, char *reason_taken, const char *option) {
+    free(agent->unfit);
+    agent->unfit = reason_taken;
+    log_error(agent->log, "%s; it stays out of the job (%s)", agent->unfit, option);
+    agent_chronicle_note_excluded(agent->chronicle, agent->unfit);
+}
+
+static void learn_of_exclusion(struct agent *agent) {
+    int limit = agent->config->dynamic.settings.exclude_after;
+    keep_out(agent,
+        text_format("the workers of this node have failed first %d time%s, before all others",
+            limit, limit == 1 ? "" : "s"),
+        "--exclude-after");
+}
+
+/* The round that begins says so of a node that is needed. */
+static void note_if_kept(struct agent *agent, const struct rendezvous_effect *effect) {
+    if (effect->kind == RENDEZVOUS_EFFECT_WORLD &&
+        agent->config->dynamic.settings.exclude_after > 0) {
+        const char *reason = effect->world.state->reason;
+        char *start =
+            text_format(ROUND_REASON_NODE "%s" ROUND_REASON_STAYS, effect->world.identity.address);
+        if (text_starts_with(reason, start)) {
+            log_warning(agent->log, "%s (--exclude-after)", reason);
+            agent_chronicle_note_kept(agent->chronicle, reason);
+        }
+        free(start);
+    }
+}
+
 static void step(struct agent *agent, const struct node_event *event) {
+    if (event->part == NODE_AGENT && event->agent.kind == AGENT_EVENT_EXCLUDED) {
+        learn_of_exclusion(agent);
+    }
     struct node_effects effects;
     enum agent_phase before = node_machine_agent(agent->node)->phase;
     if (is_debugging(agent)) {
@@ -565,6 +678,10 @@ static void step(struct agent *agent, const struct node_event *event) {
     }
     if (event->part == NODE_MEMBERSHIP && event->membership.kind == MEMBERSHIP_EVENT_HOSTING_OVER) {
         agent_job_chronicle_host_no_more(agent->job_chronicle);
+    }
+    if (event->part == NODE_MEMBERSHIP &&
+        event->membership.kind == MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT) {
+        learn_cause(agent, event->membership.account);
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
@@ -579,7 +696,11 @@ static void step(struct agent *agent, const struct node_event *event) {
         }
         if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_JOIN &&
             effect->agent.join.ticket > 1) {
+            keep_cause(agent);
             ask_about_restart(agent); /* unless its workers have just ended */
+        }
+        if (effect->part == NODE_RENDEZVOUS) {
+            note_if_kept(agent, &effect->rendezvous);
         }
         agent_rendezvous_note_effect(agent->rendezvous, effect);
         if (!effect->is_internal) {
@@ -695,6 +816,20 @@ void agent_timer_expired(void *context) {
     take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM});
 }
 
+void agent_worker_stepped(void *context, bool is_new) {
+    take(context, (struct agent_event){.kind = AGENT_EVENT_STEPPED, .is_new = is_new});
+}
+
+void agent_node_checked(void *context, const char *reason) {
+    struct agent *agent = context;
+    if (reason == NULL) {
+        take_kind(agent, AGENT_EVENT_CHECK_PASSED);
+        return;
+    }
+    keep_out(agent, text_format("the check of this node has failed: %s", reason), "--node-check");
+    take_kind(agent, AGENT_EVENT_CHECK_FAILED);
+}
+
 void agent_look_begun(void *context) {
     take_kind(context, AGENT_EVENT_LOOK_BEGUN);
 }
@@ -803,6 +938,7 @@ static void take_end(
     agent_guardian_listen(agent->guardian); /* it may have ended the worker */
     agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
+    worker_progress_look(agent->progress); /* its last steps are before its end */
     leave_if_asked(agent, local_rank, how);
     take(agent, (struct agent_event){.kind = kind,
                     .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}});

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "agent/failure/agent_evidence.h"
+#include "agent/failure/agent_node_check.h"
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/scratch/agent_scratch.h"
@@ -110,7 +111,13 @@ struct agent {
     struct agent_rendezvous *rendezvous;
     struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers *workers;
-    struct agent_evidence *evidence;       /* NULL when nobody wants any */
+    struct agent_evidence *evidence;     /* NULL when nobody wants any */
+    struct agent_node_check *node_check; /* NULL when nobody asked for it */
+    char *unfit;                         /* what it has said against this node, or NULL */
+    struct failure_account last_cause;   /* of the attempt that has failed, where … */
+    bool has_last_cause;                 /* … it is known */
+    struct failure_account first_cause;  /* of the first of the attempts that got no further */
+    bool has_first_cause;
     struct agent_stacks *stacks;           /* NULL before the job is announced */
     struct agent_hang *hang;               /* NULL when nobody asked for it */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
@@ -169,6 +176,10 @@ void agent_placement_told(
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);
+/* A worker has taken its first step in this attempt, or its first new one. */
+void agent_worker_stepped(void *context, bool is_new);
+/* NULL: this node is fit for workers; else why it is not. */
+void agent_node_checked(void *context, const char *reason);
 /* A worker is being looked at, and that is over; each beginning has its end, unless everybody is
  * gone before. */
 void agent_look_begun(void *context);
@@ -177,6 +188,10 @@ void agent_look_over(void *context);
 struct duration agent_standstill(void *context);
 void agent_stood_still(void *context, struct duration how_long);
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
+
+/* The job has failed after attempts that got no further, and is to end with the cause of the first
+ * of them, which is known. */
+bool agent_ends_with_first_cause(const struct agent *agent);
 
 /* What the shells report of this node's workers: the log says it, and the node's machine gets it as
  * events. Decides nothing. */

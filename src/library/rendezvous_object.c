@@ -17,7 +17,7 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_key.h"
 #include "host/loop/clock.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 #include "wire/store/store_codec.h"
 
@@ -127,6 +127,7 @@ static void tell(struct rendezvous_member *node, const struct rendezvous_effect 
         observer->ended(observer->context, effect, cause);
         break;
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
+    case RENDEZVOUS_EFFECT_EXCLUDED:       /* it has no workers that could fail */
     case RENDEZVOUS_EFFECT_RELEASED:       /* it tells no role, so no host ranks its rounds */
     case RENDEZVOUS_EFFECT_FAILURE_STANDS: /* nobody asks */
     case RENDEZVOUS_EFFECT_KIND_COUNT:

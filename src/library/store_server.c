@@ -10,7 +10,7 @@
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/machine/machine.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/store/store_admission.h"
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"

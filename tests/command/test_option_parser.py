@@ -106,7 +106,7 @@ def completions(parser, words):
         (["--start-method", "=", "sp"], ["spawn"]),
         (["--start-method", "="], ["spawn", "fork", "forkserver"]),
         (["--nnodes", "=", "1", "--standa"], ["--standalone"]),
-        (["-r", "3", "-m", "--no-p"], ["--no-python"]),
+        (["-r", "3", "-m", "--no-py"], ["--no-python"]),
         (["--nnodes", "--stand"], []),  # the value of --nnodes
         (["train.py", "--stand"], []),  # the script's own options
         (["--standalone", ""], []),  # bash falls back on files

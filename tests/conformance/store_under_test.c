@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/store/store_thread.h"
 #include "temporary_tree.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_client.h"
 #include "host/store/store_server.h"

@@ -11,7 +11,7 @@
 #include <muster/store.h>
 
 #include "host/loop/event_loop.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/store/store_thread.h"
 
 #define LONG_MILLISECONDS 60000

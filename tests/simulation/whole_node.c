@@ -135,6 +135,7 @@ static void perform_agent(
         whole_tell_membership(cluster, node, MEMBERSHIP_EVENT_END_ASKED);
         break;
     case AGENT_EFFECT_JOIN:
+    case AGENT_EFFECT_CHECK_NODE: /* no node of a simulation has a check */
     case AGENT_EFFECT_ENTER_BARRIER:
     case AGENT_EFFECT_ANNOUNCE_LEAVE:
     case AGENT_EFFECT_ANNOUNCE_SUCCESS:

@@ -74,6 +74,12 @@ OPTIONS = {
     "standby_rest": ([], {"type": float, "default": 10.0}),  # Muster's own
     "progress": ([], WORDS | {"default": "auto", "choices": ["auto", "off"]}),  # Muster's own
     "chronicle": ([], WORDS | {"default": ""}),  # Muster's own
+    "node_check": ([], WORDS | {"default": ""}),  # Muster's own
+    "node_check_timeout": ([], {"type": float, "default": 60.0}),  # Muster's own
+    "restart_window": ([], {"type": float, "default": 0.0}),  # Muster's own
+    "no_progress_restarts": ([], NUMBER | {"default": 0}),  # Muster's own
+    "restart_backoff": ([], {"type": float, "default": 0.0}),  # Muster's own
+    "exclude_after": ([], NUMBER | {"default": 0}),  # Muster's own
     "metrics_file": ([], WORDS | {"default": ""}),  # Muster's own
     "hang_after": ([], WORDS | {"default": "off"}),  # Muster's own
     "hang_action": ([], WORDS | {"default": "tell", "choices": ["tell", "restart"]}),  # Muster's own
@@ -85,7 +91,9 @@ OPTIONS = {
 ADDITIONS = {
     "slurm", "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up",
     "settling_time", "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout",
-    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress", "chronicle", "metrics_file", "hang_after", "hang_action", "exit_on",
+    "evidence_signal", "standby", "standby_parent", "standby_after", "standby_timeout", "standby_rest", "progress", "chronicle",
+    "node_check", "node_check_timeout", "restart_window", "no_progress_restarts", "restart_backoff", "exclude_after", "metrics_file",
+    "hang_after", "hang_action", "exit_on",
     "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}

@@ -747,6 +747,10 @@ static struct agent_settings agent_settings_of(const struct launch_config *confi
         .shutdown_timeout = config->shutdown_timeout,
         .has_peers = kind != MEMBERSHIP_ALONE || config->is_placed,
         .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
+        .checks_node = config->node_check != NULL,
+        .restart_window = config->restart_window,
+        .no_progress_restarts = config->no_progress_restarts,
+        .restart_backoff = config->restart_backoff,
         .may_lose_peers = kind == MEMBERSHIP_CHANGING,
     };
 }

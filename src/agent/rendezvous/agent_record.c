@@ -1198,6 +1198,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
     case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
+    case RENDEZVOUS_EFFECT_EXCLUDED:
     case RENDEZVOUS_EFFECT_CLOSED:
     case RENDEZVOUS_EFFECT_FAILED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:

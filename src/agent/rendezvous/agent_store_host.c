@@ -18,7 +18,7 @@
 #include "host/loop/descriptors.h"
 #include "host/machine/machine.h"
 #include "host/network/network_address.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 #include "host/telling/job_directory.h"

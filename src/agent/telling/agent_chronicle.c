@@ -368,6 +368,33 @@ void agent_chronicle_note_progress(
     }
 }
 
+void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_excluded(chronicle->chronicle, event_loop_now(chronicle->loop), reason);
+    }
+}
+
+void agent_chronicle_note_kept(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_kept(chronicle->chronicle, event_loop_now(chronicle->loop), reason);
+    }
+}
+
+bool agent_chronicle_hurry(
+    struct agent_chronicle *chronicle, void (*done)(void *context), void *context) {
+    if (chronicle == NULL) {
+        return false;
+    }
+    (void)chronicle_tell(chronicle->chronicle, true);
+    return agent_job_chronicle_hurry(chronicle->settings.job, done, context);
+}
+
+void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason) {
+    if (chronicle != NULL) {
+        chronicle_note_end(chronicle->chronicle, reason);
+    }
+}
+
 void agent_chronicle_note_waiting(struct agent_chronicle *chronicle, int here) {
     if (chronicle != NULL) {
         chronicle_note_waiting(chronicle->chronicle, event_loop_now(chronicle->loop), here);

@@ -52,6 +52,13 @@ void agent_chronicle_step(struct agent_chronicle *chronicle, enum agent_phase be
 void agent_chronicle_note_spares(struct agent_chronicle *chronicle, int ready, int of);
 /* This node hosts the store of the job. */
 void agent_chronicle_note_host(struct agent_chronicle *chronicle);
+/* It is to stay out of the job, for this reason; or ends for it. */
+void agent_chronicle_note_excluded(struct agent_chronicle *chronicle, const char *reason);
+void agent_chronicle_note_kept(struct agent_chronicle *chronicle, const char *reason);
+void agent_chronicle_note_end(struct agent_chronicle *chronicle, const char *reason);
+/* This node leaves: as agent_job_chronicle_hurry. */
+bool agent_chronicle_hurry(
+    struct agent_chronicle *chronicle, void (*done)(void *context), void *context);
 /* It has joined the round of this record: those of its nodes that are torchrun's tell nothing. */
 void agent_chronicle_note_record(
     struct agent_chronicle *chronicle, const struct rendezvous_state *record);

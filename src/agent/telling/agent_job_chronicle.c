@@ -79,7 +79,15 @@ struct host_clock {
     struct duration offset; /* of this node's */
 };
 
+/* Who waits for the host to be told. */
+struct hurry {
+    void (*done)(void *context);
+    void *context;
+};
+
 struct agent_job_chronicle {
+    void (*hurried)(void *context); /* while agent_job_chronicle_hurry tells; else NULL */
+    void *hurried_context;
     struct event_loop *loop;
     struct agent_job_chronicle_settings settings;
     struct chronicle *chronicle; /* this node's; or NULL */
@@ -532,6 +540,13 @@ static void arm(struct agent_job_chronicle *job, struct duration delay) {
     }
 }
 
+static void sent_in_a_hurry(void *context, const struct store_client_result *result) {
+    struct hurry *hurry = context;
+    (void)result;
+    hurry->done(hurry->context);
+    free(hurry);
+}
+
 static void tell_past(struct agent_job_chronicle *job) {
     const struct past_anchor now = {-1, wall_now(job)};
     struct bytes bytes = {0};
@@ -562,15 +577,21 @@ static void tell(struct agent_job_chronicle *job) {
     int64_t before = job->told_seq;
     node_telling_begin(&adding.telling, &adding.bytes);
     chronicle_each_after(job->chronicle, before, add_entry, &adding);
-    const struct store_client_call call = {
+    struct store_client_call call = {
         .request = {.operation = STORE_QUEUE_PUSH,
             .key = slice_from_string(key),
             .value = bytes_slice(&adding.bytes)},
         .is_raw = true,
         .timeout = duration_from_seconds(STORE_SECONDS),
     };
+    if (job->hurried != NULL && job->told_seq > before) {
+        const struct hurry hurry = {job->hurried, job->hurried_context};
+        call.done = sent_in_a_hurry;
+        call.context = memory_duplicate(&hurry, sizeof hurry);
+    }
     if (job->told_seq > before && !job->settings.send(job->settings.context, &call)) {
         job->told_seq = before;
+        free(call.context);
     } else if (adding.is_full) {
         arm(job, duration_from_milliseconds(TELL_ON_MILLISECONDS));
     }
@@ -634,6 +655,21 @@ static void tell_now(void *context) {
     } else if (!job->is_asking_host) {
         check_host(job);
     }
+}
+
+bool agent_job_chronicle_hurry(
+    struct agent_job_chronicle *job, void (*done)(void *context), void *context) {
+    if (job == NULL || !job->is_heard) {
+        return false;
+    }
+    /* What is on its way goes before what is told now, and the last entry may be told twice. */
+    job->told_seq -= job->told_seq == job->last_seq && job->last_seq > 0 ? 1 : 0;
+    int64_t before = job->told_seq;
+    job->hurried = done;
+    job->hurried_context = context;
+    tell_now(job);
+    job->hurried = NULL;
+    return job->told_seq > before;
 }
 
 static struct duration delay(const struct agent_job_chronicle *job) {

@@ -68,6 +68,10 @@ bool agent_job_chronicle_send(
     struct agent_job_chronicle *job, struct store_client_call call, const char *name);
 /* This node waits for the others to leave its store, and asks for nothing there any more. */
 void agent_job_chronicle_leave(struct agent_job_chronicle *job);
+/* Tells the host at once what it has not been told yet, and calls back when that is on its way, or
+ * cannot be. False: there is nothing to wait for. */
+bool agent_job_chronicle_hurry(
+    struct agent_job_chronicle *job, void (*done)(void *context), void *context);
 
 /* How the job stands, but for the last seconds (job_chronicle_see_settled); with `is_last` all that
  * has come counts. False: this node does not host the job's store, and knows nothing of others. */

@@ -99,7 +99,6 @@ static void write_phase(const struct agent_machine *machine, const struct metric
 static void write_restarts(const struct agent_metrics *metrics, const struct agent_machine *machine,
     const struct metrics_page *page) {
     static const char name[] = "muster_restarts_total";
-    int left = metrics->settings.config->max_restarts - agent_machine_attempt(machine);
     metrics_text_begin(page, name, METRICS_COUNTER, "Restarts of this node's workers, by cause.");
     for (int cause = 0; cause < JOB_RESTART_COUNT; cause++) {
         const char *label = job_restart_cause_name((enum job_restart_cause)cause);
@@ -107,7 +106,8 @@ static void write_restarts(const struct agent_metrics *metrics, const struct age
             page, name, (struct metrics_label){"cause", label}, metrics->job.restarts[cause]);
     }
     write_number(page, "muster_restarts_left", METRICS_GAUGE,
-        "Restarts that failures may still cost.", left > 0 ? (uint64_t)left : 0);
+        "Restarts that failures may still cost.",
+        (uint64_t)restart_policy_remaining(&machine->restarts));
 }
 
 static void write_activities(const struct agent_metrics *metrics, const struct metrics_page *page) {

@@ -60,11 +60,36 @@ static void suggest_standby(const struct agent_story *story) {
     }
 }
 
+static void tell_pause(const struct agent_story *story) {
+    struct duration pause = fruitless_attempts_pause(&story->machine->fruitless);
+    if (pause.nanoseconds > 0) {
+        log_warning(story->log,
+            "%d attempts in a row have got no further: they start after a pause of %g s "
+            "(--restart-backoff)",
+            story->machine->fruitless.count, duration_seconds(pause));
+    }
+}
+
+static void tell_restart(const struct agent_story *story) {
+    const struct restart_policy *restarts = &story->machine->restarts;
+    if (restarts->window.nanoseconds == 0) {
+        log_warning(story->log, "restarting the workers: restart %d of %d (--max-restarts)",
+            restarts->used, restarts->maximum);
+    } else {
+        log_warning(story->log,
+            "restarting the workers: restart %d, and %d of %d within %g s (--max-restarts, "
+            "--restart-window)",
+            restarts->used, restarts->counted, restarts->maximum,
+            duration_seconds(restarts->window));
+    }
+}
+
 /* What a worker's failure costs. */
 static void tell_budget(
     const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
     const struct agent_machine *machine = story->machine;
     int allowed = story->config->max_restarts;
+    bool has_window = machine->restarts.window.nanoseconds > 0;
     bool is_end =
         event->kind == AGENT_EVENT_WORKER_ENDING || event->kind == AGENT_EVENT_WORKER_EXITED;
     if (!is_end || before == machine->phase || machine->phase != AGENT_STOPPING ||
@@ -72,14 +97,16 @@ static void tell_budget(
         return;
     }
     if (machine->stop_reason == AGENT_STOP_RESTART) {
-        log_warning(story->log, "restarting the workers: restart %d of %d (--max-restarts)",
-            agent_machine_attempt(machine), allowed);
+        tell_restart(story);
+        tell_pause(story);
         if (story->last_words != NULL) {
             last_words_expect(story->last_words, event->worker_exited.local_rank);
         }
         suggest_standby(story);
-    } else if (allowed > 0) {
-        log_error(story->log, "no restart is left of %d (--max-restarts)", allowed);
+    } else if (allowed > 0 && !fruitless_attempts_are_enough(&machine->fruitless)) {
+        log_error(story->log, "no restart is left of %d%s", allowed,
+            has_window ? " within the time of --restart-window (--max-restarts)"
+                       : " (--max-restarts)");
     }
 }
 

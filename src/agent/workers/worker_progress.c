@@ -31,6 +31,7 @@ struct worker_progress {
     struct page *pages;     /* by local rank */
     struct instant started; /* when the workers were */
     bool is_watching;
+    struct progress_advance told;
     struct hook_directory hook;
 };
 
@@ -108,6 +109,16 @@ static void see(struct worker_progress *progress, int local_rank, struct instant
     }
 }
 
+static void tell_advance(struct worker_progress *progress) {
+    struct progress_advance advance = progress_watch_advance(progress->watch);
+    bool is_news = advance.has_stepped != progress->told.has_stepped ||
+                   advance.is_new != progress->told.is_new;
+    progress->told = advance;
+    if (is_news && advance.has_stepped && progress->settings.stepped != NULL) {
+        progress->settings.stepped(progress->settings.context, advance.is_new);
+    }
+}
+
 static void look(struct worker_progress *progress, bool is_last) {
     struct instant now = event_loop_now(progress->loop);
     struct progress_news news[PROGRESS_NEWS_MAXIMUM];
@@ -116,6 +127,7 @@ static void look(struct worker_progress *progress, bool is_last) {
             see(progress, rank, now);
         }
     }
+    tell_advance(progress);
     size_t count = progress_watch_tell(progress->watch, now, is_last, news);
     for (size_t i = 0; i < count; i++) {
         progress->settings.tell(progress->settings.context, &news[i]);
@@ -149,6 +161,12 @@ static void is_time(void *context) {
     set_timer(progress);
 }
 
+void worker_progress_look(struct worker_progress *progress) {
+    if (progress != NULL && progress->is_watching) {
+        look(progress, false);
+    }
+}
+
 void worker_progress_step(
     struct worker_progress *progress, enum agent_phase before, enum agent_phase now) {
     if (progress == NULL) {
@@ -156,6 +174,7 @@ void worker_progress_step(
     }
     if (before == AGENT_STARTING && now == AGENT_RUNNING) {
         progress->is_watching = true;
+        progress->told = (struct progress_advance){0};
         progress->started = event_loop_now(progress->loop);
         progress_watch_begin(
             progress->watch, progress->started, progress->settings.placement->ranks.base_rank == 0);

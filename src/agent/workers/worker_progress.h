@@ -30,6 +30,8 @@ struct worker_progress_settings {
     const struct node_placement *placement; /* of the round that was joined last; borrowed */
     struct progress_patience patience;
     void (*tell)(void *context, const struct progress_news *news);
+    /* A worker has taken its first step in this attempt, or the first new one. May be NULL. */
+    void (*stepped)(void *context, bool is_new);
     /* For `silence` no worker has taken a step, which is not to be expected; or zero: one has. */
     void (*stand)(void *context, struct duration silence);
     void *context;
@@ -48,6 +50,9 @@ int worker_progress_descriptor(struct worker_progress *progress, int local_rank,
 /* It runs. */
 void worker_progress_note_worker(
     struct worker_progress *progress, int local_rank, pid_t pid, int record);
+
+/* Looks at once, as before the end of a worker is told. */
+void worker_progress_look(struct worker_progress *progress);
 
 /* The agent machine has taken a step; before the chronicle hears of it. */
 void worker_progress_step(

@@ -10,8 +10,15 @@
  * processes are in an uninterruptible system call. */
 #define AGENT_KILL_PATIENCE_MILLISECONDS 30000
 
-static void restart_policy_init(struct restart_policy *policy, int maximum) {
-    *policy = (struct restart_policy){.maximum = maximum};
+static void restart_policy_init(
+    struct restart_policy *policy, int maximum, struct duration window) {
+    *policy = (struct restart_policy){.maximum = maximum, .window = window};
+}
+
+static void restart_policy_count(struct restart_policy *policy, struct instant now) {
+    policy->counted = policy->window.nanoseconds > 0
+                          ? restart_history_count(&policy->history, policy->window, now)
+                          : policy->used;
 }
 
 /* The attempt that runs: 0 for the first start. */
@@ -20,32 +27,72 @@ static int restart_policy_attempt(const struct restart_policy *policy) {
 }
 
 int restart_policy_remaining(const struct restart_policy *policy) {
-    return policy->used < policy->maximum ? policy->maximum - policy->used : 0;
+    return policy->counted < policy->maximum ? policy->maximum - policy->counted : 0;
+}
+
+static void restart_policy_note(struct restart_policy *policy, int used,
+    const struct restart_ages *ages_or_null, struct instant now) {
+    policy->used = used;
+    restart_history_note(&policy->history, used, ages_or_null, now);
+    restart_policy_count(policy, now);
 }
 
 /* Uses one restart. Returns false, and uses none, when none is left. */
-static bool restart_policy_take(struct restart_policy *policy) {
-    if (policy->used >= policy->maximum) {
+static bool restart_policy_take(struct restart_policy *policy, struct instant now) {
+    restart_policy_count(policy, now);
+    if (policy->counted >= policy->maximum) {
         return false;
     }
-    policy->used++;
+    restart_policy_note(policy, policy->used + 1, NULL, now);
     return true;
 }
 
 /* Goes to `attempt`, a later one, to which another node has restarted the job. Returns false, and
  * changes nothing, when this node allows fewer restarts. */
-static bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
-    if (attempt > policy->maximum) {
+static bool restart_policy_advance_to(
+    struct restart_policy *policy, int attempt, struct instant now) {
+    restart_policy_count(policy, now);
+    /* Of a restart that is as old as the window the other node may know first. */
+    if (policy->window.nanoseconds == 0 && attempt > policy->maximum) {
         return false;
     }
-    policy->used = attempt;
+    restart_policy_note(policy, attempt, NULL, now);
     return true;
 }
 
-/* Takes over the number of restarts that the job has used. It may be smaller or larger than the
- * number here. When it is larger than this node allows, no restart remains. */
-static void restart_policy_set(struct restart_policy *policy, int used) {
-    policy->used = used;
+/* Attempts that bring the job no further. */
+
+/* The first pause between two of them; each one is twice as long as the one before. */
+#define FIRST_PAUSE_MILLISECONDS 100
+
+static void fruitless_attempts_begin(struct fruitless_attempts *attempts, struct instant now) {
+    if (!attempts->has_begun) {
+        attempts->has_begun = true;
+        attempts->began = now;
+    }
+}
+
+/* The attempt has failed, here or on another node. */
+static void fruitless_attempts_judge(struct fruitless_attempts *attempts) {
+    struct duration lasted = instant_until(attempts->began, attempts->ended);
+    bool is_fruitless = attempts->knows_steps ? !attempts->has_progressed
+                                              : duration_seconds(lasted) < AGENT_FRUITLESS_SECONDS;
+    attempts->count = is_fruitless ? attempts->count + 1 : 0;
+    attempts->has_progressed = false;
+    attempts->has_begun = false;
+}
+
+bool fruitless_attempts_are_enough(const struct fruitless_attempts *attempts) {
+    return attempts->limit > 0 && attempts->count >= attempts->limit;
+}
+
+struct duration fruitless_attempts_pause(const struct fruitless_attempts *attempts) {
+    int64_t most = attempts->longest_pause.nanoseconds;
+    int64_t pause = duration_from_milliseconds(FIRST_PAUSE_MILLISECONDS).nanoseconds;
+    for (int i = 1; i < attempts->count && pause < most; i++) {
+        pause = pause > most / 2 ? most : 2 * pause;
+    }
+    return (struct duration){attempts->count == 0 ? 0 : pause > most ? most : pause};
 }
 
 /* Step. */
@@ -138,6 +185,7 @@ static void agent_step_begin_stop(
     struct agent_step *step, enum agent_stop_reason reason, int signal) {
     step->machine->phase = AGENT_STOPPING;
     step->machine->stop_reason = reason;
+    step->machine->fruitless.ended = step->event->now;
     agent_step_signal_workers(step, signal);
 }
 
@@ -177,7 +225,17 @@ static void agent_step_fail_unable_instead(struct agent_step *step) {
 
 /* Machine. */
 
+static void begin(struct agent_step *step);
 static void join(struct agent_step *step);
+static void end_pause(struct agent_step *step);
+static void pass_check(struct agent_step *step);
+static void finish_unfit(struct agent_step *step);
+static void note_check_passed(struct agent_step *step);
+static void note_check_failed(struct agent_step *step);
+static void follow_peer_or_fail(struct agent_step *step);
+static void finish_excluded(struct agent_step *step);
+static void exclude_while_stopping(struct agent_step *step);
+static void note_step(struct agent_step *step);
 static void start_workers(struct agent_step *step);
 static void fail_join(struct agent_step *step);
 static void run_workers(struct agent_step *step);
@@ -210,8 +268,19 @@ static void fail_after_doubt(struct agent_step *step);
 static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent_step *step) = {
     [AGENT_IDLE] =
         {
-            [AGENT_EVENT_START] = join,
+            [AGENT_EVENT_START] = begin,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
+        },
+    [AGENT_HELD] =
+        {
+            [AGENT_EVENT_CHECK_PASSED] = pass_check,
+            [AGENT_EVENT_CHECK_FAILED] = finish_unfit,
+            [AGENT_EVENT_TIMER_FIRED] = end_pause,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = follow_peer_or_fail,
+            [AGENT_EVENT_EXCLUDED] = finish_excluded,
+            [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
     [AGENT_JOINING] =
@@ -221,6 +290,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
             [AGENT_EVENT_JOB_OVER] = finish_unneeded,
+            [AGENT_EVENT_EXCLUDED] = finish_excluded,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
     [AGENT_STARTING] =
@@ -249,6 +319,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
             [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
+            [AGENT_EVENT_STEPPED] = note_step,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_stop_unable,
         },
     [AGENT_STOPPING] =
@@ -263,6 +334,9 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
             [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
             [AGENT_EVENT_FAILURE_STANDS] = believe_failure,
+            [AGENT_EVENT_EXCLUDED] = exclude_while_stopping,
+            [AGENT_EVENT_CHECK_PASSED] = note_check_passed,
+            [AGENT_EVENT_CHECK_FAILED] = note_check_failed,
             [AGENT_EVENT_CANNOT_GO_ON] = agent_step_fail_unable_instead,
         },
     [AGENT_LEAVING] =
@@ -291,8 +365,11 @@ void agent_machine_init(struct agent_machine *machine, const struct agent_settin
         .has_peers = settings->has_peers,
         .looks_before_killing = settings->looks_before_killing,
         .may_lose_peers = settings->may_lose_peers,
+        .checks_node = settings->checks_node,
+        .fruitless = {.limit = settings->no_progress_restarts,
+            .longest_pause = settings->restart_backoff},
     };
-    restart_policy_init(&machine->restarts, settings->max_restarts);
+    restart_policy_init(&machine->restarts, settings->max_restarts, settings->restart_window);
     worker_group_init(&machine->workers, (size_t)settings->worker_count);
 }
 
@@ -322,6 +399,94 @@ static void join(struct agent_step *step) {
                               .join = {machine->ticket, agent_machine_attempt(machine)}});
 }
 
+/* Held. */
+
+static void check_node(struct agent_step *step) {
+    if (step->machine->checks_node && !step->machine->is_checking) {
+        step->machine->is_checking = true;
+        agent_step_push_kind(step, AGENT_EFFECT_CHECK_NODE);
+    }
+}
+
+static void begin(struct agent_step *step) {
+    check_node(step);
+    if (step->machine->is_checking) {
+        step->machine->phase = AGENT_HELD;
+    } else {
+        join(step);
+    }
+}
+
+/* Joins as soon as the node is checked and the pause is over. */
+static void join_when_ready(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    struct instant end = machine->fruitless.pause_end;
+    if (!machine->is_checking && !instant_is_before(step->event->now, end)) {
+        join(step);
+        return;
+    }
+    machine->phase = AGENT_HELD;
+    if (!machine->is_checking) {
+        agent_step_arm_timer(step, end);
+    }
+}
+
+static void end_pause(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    if (machine->is_timer_armed && !instant_is_before(step->event->now, machine->deadline)) {
+        machine->is_timer_armed = false;
+        join_when_ready(step);
+    }
+}
+
+static void pass_check(struct agent_step *step) {
+    if (step->machine->is_checking) {
+        step->machine->is_checking = false;
+        join_when_ready(step);
+    }
+}
+
+static void finish_unfit(struct agent_step *step) {
+    if (step->machine->is_checking) {
+        step->machine->is_checking = false;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+        agent_step_finish(step, AGENT_OUTCOME_UNFIT);
+    }
+}
+
+static void note_check_passed(struct agent_step *step) {
+    step->machine->is_checking = false;
+}
+
+/* The others go on without this node. What ends it anyhow stays the outcome. */
+static void note_check_failed(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    machine->is_checking = false;
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        machine->stop_reason = AGENT_STOP_UNFIT;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    }
+}
+
+static void finish_excluded(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, AGENT_OUTCOME_EXCLUDED);
+}
+
+/* What ends it anyhow stays the outcome. */
+static void exclude_while_stopping(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_RESTART) {
+        step->machine->stop_reason = AGENT_STOP_EXCLUDED;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    }
+}
+
+static void note_step(struct agent_step *step) {
+    struct fruitless_attempts *attempts = &step->machine->fruitless;
+    attempts->knows_steps = true;
+    attempts->has_progressed = attempts->has_progressed || step->event->is_new;
+}
+
 static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
     switch (reason) {
     case AGENT_STOP_SIGNAL:
@@ -330,6 +495,10 @@ static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
         return AGENT_OUTCOME_PEER_FAILED;
     case AGENT_STOP_CLEAN_UP:
         return AGENT_OUTCOME_SUCCEEDED;
+    case AGENT_STOP_UNFIT:
+        return AGENT_OUTCOME_UNFIT;
+    case AGENT_STOP_EXCLUDED:
+        return AGENT_OUTCOME_EXCLUDED;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:
     case AGENT_STOP_DOUBTED_FAILURE:
@@ -346,7 +515,15 @@ static void start_workers(struct agent_step *step) {
     if (step->event->joined.ticket != machine->ticket) {
         return;
     }
-    restart_policy_set(&machine->restarts, step->event->joined.restarts);
+    if (machine->fruitless.has_begun &&
+        step->event->joined.restarts > restart_policy_attempt(&machine->restarts)) {
+        fruitless_attempts_judge(&machine->fruitless); /* a worker of another node has failed */
+    }
+    /* The number may be smaller or larger than here. When it is larger than this node allows, no
+     * restart remains. */
+    restart_policy_note(&machine->restarts, step->event->joined.restarts, &step->event->joined.ages,
+        step->event->now);
+    fruitless_attempts_begin(&machine->fruitless, step->event->now);
     machine->phase = AGENT_STARTING;
     machine->stop_reason = AGENT_STOP_NONE;
     machine->stop_signal = 0;
@@ -393,8 +570,13 @@ static bool is_end_by_stop_signal(const struct agent_machine *machine, struct pr
 
 static void stop_after_failure(struct agent_step *step) {
     enum agent_stop_reason reason = AGENT_STOP_FAILURE;
-    if (restart_policy_take(&step->machine->restarts)) {
+    step->machine->fruitless.ended = step->event->now;
+    fruitless_attempts_judge(&step->machine->fruitless);
+    if (!fruitless_attempts_are_enough(&step->machine->fruitless) &&
+        restart_policy_take(&step->machine->restarts, step->event->now)) {
         reason = AGENT_STOP_RESTART;
+        step->machine->fruitless.pause_end =
+            instant_after(step->event->now, fruitless_attempts_pause(&step->machine->fruitless));
         if (step->machine->has_peers) {
             agent_step_push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
         }
@@ -405,6 +587,9 @@ static void stop_after_failure(struct agent_step *step) {
         agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
     agent_step_begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+    if (reason == AGENT_STOP_RESTART) {
+        check_node(step);
+    }
 }
 
 /* A worker may exit with 0 while other workers run. While the agent stops, exits are only recorded.
@@ -449,7 +634,7 @@ static void settle_stop(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     agent_step_disarm_timer(step);
     if (machine->stop_reason == AGENT_STOP_RESTART) {
-        join(step);
+        join_when_ready(step);
     } else if (machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         machine->phase = AGENT_DOUBTING;
     } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->has_peers) {
@@ -584,7 +769,15 @@ static void finish_for_peer(struct agent_step *step) {
  * node allows fewer restarts. */
 static bool follow_peer(struct agent_step *step) {
     return step->event->attempt > agent_machine_attempt(step->machine) &&
-           restart_policy_advance_to(&step->machine->restarts, step->event->attempt);
+           restart_policy_advance_to(
+               &step->machine->restarts, step->event->attempt, step->event->now);
+}
+
+static void follow_peer_or_fail(struct agent_step *step) {
+    if (step->event->attempt > agent_machine_attempt(step->machine) && !follow_peer(step)) {
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_finish(step, AGENT_OUTCOME_PEER_FAILED);
+    }
 }
 
 static void stop_for_peer_restart(struct agent_step *step) {
@@ -701,6 +894,10 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_FAILURE_STANDS] = "failure_stands",
     [AGENT_EVENT_ROUND_OVER] = "round_over",
     [AGENT_EVENT_JOB_OVER] = "job_over",
+    [AGENT_EVENT_CHECK_PASSED] = "check_passed",
+    [AGENT_EVENT_CHECK_FAILED] = "check_failed",
+    [AGENT_EVENT_EXCLUDED] = "excluded",
+    [AGENT_EVENT_STEPPED] = "stepped",
     [AGENT_EVENT_CANNOT_GO_ON] = "cannot_go_on",
 };
 
@@ -742,6 +939,9 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_PEER_RESTART:
         text_append_format(out, " attempt=%d", event->attempt);
         break;
+    case AGENT_EVENT_STEPPED:
+        text_append(out, event->is_new ? " new" : "");
+        break;
     case AGENT_EVENT_START:
     case AGENT_EVENT_WORKERS_STARTED:
     case AGENT_EVENT_ALL_GONE:
@@ -752,6 +952,9 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_BARRIER_FAILED:
     case AGENT_EVENT_FAILURE_STANDS:
     case AGENT_EVENT_JOB_OVER:
+    case AGENT_EVENT_CHECK_PASSED:
+    case AGENT_EVENT_CHECK_FAILED:
+    case AGENT_EVENT_EXCLUDED:
     case AGENT_EVENT_CANNOT_GO_ON:
     case AGENT_EVENT_COUNT:
         break;
@@ -764,6 +967,7 @@ static const char *const effect_names[AGENT_EFFECT_COUNT] = {
     [AGENT_EFFECT_SIGNAL_WORKERS] = "signal_workers",
     [AGENT_EFFECT_LOOK_AT_WORKERS] = "look_at_workers",
     [AGENT_EFFECT_KILL_WORKERS] = "kill_workers",
+    [AGENT_EFFECT_CHECK_NODE] = "check_node",
     [AGENT_EFFECT_ARM_TIMER] = "arm_timer",
     [AGENT_EFFECT_DISARM_TIMER] = "disarm_timer",
     [AGENT_EFFECT_ENTER_BARRIER] = "enter_barrier",
@@ -782,6 +986,8 @@ static void describe_outcome(const struct agent_outcome *outcome, struct text *o
         [AGENT_OUTCOME_PEER_FAILED] = "peer_failed",
         [AGENT_OUTCOME_JOIN_FAILED] = "join_failed",
         [AGENT_OUTCOME_SIGNALLED] = "signalled",
+        [AGENT_OUTCOME_UNFIT] = "unfit",
+        [AGENT_OUTCOME_EXCLUDED] = "excluded",
     };
     text_append_format(out, " %s", names[outcome->kind]);
     if (outcome->kind == AGENT_OUTCOME_SIGNALLED) {
@@ -819,6 +1025,7 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
         break;
     case AGENT_EFFECT_LOOK_AT_WORKERS:
     case AGENT_EFFECT_KILL_WORKERS:
+    case AGENT_EFFECT_CHECK_NODE:
     case AGENT_EFFECT_DISARM_TIMER:
     case AGENT_EFFECT_DOUBT_FAILURE:
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
@@ -831,6 +1038,7 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
 const char *agent_phase_name(enum agent_phase phase) {
     static const char *const names[AGENT_PHASE_COUNT] = {
         [AGENT_IDLE] = "idle",
+        [AGENT_HELD] = "held",
         [AGENT_JOINING] = "joining",
         [AGENT_STARTING] = "starting",
         [AGENT_RUNNING] = "running",

@@ -5,9 +5,11 @@
  * SimpleElasticAgent._invoke_run in torch/distributed/elastic/agent/server/api.py, which polls
  * where this machine gets events.
  *
- *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING or DOUBTING -> DONE
- *              ^                                 |                   |
- *              +------- restart, new round ------+-------------------+
+ *   IDLE -> HELD -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING or DOUBTING -> DONE
+ *             ^        ^                                 |                   |
+ *             +--------+--------- restart, new round ----+-------------------+
+ *
+ * It is held only where the node is checked before it joins, or a restart waits for a moment.
  *
  * The contract with the performer:
  * - The performer answers START_WORKERS by WORKERS_STARTED, or by one START_FAILED for the first
@@ -26,6 +28,8 @@
  *   with LOOK_BEGUN, or with the effect LOOK_AT_WORKERS, and ends with a LOOK_OVER within a bounded
  *   time. Signals to the workers wait until all looks are over. A look that is not over at the next
  *   START_WORKERS is dropped.
+ * - The performer answers CHECK_NODE by CHECK_PASSED or CHECK_FAILED, within a bounded time. A
+ * check that is under way when the machine finishes is dropped.
  * - At most one timer is armed; ARM_TIMER replaces it. The machine ignores a TIMER_FIRED before the
  *   deadline.
  * - JOIN replaces a join under way. Its answer is JOINED or JOIN_FAILED with its ticket, or
@@ -45,6 +49,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "core/workers/restart_history.h"
 #include "core/workers/worker_group.h"
 
 /* The restarts that a job may use: each restart of the worker group uses one of --max-restarts,
@@ -55,14 +60,44 @@
 
 struct restart_policy {
     int maximum; /* restarts allowed after the first start */
-    int used;
+    int used;    /* in all */
+    /* Restarts that are older are given back, and count no more; zero: none is. */
+    struct duration window;
+    struct restart_history history;
+    int counted; /* of those used, as far as it was known when this was looked at last */
 };
 
 /* Never negative. */
 int restart_policy_remaining(const struct restart_policy *policy);
 
+/* Attempts in a row whose failure came before they had brought the job any further: before a worker
+ * of this node took a step that none had taken before; or, where no worker has ever told of a step,
+ * within AGENT_FRUITLESS_SECONDS of their start. The nodes of a job do not share it: each has seen
+ * the same attempts. A change of the world without a failure ends no attempt. */
+
+#define AGENT_FRUITLESS_SECONDS 60
+
+struct fruitless_attempts {
+    int limit; /* after so many the job fails; 0: never */
+    int count;
+    bool knows_steps;    /* a worker has told of one, in whichever attempt */
+    bool has_progressed; /* this attempt */
+    bool has_begun;      /* its workers were started … */
+    struct instant began;
+    struct instant ended;          /* when they were told to stop */
+    struct duration longest_pause; /* between two of them; zero: none */
+    struct instant pause_end;      /* this node has failed, and joins no earlier */
+};
+
+/* How long the next attempt waits, from the failure of the last one on. */
+struct duration fruitless_attempts_pause(const struct fruitless_attempts *attempts);
+
+/* Whether so many were fruitless that the job is not started again. */
+bool fruitless_attempts_are_enough(const struct fruitless_attempts *attempts);
+
 enum agent_phase {
     AGENT_IDLE,
+    AGENT_HELD, /* no worker runs, and it may not join yet */
     AGENT_JOINING,
     AGENT_STARTING,
     AGENT_RUNNING,
@@ -84,6 +119,8 @@ enum agent_stop_reason {
     AGENT_STOP_FAILURE,
     AGENT_STOP_PEER_FAILURE,
     AGENT_STOP_SIGNAL,
+    AGENT_STOP_UNFIT,    /* the check of the node has failed */
+    AGENT_STOP_EXCLUDED, /* the others go on without this node */
 };
 
 enum agent_event_kind {
@@ -110,6 +147,10 @@ enum agent_event_kind {
      * or this node lost its connection to the job. */
     AGENT_EVENT_ROUND_OVER,
     AGENT_EVENT_JOB_OVER,     /* the job succeeded while this node waited for a place in it */
+    AGENT_EVENT_CHECK_PASSED, /* answers CHECK_NODE */
+    AGENT_EVENT_CHECK_FAILED, /* the same; the performer knows the reason */
+    AGENT_EVENT_EXCLUDED, /* the workers here failed first too often: the others go on without */
+    AGENT_EVENT_STEPPED,  /* a worker has taken a step, for the first time in this attempt */
     AGENT_EVENT_CANNOT_GO_ON, /* this agent, as without memory; the performer knows the reason. It
                                  may come again */
     AGENT_EVENT_COUNT,
@@ -121,8 +162,9 @@ struct agent_event {
     union {
         struct {
             int64_t ticket;
-            int restarts;   /* how many restarts the job has used */
-            int node_count; /* only for transcripts */
+            int restarts;             /* how many restarts the job has used */
+            int node_count;           /* only for transcripts */
+            struct restart_ages ages; /* of them, as the job's record tells them */
         } joined;
         struct {
             int local_rank;
@@ -149,6 +191,7 @@ struct agent_event {
             int restarts;
             const char *reason;
         };
+        bool is_new;    /* STEPPED: nobody had taken that step before, as far as is known */
         int attempt;    /* PEER_RESTART: the next attempt */
         int64_t ticket; /* JOIN_FAILED */
     };
@@ -162,6 +205,8 @@ enum agent_outcome_kind {
     AGENT_OUTCOME_PEER_FAILED, /* this node's workers were stopped because another node failed */
     AGENT_OUTCOME_JOIN_FAILED, /* the performer knows the reason */
     AGENT_OUTCOME_SIGNALLED,
+    AGENT_OUTCOME_UNFIT,    /* the check of the node has failed; the performer knows the reason */
+    AGENT_OUTCOME_EXCLUDED, /* the others go on without this node */
 };
 
 struct agent_outcome {
@@ -176,6 +221,7 @@ enum agent_effect_kind {
     AGENT_EFFECT_SIGNAL_WORKERS,
     AGENT_EFFECT_LOOK_AT_WORKERS, /* finds out what they are doing, before they are killed */
     AGENT_EFFECT_KILL_WORKERS,
+    AGENT_EFFECT_CHECK_NODE, /* whether it is fit for workers */
     AGENT_EFFECT_ARM_TIMER,
     AGENT_EFFECT_DISARM_TIMER,
     AGENT_EFFECT_ENTER_BARRIER,
@@ -218,6 +264,10 @@ struct agent_settings {
     bool has_peers;                   /* the job may have other nodes, now or later */
     bool may_lose_peers;              /* the job goes on when another node is lost */
     bool looks_before_killing;        /* except when the user sends a second signal */
+    bool checks_node; /* before the first join, and after a failure here before the next one */
+    struct duration restart_window;  /* restart_policy.window */
+    int no_progress_restarts;        /* fruitless_attempts.limit */
+    struct duration restart_backoff; /* fruitless_attempts.longest_pause */
 };
 
 /* What waits until all looks at workers are over. */
@@ -234,7 +284,10 @@ struct agent_machine {
     bool has_peers;
     bool looks_before_killing;
     bool may_lose_peers;
+    bool checks_node;
+    bool is_checking; /* the node; the answer has not come */
     struct restart_policy restarts;
+    struct fruitless_attempts fruitless;
     int64_t ticket;              /* of the last JOIN; 0: there was none */
     struct worker_group workers; /* of the running attempt; the report reads it */
     int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */

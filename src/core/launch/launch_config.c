@@ -151,6 +151,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->signals_to_handle);
     free(config->event_file);
     free(config->chronicle);
+    free(config->node_check);
     free(config->metrics_file);
     free(config->health_address);
     free(config->health_hosts);

@@ -59,6 +59,10 @@ struct rendezvous_settings {
     struct duration fence_timeout;
     struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */
     enum rendezvous_on_node_loss on_node_loss;
+    /* The record tells how old the restarts are that are no older than this; zero: of none. */
+    struct duration restart_window;
+    /* A node whose workers have failed first so often leaves, where it can; 0: none does. */
+    int exclude_after;
     enum rendezvous_scale_up scale_up;
     struct duration scale_up_interval;
     /* delegation: the node that hosts the store writes the record for the others, which do not read
@@ -101,6 +105,7 @@ void secret_setting_write_shown(const char *settings, struct text *out);
 #define LAUNCH_MAXIMUM_NODES 65536
 #define LAUNCH_MAXIMUM_WORKERS_PER_NODE 4096
 #define LAUNCH_MAXIMUM_RESTARTS 1000000000
+#define LAUNCH_MAXIMUM_BACKOFF_SECONDS 3600
 #define LAUNCH_MAXIMUM_SIGNALS 64
 #define LAUNCH_MAXIMUM_STANDBY_REST 100
 /* The most bytes in the run id of a dynamic rendezvous. The run id is part of every key in the
@@ -299,6 +304,12 @@ struct launch_config {
     char *python;                      /* $PYTHON_EXEC; NULL: found on PATH */
     char *role;
     int max_restarts;
+    /* After so many attempts in a row that bring the job no further it fails; 0: never. */
+    int no_progress_restarts;
+    struct duration restart_window;  /* restarts that are older are given back; zero: none are */
+    struct duration restart_backoff; /* the longest pause after such an attempt; zero: none */
+    char *node_check;                /* the command that says whether a node is fit; or NULL */
+    struct duration node_check_timeout;
     /* Between looks at facts that the kernel does not report by itself. */
     struct duration monitor_interval;
     struct duration stuck_timeout; /* how long a worker may hang in the kernel; zero: no limit */

@@ -38,6 +38,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_WORLD_RELEASED] = "world_released",
     [MEMBERSHIP_EVENT_WORLD_OVER] = "world_over",
     [MEMBERSHIP_EVENT_STORE_AWAITED] = "store_awaited",
+    [MEMBERSHIP_EVENT_EXCLUDED] = "excluded",
     [MEMBERSHIP_EVENT_CLOSED] = "closed",
     [MEMBERSHIP_EVENT_JOB_FAILED] = "job_failed",
     [MEMBERSHIP_EVENT_FAILED] = "failed",
@@ -733,6 +734,8 @@ static bool is_ending(const struct agent_machine *agent) {
     case AGENT_STOP_FAILURE:
     case AGENT_STOP_PEER_FAILURE:
     case AGENT_STOP_SIGNAL:
+    case AGENT_STOP_UNFIT:
+    case AGENT_STOP_EXCLUDED:
         return true;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:
@@ -758,6 +761,7 @@ static enum standby_event_kind standby_event_of(
     case AGENT_DONE:
         return STANDBY_EVENT_JOB_ENDING;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_JOINING:
     case AGENT_LEAVING:
     case AGENT_DOUBTING:

@@ -76,9 +76,11 @@ static void membership_know_placement(
     knowledge->placement = placement;
     failure_account_clear(&knowledge->root_cause);
     knowledge->has_root_cause = false;
-    membership_tell_agent(step,
-        (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {step->membership->ticket, placement.attempt, placement.group_world_size}});
+    membership_tell_agent(step, (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                                    .joined = {.ticket = step->membership->ticket,
+                                        .restarts = placement.attempt,
+                                        .node_count = placement.group_world_size,
+                                        .ages = step->membership->ages}});
 }
 
 static void membership_fail_join(struct membership_step *step, const char *reason) {
@@ -625,7 +627,8 @@ static membership_handler join, enter_barrier, announce_restart, doubt_failure, 
     tell_where_workers_meet, place, say_store_awaited, note_closing, look_why_job_failed,
     lose_rendezvous, believe_failure, end_last_word, seek_another_world, find_job_over,
     end_world_in_barrier, membership_changing_fail_barrier, ignore, pass_closed_barrier,
-    leave_in_silence, membership_changing_stay_in_barrier, leave_last, note_misplaced;
+    leave_in_silence, membership_changing_stay_in_barrier, leave_last, note_misplaced,
+    tell_excluded;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -651,6 +654,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_JOB_FAILED] = look_why_job_failed,
     [MEMBERSHIP_EVENT_FAILED] = lose_rendezvous,
     [MEMBERSHIP_EVENT_FAILURE_STANDS] = believe_failure,
+    [MEMBERSHIP_EVENT_EXCLUDED] = tell_excluded,
     [MEMBERSHIP_EVENT_SETTLED] = end_last_word,
     [MEMBERSHIP_EVENT_STORE_OPENED] = tell_where_workers_meet,
     [MEMBERSHIP_EVENT_PLACED] = place,
@@ -856,6 +860,7 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
+    membership->ages = told->world.ages;
     membership->has_foreign_node = rendezvous_state_has_foreign_participant(told->world.state);
     membership->is_closed = false;
     text_append_format(&membership->note,
@@ -1000,6 +1005,11 @@ static void believe_failure(struct membership_step *step) {
     step->membership->end.has_failed = true;
     step->membership->end.last_word = MEMBERSHIP_SAYING_IT;
     membership_tell_agent_kind(step, AGENT_EVENT_FAILURE_STANDS);
+}
+
+/* It is out of the record, and the agent says that it leaves. */
+static void tell_excluded(struct membership_step *step) {
+    membership_tell_agent_kind(step, AGENT_EVENT_EXCLUDED);
 }
 
 /* When the record is closed without a failure, the workers may finish, as among torchrun's nodes.
@@ -1159,6 +1169,7 @@ enum membership_event_kind membership_event_of_rendezvous(const struct rendezvou
         [RENDEZVOUS_EFFECT_STORE_AWAITED] = MEMBERSHIP_EVENT_STORE_AWAITED,
         [RENDEZVOUS_EFFECT_CLOSED] = MEMBERSHIP_EVENT_CLOSED,
         [RENDEZVOUS_EFFECT_FAILED] = MEMBERSHIP_EVENT_FAILED,
+        [RENDEZVOUS_EFFECT_EXCLUDED] = MEMBERSHIP_EVENT_EXCLUDED,
         [RENDEZVOUS_EFFECT_FAILURE_STANDS] = MEMBERSHIP_EVENT_FAILURE_STANDS,
         [RENDEZVOUS_EFFECT_SETTLED] = MEMBERSHIP_EVENT_SETTLED,
     };

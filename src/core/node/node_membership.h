@@ -75,6 +75,7 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_JOB_FAILED, /* the record was closed because of a failure */
     MEMBERSHIP_EVENT_FAILED,
     MEMBERSHIP_EVENT_FAILURE_STANDS,
+    MEMBERSHIP_EVENT_EXCLUDED,
     MEMBERSHIP_EVENT_SETTLED,
     /* told by the round exchange */
     MEMBERSHIP_EVENT_STORE_OPENED,
@@ -264,9 +265,10 @@ struct membership_knowledge {
 struct node_membership {
     struct membership_settings settings;
     enum membership_stage stage;
-    int64_t ticket; /* of the last JOIN_ASKED */
-    int attempt;    /* of the last JOIN_ASKED */
-    int64_t round;  /* of the last world */
+    int64_t ticket;           /* of the last JOIN_ASKED */
+    int attempt;              /* of the last JOIN_ASKED */
+    int64_t round;            /* of the last world */
+    struct restart_ages ages; /* of its restarts */
     /* Changing: a node that is lost now is no reason for a new round, because a node of torchrun's
      * is in this one, or … */
     bool has_foreign_node;

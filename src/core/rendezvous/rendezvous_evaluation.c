@@ -192,7 +192,10 @@ static bool rendezvous_restart(struct rendezvous_step *step) {
         return false; /* this node will leave the round, as torchrun's nodes do */
     }
     return rendezvous_renew(
-        step, (struct rendezvous_regroup){.is_charged = true, .reason = machine->failure.reason});
+        step, (struct rendezvous_regroup){.is_charged = true,
+                  .culprit = &machine->view.me,
+                  .is_culprit_needed = machine->connection.is_host && !machine->has_succession,
+                  .reason = machine->failure.reason});
 }
 
 /* One node admits the nodes that wait, when it is time: a host that serves presence knows who of
@@ -702,6 +705,7 @@ static void take_note(struct rendezvous_step *step) {
         machine->settings.keep_alive_interval, connection->has_presence, connection->is_host);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
+    restart_history_note(&machine->restarts, seen->restarts, &seen->ages, now);
     rendezvous_failure_look(&machine->failure, seen, now);
 }
 
@@ -718,9 +722,24 @@ static bool write_again(struct rendezvous_step *step) {
            rendezvous_draft_write(step, false);
 }
 
+/* The round that was begun because of the failure here goes on without this node. */
+static bool is_excluded(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return machine->settings.exclude_after > 0 &&
+           machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART &&
+           rendezvous_failure_wants_restart(&machine->failure) && !seen->is_closed &&
+           seen->round > machine->place.ended_round &&
+           rendezvous_view_self(&machine->view) == NULL &&
+           rendezvous_regroup_is_because(seen, machine->failure.reason);
+}
+
 void rendezvous_evaluate(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     turn_to_leaving(machine);
+    if (is_excluded(machine)) {
+        rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_EXCLUDED);
+        rendezvous_end_part(step, RENDEZVOUS_GOAL_LEAVE);
+    }
     enum rendezvous_goal goal = machine->purpose.goal;
     enum rendezvous_situation situation = rendezvous_situation(&machine->view);
     if (write_again(step)) {

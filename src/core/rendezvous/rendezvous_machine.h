@@ -222,6 +222,9 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_RELEASED,
     RENDEZVOUS_EFFECT_ROUND_OVER,
     RENDEZVOUS_EFFECT_STORE_AWAITED, /* the connection to the store is still lost */
+    /* The workers of this node have failed first too often, and the others go on without it. It
+     * leaves, as after LEAVE_ASKED. */
+    RENDEZVOUS_EFFECT_EXCLUDED,
     RENDEZVOUS_EFFECT_CLOSED,
     RENDEZVOUS_EFFECT_FAILED,
     RENDEZVOUS_EFFECT_FAILURE_STANDS, /* after FAILURE_ASKED; the node then goes on as after
@@ -269,6 +272,7 @@ struct rendezvous_effect {
         } awaited;
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
+            struct restart_ages ages;             /* of its restarts, now */
             struct node_identity identity;        /* of this node */
             int64_t round;
             int group_rank;

@@ -2,6 +2,7 @@
 #include "core/rendezvous/rendezvous_regroup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/utf8.h"
 #include "core/telling/round_reason.h"
@@ -77,6 +78,12 @@ void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reas
     }
 }
 
+bool rendezvous_regroup_is_because(const struct rendezvous_state *state, const char *reason) {
+    struct rendezvous_state other = {0};
+    rendezvous_regroup_explain(&other, reason);
+    return other.reason[0] != '\0' && text_equals(other.reason, state->reason);
+}
+
 void rendezvous_regroup_name_cause(
     const struct node_identity *identity, const char *what, char *out, size_t size) {
     snprintf(out, size, ROUND_REASON_NODE "%s" ROUND_REASON_PID "%lld) %s", identity->address,
@@ -89,6 +96,7 @@ void rendezvous_regroup_name_cause(
 static void charge(struct rendezvous_state *state, const struct rendezvous_regroup *regroup) {
     if (regroup->is_refunded && state->is_charged) {
         state->restarts -= state->restarts > 0 ? 1 : 0;
+        rendezvous_state_take_blame_back(state);
         state->is_charged = false;
     }
     if (regroup->is_charged) {
@@ -97,11 +105,56 @@ static void charge(struct rendezvous_state *state, const struct rendezvous_regro
     }
 }
 
+/* Why the node stays; NULL: it may leave. */
+static const char *why_needed(const struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup,
+    size_t world) {
+    size_t others = rendezvous_state_participants(state) - 1;
+    size_t spares = rendezvous_state_waiting(state) + rendezvous_state_redundant(state);
+    bool is_waiting = settings->on_node_loss == RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    if (regroup->is_culprit_needed) {
+        return "it hosts the job's store";
+    }
+    return others + spares < (is_waiting ? world : (size_t)settings->minimum_nodes)
+               ? "there is no spare, and the others are too few"
+               : NULL;
+}
+
+/* A node whose workers have failed first too often leaves, where the others can do without it. */
+static void judge_culprit(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup,
+    size_t world) {
+    const struct node_identity *culprit = regroup->culprit;
+    const struct rendezvous_node *node =
+        culprit != NULL ? rendezvous_state_find(state, culprit) : NULL;
+    if (settings->exclude_after == 0 || !regroup->is_charged || node == NULL) {
+        return;
+    }
+    int64_t count = rendezvous_state_blame(state, culprit->address);
+    const char *needed = why_needed(state, settings, regroup, world);
+    if (count < settings->exclude_after) {
+        return;
+    }
+    if (needed == NULL) {
+        struct node_identity gone = *culprit;
+        rendezvous_state_forgive(state, gone.address);
+        (void)rendezvous_state_take_out(state, &gone, 1);
+        return;
+    }
+    char *reason = text_format(ROUND_REASON_NODE
+        "%s" ROUND_REASON_STAYS ", though its workers failed first %lld time%s: %s",
+        culprit->address, (long long)count, count == 1 ? "" : "s", needed);
+    rendezvous_regroup_explain(state, reason);
+    free(reason);
+}
+
 void rendezvous_regroup_apply(struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup) {
     size_t world = rendezvous_state_participants(state);
     size_t limit = largest_size(state, settings);
     (void)rendezvous_state_take_out(state, regroup->gone, regroup->gone_count);
+    rendezvous_regroup_explain(state, regroup->reason);
+    judge_culprit(state, settings, regroup, world);
     size_t count = rendezvous_state_participants(state);
     bool is_waiting_for_all =
         count < world && settings->on_node_loss == RENDEZVOUS_ON_NODE_LOSS_WAIT;
@@ -112,7 +165,6 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
     state->has_deadline = false;
     rendezvous_state_forget_round(state);
     charge(state, regroup);
-    rendezvous_regroup_explain(state, regroup->reason);
     state->signal = regroup->signal;
     if (count >= wanted) {
         rendezvous_state_complete(state);

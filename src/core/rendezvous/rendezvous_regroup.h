@@ -22,7 +22,9 @@ bool rendezvous_regroup_is_possible(const struct rendezvous_state *state);
 struct rendezvous_regroup {
     const struct node_identity *gone; /* nodes that are lost or leave; borrowed */
     size_t gone_count;
-    bool is_charged; /* a worker failed: the job uses one restart */
+    bool is_charged;                     /* a worker failed: the job uses one restart */
+    const struct node_identity *culprit; /* the node whose worker failed; or NULL */
+    bool is_culprit_needed;              /* nobody can take its place as host of the store */
     /* The cause of this round may also have caused the last restart, which is given back. */
     bool is_refunded;
     const char *reason;
@@ -40,6 +42,9 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
 /* Writes the reason of the round into the record. A character that is not printable ASCII becomes
  * '?', so that every reader of the record can read it. */
 void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reason);
+
+/* Whether the reason of the round is this one. */
+bool rendezvous_regroup_is_because(const struct rendezvous_state *state, const char *reason);
 
 /* Writes a reason that names a node, for example "node a (pid 1) is gone". */
 void rendezvous_regroup_name_cause(

@@ -291,6 +291,7 @@ static bool take_out_those_who_leave(const struct pass *pass) {
 /* Of several nodes whose workers failed in a round, one ends it, and one restart is charged. */
 static bool end_round_for_them(const struct pass *pass) {
     const struct rendezvous_wish *chosen = NULL;
+    const struct node_identity *culprit = NULL;
     if (!rendezvous_regroup_is_possible(pass->seen)) {
         return false;
     }
@@ -301,11 +302,13 @@ static bool end_round_for_them(const struct pass *pass) {
                     node != NULL && node->is_participant;
         if (ends && (chosen == NULL || (wish->is_charged && !chosen->is_charged))) {
             chosen = wish;
+            culprit = &pass->delegates->items[i].identity;
         }
     }
-    return chosen != NULL && rendezvous_renew(pass->step,
-                                 (struct rendezvous_regroup){
-                                     .is_charged = chosen->is_charged, .reason = chosen->reason});
+    return chosen != NULL &&
+           rendezvous_renew(pass->step,
+               (struct rendezvous_regroup){
+                   .is_charged = chosen->is_charged, .culprit = culprit, .reason = chosen->reason});
 }
 
 /* Returns whether the draft has changed. */
@@ -323,12 +326,20 @@ static bool mark(const struct pass *pass, struct rendezvous_state *draft) {
     return draft->is_doubted != was_doubted || draft->is_draining != was_draining;
 }
 
+/* The node does not know yet that the round goes on without it. */
+static bool is_excluded(const struct rendezvous_settings *settings,
+    const struct rendezvous_wish *wish, const struct rendezvous_state *draft) {
+    return settings->exclude_after > 0 && wish->is_charged && wish->ended_round >= 0 &&
+           wish->ended_round < draft->round && rendezvous_regroup_is_because(draft, wish->reason);
+}
+
 /* Lets one node in. Returns whether the draft has changed. */
 static bool let_in(const struct pass *pass, const struct rendezvous_delegate *delegate,
     struct rendezvous_state *draft) {
     const struct rendezvous_settings *settings = &pass->step->machine->settings;
     const struct rendezvous_node *node = find(pass, delegate);
-    if (delegate->wish.kind != RENDEZVOUS_WISH_JOIN || (node != NULL && !node->is_redundant)) {
+    if (delegate->wish.kind != RENDEZVOUS_WISH_JOIN || (node != NULL && !node->is_redundant) ||
+        (node == NULL && is_excluded(settings, &delegate->wish, draft))) {
         return false;
     }
     struct rendezvous_context context = {

@@ -247,6 +247,7 @@ size_t node_table_find(const struct node_table *table, const struct node_identit
 
 void rendezvous_state_clear(struct rendezvous_state *state) {
     free(state->nodes);
+    free(state->blames);
     *state = (struct rendezvous_state){0};
 }
 
@@ -257,6 +258,10 @@ void rendezvous_state_copy(
     }
     rendezvous_state_clear(out_copy);
     *out_copy = *state;
+    out_copy->blames =
+        state->blames == NULL
+            ? NULL
+            : memory_duplicate(state->blames, RENDEZVOUS_BLAMES_MAXIMUM * sizeof *state->blames);
     out_copy->capacity = state->count;
     out_copy->nodes = state->count == 0
                           ? NULL
@@ -321,6 +326,48 @@ void rendezvous_state_renumber(struct rendezvous_state *state, int64_t base) {
     if (!state->is_complete) {
         state->round += base - state->base;
         state->base = base;
+    }
+}
+
+static size_t find_blame(const struct rendezvous_state *state, const char *address) {
+    size_t place = 0;
+    while (place < state->blame_count && !text_equals(state->blames[place].address, address)) {
+        place++;
+    }
+    return place;
+}
+
+void rendezvous_state_forgive(struct rendezvous_state *state, const char *address) {
+    size_t place = find_blame(state, address);
+    if (place < state->blame_count) {
+        memmove(&state->blames[place], &state->blames[place + 1],
+            (state->blame_count - place - 1) * sizeof *state->blames);
+        state->blame_count--;
+    }
+}
+
+int64_t rendezvous_state_blame(struct rendezvous_state *state, const char *address) {
+    size_t place = find_blame(state, address);
+    struct rendezvous_blame blame = {
+        .count = 1 + (place < state->blame_count ? state->blames[place].count : 0)};
+    snprintf(blame.address, sizeof blame.address, "%s", address);
+    rendezvous_state_forgive(state, address);
+    if (state->blames == NULL) {
+        state->blames = memory_allocate(RENDEZVOUS_BLAMES_MAXIMUM * sizeof *state->blames);
+    }
+    size_t kept = state->blame_count < RENDEZVOUS_BLAMES_MAXIMUM ? state->blame_count
+                                                                 : RENDEZVOUS_BLAMES_MAXIMUM - 1;
+    memmove(&state->blames[1], &state->blames[0], kept * sizeof *state->blames);
+    state->blames[0] = blame;
+    state->blame_count = kept + 1;
+    return blame.count;
+}
+
+void rendezvous_state_take_blame_back(struct rendezvous_state *state) {
+    if (state->blame_count > 0 && --state->blames[0].count <= 0) {
+        char address[NODE_ADDRESS_SIZE];
+        memcpy(address, state->blames[0].address, sizeof address);
+        rendezvous_state_forgive(state, address);
     }
 }
 
@@ -577,6 +624,13 @@ static void describe_rest(const struct rendezvous_state *state, struct text *out
     }
     if (state->restarts != 0) {
         text_append_format(out, " restarts %" PRId64, state->restarts);
+    }
+    if (state->ages.count > 0) {
+        text_append_format(out, " recent %zu", state->ages.count);
+    }
+    for (size_t i = 0; i < state->blame_count; i++) {
+        text_append_format(
+            out, " %s blamed %" PRId64, state->blames[i].address, state->blames[i].count);
     }
     if (state->is_charged) {
         text_append(out, " charged");

@@ -17,6 +17,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
+#include "core/workers/restart_history.h"
 
 /* The name of a node in the shared record. It is the triple by which torchrun names its nodes, and
  * where a register decides who hosts the job's store, the process behind it: containers of one
@@ -141,6 +142,15 @@ struct rendezvous_crowd {
     bool has_gaps; /* the ranks of all participants, the listed ones too, are not whole */
 };
 
+/* Of so many nodes it is kept how often their workers have failed first. */
+#define RENDEZVOUS_BLAMES_MAXIMUM 64
+
+/* A node, by its address, whose workers have failed first so often. */
+struct rendezvous_blame {
+    char address[NODE_ADDRESS_SIZE];
+    int64_t count;
+};
+
 struct rendezvous_state {
     int64_t round;
     bool is_complete; /* the round has its participants and ranks */
@@ -162,6 +172,10 @@ struct rendezvous_state {
     int64_t restarts; /* how many restarts the job has used */
     /* As many the next round has at least: somebody knew of more, in a round that had begun. */
     int64_t next_restarts;
+    /* How old the last of them are, as of when the record was written. */
+    struct restart_ages ages;
+    struct rendezvous_blame *blames; /* the last one first; NULL: there are none */
+    size_t blame_count;
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
     int64_t size; /* of the largest world so far */
@@ -199,6 +213,13 @@ void rendezvous_state_renumber(struct rendezvous_state *state, int64_t base);
  * same number, so a complete round keeps what it has. Beside torchrun's nodes, which restart their
  * workers within the round, it does not. */
 void rendezvous_state_raise_restarts(struct rendezvous_state *state, int64_t restarts);
+
+/* The workers of the node have failed first once more. Returns how often they have by now. */
+int64_t rendezvous_state_blame(struct rendezvous_state *state, const char *address);
+/* The last blame is taken back: the loss of another node was the cause. */
+void rendezvous_state_take_blame_back(struct rendezvous_state *state);
+/* The node is not blamed any more. */
+void rendezvous_state_forgive(struct rendezvous_state *state, const char *address);
 
 /* Whether `left` was the job's record before `right` was. Then somebody has lost what was written
  * since: rounds only count up, a complete round does not open again, and a closed record stays
@@ -254,7 +275,7 @@ void rendezvous_state_complete(struct rendezvous_state *state);
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow
  * if they are set: "closed", "closed failed", "draining", "frozen", "doubted", "restarts 2",
- * "charged", "wanted 4", "ranked", "signal 15", "because REASON". */
+ * "recent 2", "charged", "wanted 4", "ranked", "signal 15", "because REASON". */
 void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
 
 #endif

@@ -74,12 +74,24 @@ struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
     return draft;
 }
 
+/* A restart that the draft charges has just been. */
+static void tell_ages(
+    const struct rendezvous_machine *machine, struct rendezvous_state *draft, struct instant now) {
+    struct duration window = machine->settings.restart_window;
+    if (window.nanoseconds > 0) {
+        struct restart_history history = machine->restarts;
+        restart_history_note(&history, draft->restarts, &draft->ages, now);
+        restart_history_tell(&history, window, now, &draft->ages);
+    }
+}
+
 static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_heartbeats) {
     struct rendezvous_machine *machine = step->machine;
     if (machine->delegating.is_on) {
         return true;
     }
     rendezvous_view_count_on(&machine->view);
+    tell_ages(machine, &machine->view.draft, step->event->now);
     rendezvous_serving_rank(step);
     /* Who holds a later record than the one that is written again learns of the loss from it. */
     is_quiet = is_quiet && !rendezvous_view_may_miss_rounds(&machine->view);
@@ -197,6 +209,12 @@ static struct rendezvous_meeting told_meeting(
                : (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
 }
 
+static struct restart_ages ages_now(const struct rendezvous_machine *machine, struct instant now) {
+    struct restart_ages ages;
+    restart_history_tell(&machine->restarts, machine->settings.restart_window, now, &ages);
+    return ages;
+}
+
 void rendezvous_tell_world(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
@@ -210,6 +228,7 @@ void rendezvous_tell_world(struct rendezvous_step *step) {
     rendezvous_warming_finish(&machine->warming);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
                                    .world = {.state = seen,
+                                       .ages = ages_now(machine, step->event->now),
                                        .identity = machine->view.me,
                                        .round = seen->round,
                                        .group_rank = group_rank,

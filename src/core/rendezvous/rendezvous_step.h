@@ -55,6 +55,7 @@ struct rendezvous_machine {
     struct failure_detector detector;
     struct rendezvous_failure failure;
     struct rendezvous_growth growth;
+    struct restart_history restarts;
     struct rendezvous_warming warming;
     struct rendezvous_delegating delegating; /* to the host of the store … */
     struct rendezvous_delegates delegates;   /* … or to this node, which is that host */

@@ -420,6 +420,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
     [RENDEZVOUS_EFFECT_STORE_AWAITED] = "store_awaited",
     [RENDEZVOUS_EFFECT_CLOSED] = "closed",
+    [RENDEZVOUS_EFFECT_EXCLUDED] = "excluded",
     [RENDEZVOUS_EFFECT_FAILED] = "failed",
     [RENDEZVOUS_EFFECT_FAILURE_STANDS] = "failure_stands",
     [RENDEZVOUS_EFFECT_SETTLED] = "settled",
@@ -469,11 +470,12 @@ static void describe_wish(const struct rendezvous_wish *wish, struct text *out) 
     static const char *const names[RENDEZVOUS_WISH_KIND_COUNT] = {
         "nothing", "own", "look", "join", "leave", "close"};
     text_append_format(out, " wish %" PRId64 " %s", wish->sequence, names[wish->kind]);
-    if (wish->kind != RENDEZVOUS_WISH_NONE) {
-        describe_round("finished", wish->finished_round, out);
-        describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
-        describe_round("doubted", wish->doubted_round, out);
+    if (wish->kind == RENDEZVOUS_WISH_NONE) {
+        return;
     }
+    describe_round("finished", wish->finished_round, out);
+    describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
+    describe_round("doubted", wish->doubted_round, out);
     if (wish->local_world_size > 0) {
         text_append_format(out, " as %s with %d", wish->role, wish->local_world_size);
         text_append(out, wish->meeting.round == RENDEZVOUS_WISH_ANY_ROUND ? " new" : "");
@@ -663,6 +665,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
     case RENDEZVOUS_EFFECT_BEAT:
     case RENDEZVOUS_EFFECT_FETCH:
     case RENDEZVOUS_EFFECT_TELL_WATCHERS:
+    case RENDEZVOUS_EFFECT_EXCLUDED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_SETTLED:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
@@ -1052,6 +1055,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
+    case RENDEZVOUS_EFFECT_EXCLUDED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
         break;

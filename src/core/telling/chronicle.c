@@ -52,7 +52,7 @@ static const struct kind_form kinds[CHRONICLE_KIND_COUNT] = {
     [CHRONICLE_SLOW] = {"slow", BIT(CHRONICLE_RANK) | BIT(CHRONICLE_RATIO)},
     [CHRONICLE_SPARES] = {"spares", BIT(CHRONICLE_READY) | BIT(CHRONICLE_OF)},
     [CHRONICLE_HOST] = {"host", BIT(CHRONICLE_TERM) | BIT(CHRONICLE_FROM)},
-    [CHRONICLE_EXCLUDED] = {"excluded", BIT(CHRONICLE_REASON)},
+    [CHRONICLE_EXCLUDED] = {"excluded", BIT(CHRONICLE_REASON) | BIT(CHRONICLE_RESULT)},
     [CHRONICLE_ENDED] = {"ended", BIT(CHRONICLE_RESULT) | BIT(CHRONICLE_REASON)},
 };
 
@@ -261,6 +261,7 @@ struct chronicle {
     enum chronicle_cause cause; /* of the next world */
     char *reason;               /* of it, or NULL */
     enum agent_stop_reason stop_reason;
+    char *ended_reason; /* or NULL */
 };
 
 static struct chronicle_entry *entry_at(const struct chronicle *chronicle, size_t index) {
@@ -390,6 +391,7 @@ void chronicle_free(struct chronicle *chronicle) {
         }
         free(chronicle->entries);
         free(chronicle->reason);
+        free(chronicle->ended_reason);
         free(chronicle->hung);
         free(chronicle);
     }
@@ -484,11 +486,17 @@ static const char *why_stopping(const struct step *step) {
                    ? "a worker of another node has failed"
                    : "a worker of this node has failed";
     case AGENT_STOP_FAILURE:
-        return "a worker of this node has failed, and no restart is left";
+        return fruitless_attempts_are_enough(&step->machine->fruitless)
+                   ? "a worker of this node has failed, and no attempt has got any further"
+                   : "a worker of this node has failed, and no restart is left";
     case AGENT_STOP_PEER_FAILURE:
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_EXCLUDED:
+        return "the others go on without this node";
+    case AGENT_STOP_UNFIT:
+        return "the check of this node has failed";
     case AGENT_STOP_NONE:
         break;
     }
@@ -572,7 +580,7 @@ static void tell_joined(const struct step *step) {
     chronicle_entry_add(world, CHRONICLE_WORKERS, placement->ranks.world_size);
     chronicle_entry_add_text(world, CHRONICLE_REASON, chronicle->reason);
     chronicle_entry_add(world, CHRONICLE_CHARGED, is_charged && !is_first);
-    chronicle_entry_add(world, CHRONICLE_USED, restarts);
+    chronicle_entry_add(world, CHRONICLE_USED, step->machine->restarts.counted);
     chronicle_entry_add(world, CHRONICLE_MAX, step->machine->restarts.maximum);
     struct chronicle_entry *joined = append_of_step(step, CHRONICLE_JOINED, CHRONICLE_INFO);
     chronicle_entry_add(joined, CHRONICLE_RANK, placement->group_rank);
@@ -582,10 +590,11 @@ static void tell_joined(const struct step *step) {
     if (is_charged && !is_first) {
         struct chronicle_entry *restart =
             append_of_step(step, CHRONICLE_RESTART, CHRONICLE_WARNING);
-        chronicle_entry_add(restart, CHRONICLE_USED, restarts);
+        chronicle_entry_add(restart, CHRONICLE_USED, step->machine->restarts.counted);
         chronicle_entry_add(restart, CHRONICLE_MAX, step->machine->restarts.maximum);
         chronicle_entry_add_text(restart, CHRONICLE_CAUSE, chronicle_cause_name(chronicle->cause));
     }
+    chronicle_note_end(chronicle, NULL);
     chronicle->restarts = restarts;
     chronicle->failures_seen = 0;
     chronicle->last_local_rank = -1;
@@ -612,6 +621,7 @@ static void tell_stopped(const struct step *step) {
 
 static void tell_end(const struct step *step) {
     const struct agent_outcome *outcome = step->outcome;
+    const struct chronicle *chronicle = step->chronicle;
     bool is_signalled = outcome->kind == AGENT_OUTCOME_SIGNALLED;
     bool is_success = outcome->kind == AGENT_OUTCOME_SUCCEEDED;
     if (is_signalled && step->machine->has_peers) {
@@ -620,10 +630,14 @@ static void tell_end(const struct step *step) {
     }
     struct chronicle_entry *entry =
         append_of_step(step, CHRONICLE_ENDED, is_success ? CHRONICLE_INFO : CHRONICLE_ERROR);
+    /* The others go on without a node that is unfit. */
+    bool is_stopped = is_signalled || outcome->kind == AGENT_OUTCOME_EXCLUDED ||
+                      (outcome->kind == AGENT_OUTCOME_UNFIT && step->machine->has_peers);
     chronicle_entry_add_text(entry, CHRONICLE_RESULT,
-        is_signalled ? "stopped"
+        is_stopped   ? "stopped"
         : is_success ? "succeeded"
                      : "failed");
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, chronicle->ended_reason);
 }
 
 static void tell_waiting(const struct step *step) {
@@ -649,7 +663,8 @@ static void change_phase(const struct step *step) {
     }
     switch (step->machine->phase) {
     case AGENT_JOINING:
-        if (step->before == AGENT_IDLE) {
+        if (step->before == AGENT_IDLE ||
+            (step->before == AGENT_HELD && !step->chronicle->has_started)) {
             tell_waiting(step);
         } else if (step->before == AGENT_LEAVING) {
             tell_called_back(step);
@@ -670,6 +685,7 @@ static void change_phase(const struct step *step) {
         }
         break;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_LEAVING:
     case AGENT_DOUBTING:
     case AGENT_PHASE_COUNT:
@@ -721,6 +737,25 @@ void chronicle_note_hang(struct chronicle *chronicle, struct instant now, int lo
     }
     know_hang(chronicle, local_rank, silence.nanoseconds > 0 ? what : NULL);
     (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, const char *reason) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_EXCLUDED, CHRONICLE_ERROR);
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
+    chronicle_note_end(chronicle, reason);
+    (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_kept(struct chronicle *chronicle, struct instant now, const char *reason) {
+    struct chronicle_entry *entry = append(chronicle, now, CHRONICLE_EXCLUDED, CHRONICLE_WARNING);
+    chronicle_entry_add_text(entry, CHRONICLE_REASON, reason);
+    chronicle_entry_add_text(entry, CHRONICLE_RESULT, CHRONICLE_RESULT_STAYS);
+    (void)chronicle_tell(chronicle, false);
+}
+
+void chronicle_note_end(struct chronicle *chronicle, const char *reason) {
+    free(chronicle->ended_reason);
+    chronicle->ended_reason = memory_duplicate_string(reason);
 }
 
 void chronicle_note_host(struct chronicle *chronicle, struct instant now) {

@@ -237,6 +237,13 @@ void chronicle_note_spares(struct chronicle *chronicle, struct instant now, int 
 void chronicle_note_hang(struct chronicle *chronicle, struct instant now, int local_rank,
     const char *what, const char *where, struct duration silence);
 void chronicle_note_host(struct chronicle *chronicle, struct instant now);
+/* This node is to stay out of the job, for this reason. */
+void chronicle_note_excluded(struct chronicle *chronicle, struct instant now, const char *reason);
+/* It was to, and stays: `excluded` with this result. */
+#define CHRONICLE_RESULT_STAYS "stays"
+void chronicle_note_kept(struct chronicle *chronicle, struct instant now, const char *reason);
+/* Why it will end. */
+void chronicle_note_end(struct chronicle *chronicle, const char *reason);
 /* Another node of this world, which is one of torchrun's, and tells nothing itself. */
 void chronicle_note_foreign(
     struct chronicle *chronicle, struct instant now, const char *name, int rank);

@@ -63,6 +63,10 @@ void chronicle_status_clear(struct chronicle_status *status) {
     clear_recoveries(status->recoveries, status->recovery_count);
     chronicle_past_clear(&status->past);
     free(status->nodes);
+    free(status->excluded.node);
+    free(status->excluded.reason);
+    free(status->kept.node);
+    free(status->kept.reason);
     free(status->hung);
     free(status->hung_node);
     if (status->places != NULL) {
@@ -83,6 +87,10 @@ void chronicle_status_copy(
         NULL, &out_copy->node_capacity, status->known_nodes + 1, sizeof *out_copy->nodes);
     out_copy->recoveries = copy_recoveries(status->recoveries, status->recovery_count);
     copy_past(&status->past, &out_copy->past);
+    out_copy->excluded.node = memory_duplicate_string(status->excluded.node);
+    out_copy->excluded.reason = memory_duplicate_string(status->excluded.reason);
+    out_copy->kept.node = memory_duplicate_string(status->kept.node);
+    out_copy->kept.reason = memory_duplicate_string(status->kept.reason);
     for (size_t i = 0; i < status->known_nodes; i++) {
         out_copy->nodes[i] = status->nodes[i];
         out_copy->nodes[i].name = memory_duplicate_string(status->nodes[i].name);
@@ -691,6 +699,20 @@ static void take_failed(struct chronicle_status *status, struct chronicle_node *
         status, has_hung ? CHRONICLE_CAUSE_HANG : CHRONICLE_CAUSE_WORKER_FAILED, node, entry);
 }
 
+static void take_excluded(struct chronicle_status *status, struct chronicle_node *node,
+    const struct chronicle_entry *entry) {
+    const char *result = chronicle_entry_text(entry, CHRONICLE_RESULT);
+    bool stays = result != NULL && text_equals(result, CHRONICLE_RESULT_STAYS);
+    struct chronicle_exclusion *last = stays ? &status->kept : &status->excluded;
+    node->is_excluded = !stays;
+    status->excluded_count += stays ? 0 : 1;
+    free(last->node);
+    free(last->reason);
+    *last = (struct chronicle_exclusion){.node = memory_duplicate_string(entry->node),
+        .reason = memory_duplicate_string(chronicle_entry_text(entry, CHRONICLE_REASON)),
+        .at = entry->time};
+}
+
 /* From the last step on the job did not train. */
 static void take_hang(struct chronicle_status *status, const struct chronicle_entry *entry) {
     struct chronicle_account *account = &status->account;
@@ -725,6 +747,10 @@ static enum job_result result_named(const char *name) {
 static void take_ended(struct chronicle_status *status, struct chronicle_node *node,
     const struct chronicle_entry *entry) {
     enum job_result result = result_named(chronicle_entry_text(entry, CHRONICLE_RESULT));
+    if (node->is_excluded && result == JOB_STOPPED) {
+        set_state(status, node, CHRONICLE_NODE_GONE); /* the others go on */
+        return;
+    }
     if (node->state != CHRONICLE_NODE_GONE) {
         set_state(status, node, CHRONICLE_NODE_ENDED);
     }
@@ -791,6 +817,9 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_TRAINING:
         take_training(status, node, entry);
         break;
+    case CHRONICLE_EXCLUDED:
+        take_excluded(status, node, entry);
+        break;
     case CHRONICLE_SLOW:
         status->slow_rank = (int)chronicle_entry_number(entry, CHRONICLE_RANK, -1);
         status->slow_ratio = chronicle_entry_rate(entry, CHRONICLE_RATIO, 0);
@@ -799,7 +828,6 @@ static void take_kind(struct chronicle_status *status, struct chronicle_node *no
     case CHRONICLE_CHECKPOINT:
     case CHRONICLE_HOST:
     case CHRONICLE_RESTART: /* its world has said so */
-    case CHRONICLE_EXCLUDED:
     case CHRONICLE_KIND_COUNT:
         break;
     }

@@ -74,6 +74,7 @@ struct chronicle_node {
     int64_t step;     /* that was told last; -1: none */
     double rate;      /* steps a second; negative: not known */
     bool has_trained;
+    bool is_excluded; /* it is to stay out of the job */
     int spares_ready;
     int spares;
 };
@@ -123,6 +124,13 @@ struct chronicle_account {
     bool knows_redone;      /* every step had a number of the program's */
     double worker_seconds;  /* of workers that ran */
     double missing_worker_seconds; /* by which the world was smaller than its largest one */
+};
+
+/* A node that is to stay out of the job. */
+struct chronicle_exclusion {
+    char *node;
+    char *reason;
+    struct wall_time at;
 };
 
 /* What is known of the time before the entries, where another host has heard them. A zeroed struct
@@ -187,6 +195,9 @@ struct chronicle_status {
     size_t recoveries_before; /* that are not kept any more */
     struct recovery_tally tally;
     struct chronicle_account account;
+    int excluded_count;
+    struct chronicle_exclusion excluded; /* the last one */
+    struct chronicle_exclusion kept;     /* that was to stay out, and stays all the same */
     struct chronicle_past past;    /* not reached yet: the account and the recoveries are its until
                                     * then; of the entries some may be older. To be set before them */
     struct wall_time host_changed; /* another host has heard what was before; zero: none has … */

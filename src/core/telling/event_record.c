@@ -115,6 +115,8 @@ enum event_state event_plan_agent_end(
     case AGENT_OUTCOME_PEER_FAILED:
     case AGENT_OUTCOME_JOIN_FAILED:
     case AGENT_OUTCOME_SIGNALLED:
+    case AGENT_OUTCOME_UNFIT:
+    case AGENT_OUTCOME_EXCLUDED:
         break;
     }
     return EVENT_STATE_FAILED;

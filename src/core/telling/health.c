@@ -5,6 +5,7 @@ static enum health_phase judge_phase(const struct health_facts *facts) {
     enum health_phase beginning = facts->has_started ? HEALTH_RESTARTING : HEALTH_JOINING;
     switch (facts->phase) {
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_JOINING:
     case AGENT_STARTING:
         return beginning;

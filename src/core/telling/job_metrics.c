@@ -117,9 +117,10 @@ static void metric_stream_change_phase(struct metric_stream *stream,
         leave_stop(moment, machine);
     }
     if (machine->phase == AGENT_JOINING) {
-        stream->is_restarting = before != AGENT_IDLE;
+        stream->is_restarting =
+            before != AGENT_IDLE && (before != AGENT_HELD || machine->ticket > 1);
         stream->joining_since = moment->now;
-        if (before != AGENT_STOPPING) {
+        if (before != AGENT_STOPPING && before != AGENT_HELD) {
             stream->restarting_since = moment->now;
         }
     }
@@ -184,6 +185,7 @@ static enum job_activity activity_of(enum agent_phase phase) {
     case AGENT_LEAVING:
         return JOB_ACTIVITY_EXIT_BARRIER;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_DOUBTING:
     case AGENT_DONE:
     case AGENT_PHASE_COUNT:
@@ -235,9 +237,10 @@ static void note_cause(struct job_metrics *metrics, const struct agent_event *ev
 static void follow_restart(struct job_metrics *metrics, enum agent_phase before,
     const struct agent_machine *machine, const struct agent_event *event) {
     bool is_restarting =
-        machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_RESTART;
-    bool has_rejoined =
-        machine->phase == AGENT_JOINING && before != AGENT_JOINING && before != AGENT_IDLE;
+        (machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_RESTART) ||
+        (machine->phase == AGENT_HELD && machine->ticket > 0);
+    bool has_rejoined = machine->phase == AGENT_JOINING && before != AGENT_JOINING &&
+                        before != AGENT_IDLE && (before != AGENT_HELD || machine->ticket > 1);
     if (is_restarting || has_rejoined) {
         note_cause(metrics, event);
     }

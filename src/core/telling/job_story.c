@@ -103,8 +103,11 @@ static void append_world_end(
     text_append(out, "the world changes, since ");
     text_append(out, event->reason != NULL ? event->reason : "a node came, left or restarts");
     if (event->is_counted && event->restarts > machine->restarts.used) {
-        text_append_format(out, "; this is restart %d of %d (--max-restarts)", event->restarts,
-            machine->restarts.maximum);
+        text_append_format(out,
+            machine->restarts.window.nanoseconds > 0
+                ? "; this is restart %d, and %d may be within --restart-window (--max-restarts)"
+                : "; this is restart %d of %d (--max-restarts)",
+            event->restarts, machine->restarts.maximum);
     } else if (event->is_counted) {
         text_append(out, "; this uses no restart");
     }
@@ -125,6 +128,10 @@ static const char *why_stopping(const struct agent_machine *machine, enum agent_
         return "another node has failed";
     case AGENT_STOP_SIGNAL:
         return "a signal has come";
+    case AGENT_STOP_EXCLUDED:
+        return "the others go on without this node";
+    case AGENT_STOP_UNFIT:
+        return "the check of this node has failed";
     case AGENT_STOP_NONE:
         break;
     }
@@ -170,6 +177,7 @@ bool job_story_describe_step(const struct launch_config *config,
         text_append_format(out, "[%s] Done waiting for other agents", config->role);
         return before == AGENT_LEAVING;
     case AGENT_IDLE:
+    case AGENT_HELD:
     case AGENT_RUNNING:
     case AGENT_DOUBTING:
     case AGENT_PHASE_COUNT:

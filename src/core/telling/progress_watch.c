@@ -46,6 +46,9 @@ struct progress_watch {
     struct progress_sample told; /* of the leader */
     struct instant told_at;
     double told_rate;
+    int64_t highest; /* step of a program, in this attempt and … */
+    int64_t highest_before;
+    bool has_new_step; /* in this attempt */
     struct progress_patience patience;
     struct step_times *times;     /* NULL: patience is not learned */
     struct progress_sample paced; /* of the leader, when its last step was seen */
@@ -56,6 +59,7 @@ struct progress_watch {
 struct progress_watch *progress_watch_new(int worker_count, struct progress_patience patience) {
     struct progress_watch *watch = memory_allocate(sizeof *watch);
     *watch = (struct progress_watch){.worker_count = worker_count,
+        .highest = -1,
         .workers = memory_allocate((size_t)worker_count * sizeof *watch->workers),
         .patience = patience,
         .times = patience.is_learned ? memory_allocate(sizeof *watch->times) : NULL,
@@ -85,6 +89,8 @@ void progress_watch_begin(struct progress_watch *watch, struct instant now, bool
     watch->began = watch->told_at = now;
     watch->told = (struct progress_sample){0};
     watch->told_rate = -1;
+    watch->highest_before = watch->highest;
+    watch->has_new_step = false;
     watch->paced = (struct progress_sample){0};
     watch->stands_still = false;
 }
@@ -107,6 +113,19 @@ void progress_watch_see(struct progress_watch *watch, int local_rank,
     seen.saved =
         seen.save_count == worker->save_count ? worker->saved : credible(watch, seen.saved, now);
     *worker = seen;
+    if (seen.count > 0 && seen.source == PROGRESS_PROGRAM && seen.step > watch->highest) {
+        watch->highest = seen.step;
+    }
+    watch->has_new_step = watch->has_new_step || watch->highest > watch->highest_before ||
+                          (seen.count > 0 && seen.source == PROGRESS_OPTIMIZER);
+}
+
+struct progress_advance progress_watch_advance(const struct progress_watch *watch) {
+    bool has_stepped = false;
+    for (int i = 0; i < watch->worker_count && !has_stepped; i++) {
+        has_stepped = watch->workers[i].count > 0;
+    }
+    return (struct progress_advance){has_stepped, watch->has_new_step};
 }
 
 bool progress_watch_has_begun(const struct progress_watch *watch) {

@@ -68,6 +68,14 @@ void progress_watch_begin(struct progress_watch *watch, struct instant now, bool
 void progress_watch_see(struct progress_watch *watch, int local_rank,
     const struct progress_sample *sample, struct instant now);
 
+/* Whether one of them has taken a step since they were started, and whether that was a new one: the
+ * steps of an optimizer are, and those of a program above all that it has told of before. */
+struct progress_advance {
+    bool has_stepped;
+    bool is_new;
+};
+struct progress_advance progress_watch_advance(const struct progress_watch *watch);
+
 /* Whether all of them take steps. */
 bool progress_watch_has_begun(const struct progress_watch *watch);
 

@@ -11,6 +11,9 @@
 #define ROUND_REASON_LEFT_THE_ROUND "has left the round"
 #define ROUND_REASON_GONE "is gone"
 
+/* Its workers have failed first too often, and it cannot be done without. */
+#define ROUND_REASON_STAYS " stays"
+
 /* A node by its name and process id. */
 #define ROUND_REASON_NODE "node "
 #define ROUND_REASON_PID " (pid "

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "wire/telling/http_host.h"
 
 /* Loads libmicrohttpd when it is needed. Linking it would load a TLS library at every start, which

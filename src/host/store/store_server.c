@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "core/store/store_request.h"
 #include "host/network/network_address.h"
+#include "host/network/tcp_listener.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"
 

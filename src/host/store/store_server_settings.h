@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "core/store/store_request.h"
 #include "host/loop/tally.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
 

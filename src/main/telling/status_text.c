@@ -448,6 +448,24 @@ static void append_recoveries_of(
     }
 }
 
+static void append_exclusion(const struct chronicle_status *status, struct text *out) {
+    const struct chronicle_exclusion *last = &status->excluded;
+    if (status->kept.node != NULL) {
+        text_append_format(out, "  %s\n", known(status->kept.reason));
+    }
+    if (status->excluded_count == 0) {
+        return;
+    }
+    if (status->excluded_count > 1) {
+        text_append_format(out, "  %d nodes stay out; the last is ", status->excluded_count);
+    } else {
+        text_append(out, "  a node stays out: ");
+    }
+    text_append_format(out, "%s, since ", known(last->node));
+    append_time((struct duration){status->now.nanoseconds - last->at.nanoseconds}, out);
+    text_append_format(out, ": %s\n", known(last->reason));
+}
+
 bool status_text_append(const struct inquiry *inquiry, const struct status_shown *shown,
     const struct chronicle_status *status, struct text *out) {
     size_t count;
@@ -457,6 +475,7 @@ bool status_text_append(const struct inquiry *inquiry, const struct status_shown
     if (status->max_restarts >= 0) {
         text_append_format(out, "  restarts %d of %d\n", status->restarts, status->max_restarts);
     }
+    append_exclusion(status, out);
     append_steps(status, out);
     append_hang(status, out);
     append_account(status, out);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
+#include "core/workers/restart_history.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
 #include "options/slurm/slurm_step.h"
@@ -661,6 +662,88 @@ static enum failure_code build_supervision(struct building *building) {
     return FAILURE_NONE;
 }
 
+/* A node that pauses is awaited by the others. */
+static struct duration patience_of_others(const struct launch_config *config) {
+    return config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC ? config->dynamic.settings.join_timeout
+                                                           : config->store_timeout;
+}
+
+static enum failure_code build_fruitless(struct building *building) {
+    struct launch_config *config = building->config;
+    int64_t attempts = option_result_value(building->options, "no_progress_restarts")->integer;
+    double backoff = option_result_value(building->options, "restart_backoff")->number;
+    if (attempts < 0 || attempts > LAUNCH_MAXIMUM_RESTARTS) {
+        option_result_reject(building->options, "no_progress_restarts",
+            "invalid value %lld: give a number of attempts from 1 to %d, or 0 for no limit",
+            (long long)attempts, LAUNCH_MAXIMUM_RESTARTS);
+        return FAILURE_INVALID;
+    }
+    double most = config->maximum_nodes > 1 ? duration_seconds(patience_of_others(config)) / 2
+                                            : LAUNCH_MAXIMUM_BACKOFF_SECONDS;
+    if (!(backoff >= 0 && backoff <= most)) {
+        option_result_reject(building->options, "restart_backoff",
+            "invalid value %s: give seconds from 0 to %g%s", text_of(building, "restart_backoff"),
+            most,
+            config->maximum_nodes > 1 ? ", half of the time for which nodes wait for each other "
+                                        "(--rdzv-conf)"
+                                      : "");
+        return FAILURE_INVALID;
+    }
+    config->no_progress_restarts = (int)attempts;
+    config->restart_backoff = duration_from_seconds(backoff);
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_restart_window(struct building *building) {
+    struct launch_config *config = building->config;
+    double seconds = option_result_value(building->options, "restart_window")->number;
+    if (!(seconds >= 0)) {
+        option_result_reject(building->options, "restart_window",
+            "invalid value %s: give seconds above 0, or 0 for no window",
+            text_of(building, "restart_window"));
+        return FAILURE_INVALID;
+    }
+    config->restart_window = duration_from_seconds(seconds);
+    config->dynamic.settings.restart_window = config->restart_window;
+    if (seconds > 0 && config->max_restarts > RESTART_HISTORY_MAXIMUM) {
+        option_result_reject(building->options, "restart_window",
+            "counts no more than %d restarts, and --max-restarts is %d; give fewer, or leave the "
+            "window out",
+            RESTART_HISTORY_MAXIMUM, config->max_restarts);
+        return FAILURE_INVALID;
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_exclusion(struct building *building) {
+    int64_t failures = option_result_value(building->options, "exclude_after")->integer;
+    if (failures < 0 || failures > LAUNCH_MAXIMUM_RESTARTS) {
+        option_result_reject(building->options, "exclude_after",
+            "invalid value %lld: give a number of failures from 1 to %d, or 0 for no limit",
+            (long long)failures, LAUNCH_MAXIMUM_RESTARTS);
+        return FAILURE_INVALID;
+    }
+    if (failures > 0 && building->config->rendezvous != LAUNCH_RENDEZVOUS_DYNAMIC) {
+        warn(building, "--exclude-after has no effect: the nodes of this job cannot come and go "
+                       "(--rdzv-backend)");
+    }
+    building->config->dynamic.settings.exclude_after = (int)failures;
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_node_check(struct building *building) {
+    struct launch_config *config = building->config;
+    double seconds = option_result_value(building->options, "node_check_timeout")->number;
+    if (!(seconds > 0)) {
+        option_result_reject(building->options, "node_check_timeout",
+            "invalid value %s: give seconds above 0", text_of(building, "node_check_timeout"));
+        return FAILURE_INVALID;
+    }
+    config->node_check = option_copy_unless_empty(text_of(building, "node_check"));
+    config->node_check_timeout = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
 /* As in torchrun, a value that cannot be read switches the feature off. Unlike there, a warning
  * says so. */
 static enum failure_code build_watching(struct building *building) {
@@ -755,6 +838,11 @@ static enum failure_code build_evidence(struct building *building) {
     return build_evidence_signal(building);
 }
 
+/* By the steps that workers take. */
+static bool judges_attempts(const struct launch_config *config) {
+    return config->no_progress_restarts > 0 || config->restart_backoff.nanoseconds > 0;
+}
+
 static enum failure_code build_standby(struct building *building) {
     struct launch_config *config = building->config;
     const char *standby = text_of(building, "standby");
@@ -783,11 +871,12 @@ static enum failure_code build_standby(struct building *building) {
     config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
                       : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
                                                      : LAUNCH_STANDBY_OFF;
-    config->has_progress =
-        is_given(building->options, "progress")
-            ? text_equals(text_of(building, "progress"), "auto")
-            : config->standby == LAUNCH_STANDBY_ON ||
-                  (config->standby == LAUNCH_STANDBY_AUTO && config->entry != LAUNCH_ENTRY_PROGRAM);
+    config->has_progress = is_given(building->options, "progress")
+                               ? text_equals(text_of(building, "progress"), "auto")
+                               : config->standby == LAUNCH_STANDBY_ON ||
+                                     (config->standby == LAUNCH_STANDBY_AUTO &&
+                                         config->entry != LAUNCH_ENTRY_PROGRAM) ||
+                                     judges_attempts(config);
     return FAILURE_NONE;
 }
 
@@ -989,7 +1078,8 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory, build_scratch, build_standby, build_hang};
+        build_events, build_store_memory, build_scratch, build_restart_window, build_fruitless,
+        build_exclusion, build_node_check, build_standby, build_hang};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
 /* Numbers of a record; more than any job reaches, and far from what a sum could overflow. */
 #define NUMBER_MAXIMUM (INT64_MAX / 4)
 #define SIGNAL_LARGEST 64
 #define PORT_LARGEST 65535
+/* Of the ages of restarts in a standing: the last ones tell most. */
+#define AGES_BYTES ((size_t)240)
 
 static const char *const wish_names[RENDEZVOUS_WISH_KIND_COUNT] = {
     [RENDEZVOUS_WISH_OWN] = "own",
@@ -198,6 +202,26 @@ static int list_of(const struct rendezvous_node *node) {
                                 : LIST_NONE;
 }
 
+static void write_ages(const struct restart_ages *ages, struct text *out) {
+    if (ages->count > 0) {
+        text_append(out, " {");
+        restart_ages_write(ages, AGES_BYTES, out);
+        text_append(out, "}");
+    }
+}
+
+/* A reason may begin with a brace, too. */
+static void take_ages(struct words *words, struct restart_ages *ages) {
+    const char *start =
+        words->is_sound && text_starts_with(words->rest, " {") ? words->rest + 2 : "";
+    size_t length = strcspn(start, "}");
+    struct slice text = {(const uint8_t *)start, length};
+    if (start[length] == '}' && length > 0 &&
+        (start[length + 1] == '\0' || start[length + 1] == ' ') && restart_ages_read(text, ages)) {
+        words->rest = start + length + 1;
+    }
+}
+
 /* A number of a record that somebody else wrote may be anything. */
 static int64_t within(int64_t number, int64_t most) {
     return number < 0 ? 0 : number > most ? most : number;
@@ -231,6 +255,7 @@ void delegation_standing_write(const struct rendezvous_state *record,
     if ((ranking & MARK_MEETING) != 0) {
         write_place(&telling->meeting, out);
     }
+    write_ages(&record->ages, out);
     text_append_format(out, "%s%s", record->reason[0] != '\0' ? " " : "", record->reason);
 }
 
@@ -328,6 +353,7 @@ static void take_standing(struct words *words, struct delegation_standing *stand
         standing->meeting.round = state->round;
         take_place(words, 1, &standing->meeting);
     }
+    take_ages(words, &state->ages);
     take_rest(words, state->reason, sizeof state->reason);
 }
 

@@ -23,7 +23,9 @@
  * within the role, the size of the role. Another mark says that the round is ranked and held: the
  * ranks will be told when all its nodes are ready. Another one says that the round was ranked, but
  * by a host before this one. If the marks have that of a meeting, the port, the length of the
- * address and the address of the workers' store follow the ranks. The reason may follow:
+ * address and the address of the workers' store follow the ranks. Where the job counts its restarts
+ * within a window, the ages of the last ones may follow in braces; who does not know them takes
+ * them for a part of the reason. The reason may follow:
  *
  *     standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1
  *     withdrawn 2 */

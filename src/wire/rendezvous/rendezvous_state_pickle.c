@@ -14,6 +14,42 @@
 /* Larger round numbers, ranks and counters of Muster are refused. */
 #define RENDEZVOUS_STATE_LARGEST_NUMBER INT32_MAX
 
+void restart_ages_write(const struct restart_ages *ages, size_t bytes, struct text *out) {
+    struct text one = {0};
+    size_t start = out->length;
+    for (size_t i = 0; i < ages->count; i++) {
+        text_append_format(&one, "%s%" PRId32, i > 0 ? " " : "", ages->seconds[i]);
+        if (out->length - start + one.length > bytes) {
+            break;
+        }
+        text_append(out, text_string(&one));
+        text_clear(&one);
+    }
+    text_clear(&one);
+}
+
+bool restart_ages_read(struct slice text, struct restart_ages *out_ages) {
+    struct restart_ages ages = {0};
+    size_t at = 0;
+    while (at < text.length) {
+        int64_t age = 0;
+        size_t start = at;
+        for (; at < text.length && text_is_digit(text.data[at]) && age <= RESTART_AGE_MAXIMUM;
+             at++) {
+            age = 10 * age + (text.data[at] - '0');
+        }
+        bool is_end = at == text.length;
+        if (at == start || age > RESTART_AGE_MAXIMUM || ages.count == RESTART_HISTORY_MAXIMUM ||
+            (!is_end && (text.data[at] != ' ' || at + 1 == text.length))) {
+            return false;
+        }
+        ages.seconds[ages.count++] = (int32_t)age;
+        at += is_end ? 0 : 1;
+    }
+    *out_ages = ages;
+    return true;
+}
+
 struct reader {
     const struct pickle_document *document;
     const struct pickle_value *root;
@@ -370,6 +406,69 @@ static enum failure_code check_base(struct reader *reader) {
     return FAILURE_NONE;
 }
 
+static enum failure_code read_ages(struct reader *reader) {
+    static const char name[] = "muster_restart_ages";
+    const struct pickle_value *value;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_TEXT, &value);
+    if (code == FAILURE_NONE && !restart_ages_read(value->bytes, &reader->state.ages)) {
+        text_append_format(reader->reason, "%s are no ages", name);
+        return FAILURE_MALFORMED;
+    }
+    return code;
+}
+
+/* One line for each node: how often, a blank, and its address. */
+static bool take_blame(struct rendezvous_state *state, struct slice *rest) {
+    struct rendezvous_blame *blame = &state->blames[state->blame_count];
+    size_t at = 0;
+    size_t length = 0;
+    int64_t count = 0;
+    for (; at < rest->length && text_is_digit(rest->data[at]) && count < INT32_MAX; at++) {
+        count = 10 * count + (rest->data[at] - '0');
+    }
+    if (at == 0 || at == rest->length || rest->data[at] != ' ' || count > INT32_MAX) {
+        return false;
+    }
+    const uint8_t *address = rest->data + at + 1;
+    size_t left = rest->length - at - 1;
+    while (length < left && address[length] != '\n') {
+        length++;
+    }
+    if (length == left || length >= sizeof blame->address || memchr(address, 0, length) != NULL) {
+        return false;
+    }
+    *blame = (struct rendezvous_blame){.count = count};
+    memcpy(blame->address, address, length);
+    state->blame_count++;
+    *rest = (struct slice){address + length + 1, left - length - 1};
+    return true;
+}
+
+static enum failure_code read_blames(struct reader *reader) {
+    static const char name[] = "muster_blames";
+    const struct pickle_value *value;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, reader->root, name, PICKLE_VALUE_TEXT, &value);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    struct slice rest = value->bytes;
+    struct rendezvous_state *state = &reader->state;
+    state->blames = memory_allocate(RENDEZVOUS_BLAMES_MAXIMUM * sizeof *state->blames);
+    while (rest.length > 0) {
+        if (state->blame_count == RENDEZVOUS_BLAMES_MAXIMUM || !take_blame(state, &rest)) {
+            text_append_format(reader->reason, "%s are no lines of a number and a node", name);
+            return FAILURE_MALFORMED;
+        }
+    }
+    return FAILURE_NONE;
+}
+
 /* Reads Muster's own attributes. An attribute may be absent. */
 static enum failure_code read_extras(struct reader *reader) {
     struct rendezvous_state *state = &reader->state;
@@ -399,6 +498,8 @@ static enum failure_code read_extras(struct reader *reader) {
         }
     }
     code = code == FAILURE_NONE ? check_base(reader) : code;
+    code = code == FAILURE_NONE ? read_ages(reader) : code;
+    code = code == FAILURE_NONE ? read_blames(reader) : code;
     if (code == FAILURE_NONE && has(reader, "muster_reason")) {
         const struct pickle_value *value;
         code = find_kind(reader, reader->root, "muster_reason", PICKLE_VALUE_TEXT, &value);
@@ -714,6 +815,21 @@ static void write_repaired_text(struct pickle_writer *pickle, const char *text) 
     text_clear(&repaired);
 }
 
+static void write_blames(struct writer *writer, const struct rendezvous_state *state) {
+    struct text lines = {0};
+    for (size_t i = 0; i < state->blame_count; i++) {
+        const struct rendezvous_blame *blame = &state->blames[i];
+        if (strchr(blame->address, '\n') == NULL) {
+            text_append_format(&lines, "%" PRId64 " %s\n", blame->count, blame->address);
+        }
+    }
+    if (lines.length > 0) {
+        begin_attribute(writer, "muster_blames");
+        write_repaired_text(&writer->pickle, text_string(&lines));
+    }
+    text_clear(&lines);
+}
+
 static void write_extras(struct writer *writer, const struct rendezvous_state *state) {
     if (state->origin != 0) {
         begin_attribute(writer, "muster_origin");
@@ -731,6 +847,14 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_restarts");
         pickle_write_integer(&writer->pickle, state->restarts);
     }
+    if (state->ages.count > 0) {
+        struct text ages = {0};
+        restart_ages_write(&state->ages, RESTART_AGES_TEXT_MAXIMUM, &ages);
+        begin_attribute(writer, "muster_restart_ages");
+        pickle_write_text(&writer->pickle, slice_from_string(text_string(&ages)));
+        text_clear(&ages);
+    }
+    write_blames(writer, state);
     if (state->next_restarts != 0) {
         begin_attribute(writer, "muster_next_restarts");
         pickle_write_integer(&writer->pickle, state->next_restarts);

@@ -24,6 +24,12 @@
  * fit. */
 #define RENDEZVOUS_STATE_TEXT_MAXIMUM ((size_t)64 << 20)
 
+/* The ages of restarts, as a text: numbers with a blank between them. Writes those that fit into so
+ * many bytes. Returns false, and leaves `out_ages` as it is, for another text. */
+#define RESTART_AGES_TEXT_MAXIMUM ((size_t)RESTART_HISTORY_MAXIMUM * 9)
+void restart_ages_write(const struct restart_ages *ages, size_t bytes, struct text *out);
+bool restart_ages_read(struct slice text, struct restart_ages *out_ages);
+
 /* Reads the store's value. `*out_is_absent` says whether it is RENDEZVOUS_STATE_ABSENT; the state
  * is then empty. On success `out_state` is cleared before it is filled. On failure only
  * `out_reason` changes: one line is appended. FAILURE_MALFORMED: the value is not base64, not a

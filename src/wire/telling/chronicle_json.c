@@ -315,6 +315,23 @@ static void write_job(
     }
     write_text("log_dir", view->log_dir, out);
     write_text("slurm_job", view->slurm_job, out);
+    if (status->kept.node != NULL) {
+        write_name("kept", out);
+        text_append(out, "{");
+        write_text("node", status->kept.node, out);
+        write_text("reason", status->kept.reason, out);
+        write_seconds("at", status->kept.at.nanoseconds, true, out);
+        text_append(out, "}");
+    }
+    if (status->excluded_count > 0) {
+        write_name("excluded", out);
+        text_append(out, "{");
+        write_number("count", status->excluded_count, true, out);
+        write_text("node", status->excluded.node, out);
+        write_text("reason", status->excluded.reason, out);
+        write_seconds("at", status->excluded.at.nanoseconds, true, out);
+        text_append(out, "}");
+    }
     text_append(out, "}");
 }
 

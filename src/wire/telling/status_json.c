@@ -104,6 +104,12 @@ static const char *name_of_cause(int cause) {
 
 /* Parts. */
 
+static struct chronicle_exclusion read_exclusion(const struct json_value *excluded) {
+    return (struct chronicle_exclusion){.node = clean_text(json_value_member(excluded, "node")),
+        .reason = clean_text(json_value_member(excluded, "reason")),
+        .at = {nanoseconds(excluded, "at")}};
+}
+
 static bool read_job(const struct json_value *job, struct chronicle_status *status) {
     const struct json_value *nodes = json_value_member(job, "nodes");
     const struct json_value *restarts = json_value_member(job, "restarts");
@@ -129,6 +135,9 @@ static bool read_job(const struct json_value *job, struct chronicle_status *stat
     status->has_past = json_value_is_true(json_value_member(changed, "account_kept"));
     status->restarts = count(restarts, "used", 0);
     status->max_restarts = count(restarts, "max", -1);
+    status->excluded_count = count(json_value_member(job, "excluded"), "count", 0);
+    status->excluded = read_exclusion(json_value_member(job, "excluded"));
+    status->kept = read_exclusion(json_value_member(job, "kept"));
     status->hangs = count(job, "hangs", 0);
     return state < JOB_STATE_COUNT;
 }

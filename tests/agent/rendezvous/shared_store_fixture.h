@@ -4,7 +4,7 @@
 #ifndef MUSTER_TESTS_AGENT_SHARED_STORE_FIXTURE_H
 #define MUSTER_TESTS_AGENT_SHARED_STORE_FIXTURE_H
 
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 

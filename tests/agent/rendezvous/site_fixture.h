@@ -13,7 +13,7 @@
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent_fixture.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 
 #define SITE_NODES_MAXIMUM 3
 #define SITE_PATIENCE_SECONDS 30

@@ -128,3 +128,93 @@ TEST(only_open_complete_rounds_of_musters_nodes_are_moved_on) {
     place(&record, torch_node("t"))->is_participant = true;
     assert_false(rendezvous_regroup_is_possible(&record));
 }
+
+/* How often the workers of this node have failed first. */
+static int blamed(const struct rendezvous_state *record, const char *name) {
+    int count = 0;
+    for (size_t i = 0; i < record->blame_count; i++) {
+        count += text_equals(record->blames[i].address, name) ? (int)record->blames[i].count : 0;
+    }
+    return count;
+}
+
+/* A worker of the node has failed first. */
+static void fail_first(struct rendezvous_state *record, const struct rendezvous_settings *settings,
+    const char *name, bool is_needed) {
+    struct node_identity culprit = muster_node(name);
+    rendezvous_regroup_apply(record, settings,
+        &(struct rendezvous_regroup){.is_charged = true,
+            .culprit = &culprit,
+            .is_culprit_needed = is_needed,
+            .reason = "worker failed"});
+}
+
+TEST(a_node_whose_workers_fail_first_too_often_makes_room_for_a_spare) {
+    struct rendezvous_settings settings = sized(3, 3);
+    settings.exclude_after = 2;
+    struct rendezvous_state record = round_of("abc");
+    be_spare(&record, "d");
+    fail_first(&record, &settings, "b", false);
+    fail_first(&record, &settings, "c", false);
+    assert_int_equal(blamed(&record, "b"), 1);
+    assert_int_equal(rendezvous_state_participants(&record), 3);
+    fail_first(&record, &settings, "b", false);
+    assert_int_equal(blamed(&record, "b"), 0);
+    assert_int_equal(blamed(&record, "c"), 1);
+    assert_int_equal(record.restarts, 3);
+    assert_true(rendezvous_regroup_is_because(&record, "worker failed"));
+    check(&record, "10 complete a0c1d2");
+}
+
+TEST(a_node_leaves_where_the_others_are_enough_without_it) {
+    struct rendezvous_settings settings = sized(2, 3);
+    settings.exclude_after = 1;
+    struct rendezvous_state record = round_of("abc");
+    fail_first(&record, &settings, "a", false);
+    check(&record, "8 complete b0c1");
+}
+
+TEST(a_node_that_is_needed_stays_and_the_round_says_why) {
+    struct rendezvous_settings settings = sized(3, 3);
+    settings.exclude_after = 2;
+    struct rendezvous_state record = round_of("abc");
+    fail_first(&record, &settings, "a", false);
+    assert_string_equal(record.reason, "worker failed");
+    fail_first(&record, &settings, "a", false);
+    assert_string_equal(record.reason, "node a stays, though its workers failed first 2 times: "
+                                       "there is no spare, and the others are too few");
+    be_spare(&record, "d");
+    fail_first(&record, &settings, "a", true);
+    assert_string_equal(record.reason, "node a stays, though its workers failed first 3 times: it "
+                                       "hosts the job's store");
+    check(&record, "10 complete a0b1c2 spare d");
+    settings.minimum_nodes = 2;
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    record = round_of("abc");
+    settings.exclude_after = 1;
+    fail_first(&record, &settings, "a", false);
+    check(&record, "8 complete a0b1c2");
+}
+
+TEST(a_failure_that_a_lost_node_has_caused_is_blamed_on_nobody) {
+    struct rendezvous_settings settings = sized(1, 3);
+    settings.exclude_after = 2;
+    struct rendezvous_state record = round_of("abc");
+    struct node_identity gone = muster_node("c");
+    fail_first(&record, &settings, "a", false);
+    fail_first(&record, &settings, "b", false);
+    rendezvous_regroup_apply(&record, &settings,
+        &(struct rendezvous_regroup){
+            .gone = &gone, .gone_count = 1, .is_refunded = true, .reason = "c is gone"});
+    assert_int_equal(blamed(&record, "b"), 0);
+    assert_int_equal(blamed(&record, "a"), 1);
+    check(&record, "10 complete a0b1");
+}
+
+TEST(without_the_limit_nobody_is_blamed) {
+    struct rendezvous_settings settings = sized(1, 3);
+    struct rendezvous_state record = round_of("abc");
+    fail_first(&record, &settings, "a", false);
+    assert_int_equal(blamed(&record, "a"), 0);
+    check(&record, "8 complete a0b1c2");
+}

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host/network/network_address.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 
 struct connection {
     int listening_fd;

@@ -12,7 +12,7 @@
 
 #include "host/loop/descriptors.h"
 #include "host/network/network_address.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <netinet/tcp.h>
+
 #include "host/fake_munge.h"
 #include "host/remembered_log.h"
 #include "host/store/store_admission.h"

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "host/network/network_address.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/store/store_link.h"
 #include "host/store/store_server.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/store/store_presence.h"
+#include "host/network/tcp_listener.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/store_peers.h"
 #include "host/store_peers_fixture.h"

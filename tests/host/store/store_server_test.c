@@ -4,7 +4,7 @@
 #include <netinet/tcp.h>
 
 #include "host/network/network_address.h"
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_server.h"

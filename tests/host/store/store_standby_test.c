@@ -2,7 +2,7 @@
 /* A store that stands by, is served, and stands by again. */
 #include "unit.h"
 
-#include "host/network/tcp_stream.h"
+#include "host/network/tcp_listener.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/store/store_thread.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include <limits.h>
 
 #include "wire/rendezvous/delegation_text.h"
@@ -140,6 +142,44 @@ TEST(a_standing_lists_this_node_alone) {
     assert_int_equal(rendezvous_state_participants(&read.state), 4);
     assert_true(rendezvous_state_is_whole(&read.state));
     assert_string_equal(read.state.reason, record.reason);
+    delegation_standing_clear(&read);
+}
+
+/* What a node reads of a standing whose record has these ages and this reason. */
+static void read_told(const struct restart_ages *ages, const char *reason, const char *expected,
+    struct delegation_standing *out_read) {
+    struct rendezvous_state record = {.round = 8, .restarts = 9, .ages = *ages};
+    struct rendezvous_telling telling = {.place = NODE_TABLE_ABSENT, .answers = 2};
+    struct rendezvous_crowd crowd = {0};
+    CLEARED_BY(text_clear) struct text text = {0};
+    snprintf(record.reason, sizeof record.reason, "%s", reason);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
+    assert_non_null(strstr(text_string(&text), expected));
+    assert_true(text.length <= DELEGATION_STANDING_BYTES);
+    assert_int_equal(delegation_standing_read(slice_of(&text), out_read), FAILURE_NONE);
+    assert_string_equal(out_read->state.reason, reason);
+}
+
+TEST(the_ages_of_restarts_stand_before_the_reason) {
+    struct restart_ages ages = {.count = 2, .seconds = {3, 40}};
+    struct delegation_standing read;
+    read_told(&ages, "worker 3 failed", " 0 0 {3 40} worker 3 failed", &read);
+    assert_int_equal(read.state.ages.count, 2);
+    assert_int_equal(read.state.ages.seconds[1], 40);
+    delegation_standing_clear(&read);
+    read_told(&ages, "", " 0 0 {3 40}", &read);
+    assert_int_equal(read.state.ages.count, 2);
+    delegation_standing_clear(&read);
+    ages.count = 0;
+    read_told(&ages, "{odd} words", " 0 0 {odd} words", &read);
+    assert_int_equal(read.state.ages.count, 0);
+    delegation_standing_clear(&read);
+    ages.count = RESTART_HISTORY_MAXIMUM;
+    for (size_t i = 0; i < ages.count; i++) {
+        ages.seconds[i] = RESTART_AGE_MAXIMUM;
+    }
+    read_told(&ages, "w", "} w", &read);
+    assert_true(read.state.ages.count > 20);
     delegation_standing_clear(&read);
 }
 

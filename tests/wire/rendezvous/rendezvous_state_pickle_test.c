@@ -164,6 +164,75 @@ TEST(everything_in_a_record_comes_back) {
     assert_comes_back(&record);
 }
 
+/* How often the workers of this node have failed first. */
+static int blamed(const struct rendezvous_state *record, const char *name) {
+    int count = 0;
+    for (size_t i = 0; i < record->blame_count; i++) {
+        count += text_equals(record->blames[i].address, name) ? (int)record->blames[i].count : 0;
+    }
+    return count;
+}
+
+/* The record is read again into `out_read`. */
+static void read_again(const struct rendezvous_state *record, struct rendezvous_state *out_read) {
+    CLEARED_BY(bytes_clear) struct bytes pickle = {0};
+    CLEARED_BY(text_clear) struct text reason = {0};
+    assert_int_equal(rendezvous_state_write_pickle(record, &pickle), FAILURE_NONE);
+    assert_int_equal(
+        rendezvous_state_read_pickle(bytes_slice(&pickle), out_read, &reason), FAILURE_NONE);
+}
+
+TEST(ages_of_restarts_and_blames_come_back) {
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.restarts = 4};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state read = {0};
+    record.ages = (struct restart_ages){.count = 3, .seconds = {0, 12, RESTART_AGE_MAXIMUM}};
+    (void)rendezvous_state_blame(&record, "n\303\266de 2");
+    (void)rendezvous_state_blame(&record, "a");
+    assert_int_equal(rendezvous_state_blame(&record, "n\303\266de 2"), 2);
+    read_again(&record, &read);
+    assert_int_equal(read.ages.count, 3);
+    assert_int_equal(read.ages.seconds[1], 12);
+    assert_int_equal(read.ages.seconds[2], RESTART_AGE_MAXIMUM);
+    assert_int_equal(read.blame_count, 2);
+    assert_string_equal(read.blames[0].address, "n\303\266de 2");
+    assert_int_equal(blamed(&read, "n\303\266de 2"), 2);
+    assert_int_equal(blamed(&read, "a"), 1);
+    assert_int_equal(blamed(&read, "b"), 0);
+}
+
+TEST(as_many_ages_and_blames_as_there_may_be_come_back) {
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.restarts = 4};
+    CLEARED_BY(rendezvous_state_clear) struct rendezvous_state read = {0};
+    record.ages.count = RESTART_HISTORY_MAXIMUM;
+    for (int i = 0; i < 2 * RENDEZVOUS_BLAMES_MAXIMUM; i++) {
+        char name[NODE_ADDRESS_SIZE];
+        snprintf(name, sizeof name, "%0*d", NODE_ADDRESS_SIZE - 1, i);
+        (void)rendezvous_state_blame(&record, name);
+    }
+    read_again(&record, &read);
+    assert_int_equal(read.ages.count, RESTART_HISTORY_MAXIMUM);
+    assert_int_equal(read.blame_count, RENDEZVOUS_BLAMES_MAXIMUM);
+    assert_string_equal(read.blames[RENDEZVOUS_BLAMES_MAXIMUM - 1].address,
+        record.blames[RENDEZVOUS_BLAMES_MAXIMUM - 1].address);
+}
+
+TEST(other_texts_are_no_ages) {
+    static const char *const wrong[] = {
+        " ", "1 ", " 1", "1  2", "a", "-1", "1,2", "100000000", "99999999999999999999", "1 2 x"};
+    struct restart_ages ages = {.count = 7};
+    CLEARED_BY(text_clear) struct text many = {0};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(restart_ages_read(slice_from_string(wrong[i]), &ages));
+    }
+    for (int i = 0; i <= RESTART_HISTORY_MAXIMUM; i++) {
+        text_append(&many, i > 0 ? " 1" : "1");
+    }
+    assert_false(restart_ages_read(slice_from_string(text_string(&many)), &ages));
+    assert_int_equal(ages.count, 7);
+    assert_true(restart_ages_read(slice_from_string(""), &ages));
+    assert_int_equal(ages.count, 0);
+}
+
 TEST(three_thousand_nodes_come_back) {
     CLEARED_BY(rendezvous_state_clear) struct rendezvous_state record = {.is_complete = true};
     for (int i = 0; i < 3000; i++) {
