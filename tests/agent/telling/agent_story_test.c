@@ -57,7 +57,7 @@ static void assert_said(const struct fixture *fixture, const char *words) {
 
 FIXTURE_TEST_AFTER(only_what_a_failure_costs_is_told_to_who_asks_for_nothing,
     set_up(&fixture, LOG_LEVEL_WARNING)) {
-    fixture->job.agent.config.max_restarts = 3;
+    fixture->job.agent.config.max_restarts = fixture->machine.restarts.maximum = 3;
     agent_story_begin(&fixture->story);
     step(fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
     assert_int_equal(fixture->said.length, 0);

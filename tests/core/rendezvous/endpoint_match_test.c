@@ -13,6 +13,7 @@ static const struct network_address loopback = {.bytes = {127, 0, 1, 1}};
 static const struct network_address ipv6_card = {.is_ipv6 = true, .bytes = {0xfd, 0x77, [15] = 1}};
 static const struct network_address ipv6_elsewhere = {
     .is_ipv6 = true, .bytes = {0xfd, 0x77, [15] = 2}};
+static const struct network_address nowhere = {.bytes = {0, 0, 0, 0}};
 
 /* A machine with the name node1 (in full node1.cluster.example) and two network cards. Its name
  * resolves to the address of the first card. Its --local-addr is 203.0.113.5. */
@@ -31,6 +32,36 @@ static bool matches(const char *host, const struct network_address *address) {
         .local_address_count = 4,
     };
     return endpoint_matches_machine(&facts);
+}
+
+TEST(own_names_are_this_machine_even_if_they_do_not_resolve) {
+    assert_true(matches("node1", NULL));
+    assert_true(matches("node1.cluster.example", NULL));
+    assert_false(matches("node1.elsewhere", NULL));
+    assert_false(matches("node", NULL));
+    assert_false(matches("node11", NULL));
+}
+
+TEST(own_addresses_are_this_machine_in_any_spelling) {
+    assert_true(matches("10.0.0.1", &first_card));
+    assert_true(matches("head.cluster", &first_card));
+    assert_false(matches("10.0.0.2", &elsewhere));
+    assert_false(matches("head.cluster", &elsewhere));
+}
+
+TEST(every_interface_counts) {
+    assert_true(matches("192.168.1.1", &second_card));
+    assert_true(matches("storage-node1", &second_card));
+    assert_true(matches("fd77::1", &ipv6_card));
+    assert_false(matches("fd77::2", &ipv6_elsewhere));
+}
+
+TEST(name_that_resolves_to_loopback_can_only_be_this_machine) {
+    assert_true(matches("master", &loopback));
+}
+
+TEST(every_address_is_nobodys) {
+    assert_false(matches("0.0.0.0", &nowhere));
 }
 
 TEST(localhost_is_this_machine) {

@@ -215,3 +215,15 @@ ON_BENCH(who_is_late_and_was_told_nothing_writes_itself) {
     bench_wait(bench, 2);
     assert_true(bench->fetches > 0);
 }
+
+ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute) {
+    struct bench *bench = *state;
+    connect(bench, true);
+    struct rendezvous_state open = world_of(0, 1);
+    open.is_complete = false;
+    tell(bench, open, 1);
+    bench_wait(bench, 61);
+    assert_int_equal(bench->fetches, 0);
+    bench_wait(bench, 6);
+    assert_true(bench->fetches > 0);
+}
