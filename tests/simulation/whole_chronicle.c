@@ -142,15 +142,17 @@ static bool is_failure(struct whole_node *node, const struct agent_event *event,
     return is_new;
 }
 
-/* Of the nodes of torchrun's, as the agent does. */
+/* Of the nodes of torchrun's, as the agent does, but by names of their own. */
 static void note_foreign(struct whole_cluster *cluster, const struct whole_node *node) {
     const struct rendezvous_state *record =
         rendezvous_machine_state(node_machine_rendezvous(node->machine));
     for (size_t i = 0; i < record->count; i++) {
         const struct rendezvous_node *other = &record->nodes[i];
         if (other->is_participant && !node_identity_is_muster(&other->identity)) {
-            chronicle_note_foreign(node->chronicle, (struct instant){cluster->now},
-                other->identity.address, (int)other->rank);
+            char *name = text_format("%s.%d", other->identity.address, (int)other->identity.pid);
+            chronicle_note_foreign(
+                node->chronicle, (struct instant){cluster->now}, name, (int)other->rank);
+            free(name);
         }
     }
 }
@@ -281,8 +283,19 @@ static void tell(struct whole_cluster *cluster, struct whole_node *node, int64_t
     bytes_clear(&telling.bytes);
 }
 
+/* To another host it tells its last entries once more, with that of its last world. */
+static void tell_next_host(struct whole_cluster *cluster, struct whole_node *node) {
+    int64_t after = node->heard_seq > TOLD_AGAIN ? node->heard_seq - TOLD_AGAIN : 0;
+    after = node->world_seq > 0 && node->world_seq <= after ? node->world_seq - 1 : after;
+    tell(cluster, node, after, &cluster->next_host, 1);
+    node->knows_next_host = true;
+}
+
 void whole_tell_host(struct whole_cluster *cluster, struct whole_node *node) {
     struct job_chronicle *jobs[] = {cluster->host, cluster->next_host};
+    if (node->chronicle != NULL && cluster->next_host != NULL && !node->knows_next_host) {
+        tell_next_host(cluster, node);
+    }
     if (node->chronicle != NULL && node->heard_seq < node->told_seq) {
         tell(cluster, node, node->heard_seq, jobs, cluster->next_host != NULL ? 2 : 1);
         node->heard_seq = node->told_seq;
@@ -307,11 +320,8 @@ static void change_host(struct whole_cluster *cluster) {
     job_chronicle_inherit(cluster->next_host, &read);
     for (int i = 0; i < cluster->node_count; i++) {
         struct whole_node *node = cluster->nodes[i];
-        int64_t after = node->heard_seq > TOLD_AGAIN ? node->heard_seq - TOLD_AGAIN : 0;
-        after = node->world_seq > 0 && node->world_seq <= after ? node->world_seq - 1 : after;
-        if (node->chronicle != NULL && node->is_alive) {
-            tell(cluster, node, after, &cluster->next_host, 1);
-            node->heard_seq = node->told_seq;
+        if (node->chronicle != NULL && node->is_alive && !node->is_stopped) {
+            tell_next_host(cluster, node);
         }
     }
     chronicle_past_clear(&past);
@@ -449,8 +459,10 @@ void whole_chronicle_check(struct whole_cluster *cluster, bool is_gathered) {
             check_nodes(cluster, &next, "next host");
         }
         /* Whether the job was over in between may be known to those alone that are gone. */
-        bool is_comparable = status.account.states[JOB_ENDED].nanoseconds == 0 && is_gathered &&
-                             cluster->is_next_told_all && !cluster->is_told_late;
+        bool was_over = status.account.states[JOB_ENDED].nanoseconds != 0 ||
+                        next.account.states[JOB_ENDED].nanoseconds != 0;
+        bool is_comparable =
+            !was_over && is_gathered && cluster->is_next_told_all && !cluster->is_told_late;
         if (is_comparable && chronicle_status_wall(&status).nanoseconds !=
                                  chronicle_status_wall(&next).nanoseconds) {
             whole_complain(cluster, "the next host counts another time");

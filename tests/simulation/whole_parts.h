@@ -73,6 +73,7 @@ struct whole_node {
     int64_t told_seq;
     int64_t heard_seq;     /* the host has */
     int64_t world_seq;     /* of its last world */
+    bool knows_next_host;  /* it has told that one what there was to tell again */
     int failures;          /* of workers, as the agent machine heard of them … */
     int failures_told;     /* … and as the chronicle has told */
     unsigned failed_ranks; /* of this attempt */

@@ -414,6 +414,17 @@ void chronicle_past_join(struct chronicle_past *past, const struct chronicle_pas
     }
 }
 
+/* Of a recovery that another failure has made longer the entries that are told again may show two,
+ * of which the second one begins in a later round. */
+static bool is_of_past(const struct chronicle_recovery *recovery, const struct chronicle_past *past,
+    int64_t last_round) {
+    bool is_open_there = past->state == JOB_RECOVERING && !is_done_with(recovery);
+    bool has_begun_there =
+        recovery->moments[RECOVERY_FAILED].nanoseconds <= past->until.nanoseconds;
+    return recovery->round <= last_round ||
+           (past->recovery_count > 0 && has_begun_there && !is_open_there);
+}
+
 /* Those of the past, and of these entries what is later. */
 static void join_recoveries(struct chronicle_status *status, struct chronicle_past *past) {
     int64_t last_round = last_round_of(past);
@@ -423,7 +434,7 @@ static void join_recoveries(struct chronicle_status *status, struct chronicle_pa
         past->recoveries, (count + status->recovery_count + 1) * sizeof *past->recoveries);
     for (size_t i = 0; i < status->recovery_count; i++) {
         struct chronicle_recovery *recovery = &status->recoveries[i];
-        if (recovery->round <= last_round) {
+        if (is_of_past(recovery, past, last_round)) {
             clear_recovery(recovery);
             continue;
         }
