@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/launch/config_builder.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/standby/standby_plan.h"
 #include "core/telling/health.h"
 #include "core/workers/log_plan.h"
 #include "core/workers/restart_history.h"
@@ -874,8 +876,7 @@ static enum failure_code build_standby(struct building *building) {
     config->has_progress = is_given(building->options, "progress")
                                ? text_equals(text_of(building, "progress"), "auto")
                                : config->standby == LAUNCH_STANDBY_ON ||
-                                     (config->standby == LAUNCH_STANDBY_AUTO &&
-                                         config->entry != LAUNCH_ENTRY_PROGRAM) ||
+                                     standby_choose(config, 1, INT_MAX) == STANDBY_CHOICE_WANTED ||
                                      judges_attempts(config);
     return FAILURE_NONE;
 }

@@ -120,7 +120,10 @@ TEST_WITH(standby_is_a_choice_and_a_time, NULL, clear) {
     expect_mistake(
         "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
     assert_true(config_of("t.py")->has_standby_parent);
-    assert_true(config_of("t.py")->has_progress);
+    assert_false(config_of("t.py")->has_progress);
+    assert_true(config_of("--max-restarts 1 t.py")->has_progress);
+    assert_false(config_of("--max-restarts 1 --standby off t.py")->has_progress);
+    assert_false(config_of("--max-restarts 1 --no-python t.sh")->has_progress);
     assert_false(config_of("--no-python t.sh")->has_progress);
     assert_true(config_of("--standby on --no-python t.sh")->has_progress);
     assert_false(config_of("--standby off t.py")->has_progress);
