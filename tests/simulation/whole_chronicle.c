@@ -414,21 +414,27 @@ static void check_law(struct whole_cluster *cluster, struct job_chronicle *job,
     chronicle_status_clear(&again);
 }
 
-/* All have been quiet for a while. */
+static bool runs_in_world(struct whole_cluster *cluster, const struct whole_node *node) {
+    const struct rendezvous_node *entry =
+        whole_is_live(node) && !node->is_torch
+            ? rendezvous_state_find(&cluster->store.record, &node->identity)
+            : NULL;
+    return entry != NULL && entry->is_participant;
+}
+
+/* All have been quiet for a while. Of a world without a node of ours nobody tells. */
 static void check_nodes(
     struct whole_cluster *cluster, struct chronicle_status *status, const char *whose) {
     int running = 0;
     for (int i = 0; i < cluster->node_count; i++) {
+        running += runs_in_world(cluster, cluster->nodes[i]) ? 1 : 0;
+    }
+    for (int i = 0; i < cluster->node_count && running > 0; i++) {
         const struct whole_node *node = cluster->nodes[i];
-        const struct rendezvous_node *entry =
-            whole_is_live(node) && !node->is_torch
-                ? rendezvous_state_find(&cluster->store.record, &node->identity)
-                : NULL;
-        bool runs = entry != NULL && entry->is_participant;
+        bool runs = runs_in_world(cluster, node);
         int place = node->is_torch ? -1 : chronicle_status_find(status, node->chronicle_name);
         enum chronicle_node_state state =
             place >= 0 ? status->nodes[place].state : CHRONICLE_NODE_GONE;
-        running += runs ? 1 : 0;
         if (!node->is_torch && runs != (state == CHRONICLE_NODE_RUNNING)) {
             whole_complain(cluster, "%s %s, and by the %s it is %s", node->name,
                 runs ? "runs" : "does not run", whose, chronicle_node_state_name(state));

@@ -271,6 +271,9 @@ static bool is_culprit_missing(
 static void begin_recovery(struct chronicle_status *status, enum chronicle_cause cause,
     const struct chronicle_node *node, const struct chronicle_entry *entry) {
     struct chronicle_recovery *open = open_recovery(status);
+    if (status->has_past && entry->time.nanoseconds <= status->host_changed.nanoseconds) {
+        return; /* told once more, and late: it is among those of the past */
+    }
     if (open != NULL) {
         if (entry->kind != CHRONICLE_STOPPING && is_culprit_missing(open, cause)) {
             know_culprit(open, entry);
