@@ -422,10 +422,9 @@ void chronicle_past_join(struct chronicle_past *past, const struct chronicle_pas
 static bool is_of_past(const struct chronicle_recovery *recovery, const struct chronicle_past *past,
     int64_t last_round) {
     bool is_open_there = past->state == JOB_RECOVERING && !is_done_with(recovery);
-    bool has_begun_there =
-        recovery->moments[RECOVERY_FAILED].nanoseconds <= past->until.nanoseconds;
     return recovery->round <= last_round ||
-           (past->recovery_count > 0 && has_begun_there && !is_open_there);
+           (past->recovery_count > 0 && !is_open_there &&
+               recovery->moments[RECOVERY_FAILED].nanoseconds <= past->until.nanoseconds);
 }
 
 /* Those of the past, and of these entries what is later. */
