@@ -97,7 +97,8 @@ FIXTURE_TEST(the_agents_life_is_told) {
     assert_true(tells(fixture, "\nmuster_phase{" LABELS ",phase=\"joining\"} 1\n"));
     assert_true(tells(fixture, "\nmuster_workers_running{" LABELS "} 0\n"));
     step(fixture, (struct agent_event){.kind = AGENT_EVENT_START});
-    step(fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED, .joined = {1, 0, 1}});
+    step(fixture,
+        (struct agent_event){.kind = AGENT_EVENT_JOINED, .joined = {.ticket = 1, .node_count = 1}});
     step(fixture, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
     assert_true(tells(fixture, "\nmuster_phase{" LABELS ",phase=\"running\"} 1\n"));
     assert_true(tells(fixture, "\nmuster_phase{" LABELS ",phase=\"joining\"} 0\n"));

@@ -128,8 +128,8 @@ static void join(struct fixture *fixture, int milliseconds, int restarts) {
     fixture->placement.round++;
     fixture->placement.attempt = restarts;
     take(fixture, milliseconds,
-        (struct agent_event){
-            .kind = AGENT_EVENT_JOINED, .joined = {fixture->machine.ticket, restarts, 2}});
+        (struct agent_event){.kind = AGENT_EVENT_JOINED,
+            .joined = {.ticket = fixture->machine.ticket, .restarts = restarts, .node_count = 2}});
 }
 
 static void run(struct fixture *fixture) {

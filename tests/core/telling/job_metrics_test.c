@@ -34,9 +34,10 @@ static void run_workers(struct fixture *fixture) {
     if (fixture->machine.phase == AGENT_IDLE) {
         take_kind(fixture, AGENT_EVENT_START);
     }
-    take(fixture,
-        (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {fixture->machine.ticket, agent_machine_attempt(&fixture->machine), 2}});
+    take(fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                      .joined = {.ticket = fixture->machine.ticket,
+                          .restarts = agent_machine_attempt(&fixture->machine),
+                          .node_count = 2}});
     take_kind(fixture, AGENT_EVENT_WORKERS_STARTED);
 }
 
@@ -128,8 +129,10 @@ TEST(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure) {
         } else {
             take_kind(&fixture, AGENT_EVENT_START);
         }
-        take(&fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED,
-                           .joined = {fixture.machine.ticket, restarts, 2}});
+        take(&fixture,
+            (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                .joined = {
+                    .ticket = fixture.machine.ticket, .restarts = restarts, .node_count = 2}});
         take_kind(&fixture, AGENT_EVENT_WORKERS_STARTED);
         assert_restarts(&fixture, 0, restarts, 0);
     }

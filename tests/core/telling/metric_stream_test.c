@@ -39,9 +39,10 @@ static void take_kind(struct fixture *fixture, enum agent_event_kind kind) {
 }
 
 static void join(struct fixture *fixture) {
-    take(fixture,
-        (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {fixture->machine.ticket, agent_machine_attempt(&fixture->machine), 1}});
+    take(fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                      .joined = {.ticket = fixture->machine.ticket,
+                          .restarts = agent_machine_attempt(&fixture->machine),
+                          .node_count = 1}});
 }
 
 static void run_workers(struct fixture *fixture) {
