@@ -81,6 +81,7 @@ def assert_same_environment(torchrun, muster, rank, attempt=0):
     theirs, ours = torchrun.environment(rank, attempt), muster.environment(rank, attempt)
     if not ours.get("TORCHELASTIC_ERROR_FILE"):  # the guardian finds what a worker starts by one of the two
         assert ours.pop("MUSTER_WORKER").endswith(f":{rank}")
+    assert ours.pop("MUSTER_PROGRESS", "3") == "3"  # only of a job that may restart
     differing = {
         name: (theirs.get(name), ours.get(name))
         for name in theirs.keys() | ours.keys()
