@@ -13,7 +13,7 @@ facts = {
     "argv": sys.argv[1:], "environment": dict(os.environ), "cwd": os.getcwd(),
     "leads its session": os.getsid(0) == os.getpid() == os.getpgid(0),
     "blocked signals": status["SigBlk"].strip(), "stdin": os.readlink("/proc/self/fd/0"),
-    "descriptors above 2": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3],
+    "descriptors above 2": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3 + ("MUSTER_PROGRESS" in os.environ)],
     "unbuffered": sys.stdout.write_through,
 }
 with open("facts." + os.environ["RANK"] + "." + os.environ["TORCHELASTIC_RESTART_COUNT"], "w") as out:
