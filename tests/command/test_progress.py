@@ -100,7 +100,7 @@ def test_status_of_a_training_job_has_its_steps_and_its_goodput(muster, make_job
     assert told["progress"]["source"] == "program" and 11 <= told["progress"]["step"] <= 20
     assert told["nodes"]["step"] == [told["progress"]["step"]] and told["nodes"]["state"] == ["training"]
     (recovery,) = told["recoveries"]
-    assert recovery["redone_steps"] == 10 and recovery["over"]
+    assert 0 < recovery["redone_steps"] <= 10 and recovery["over"]  # by the first step that was seen
     assert list(recovery["phases"])[-1] == "training"
     account = told["account"]
     assert account["running"] == 0 and account["redone"] is not None
