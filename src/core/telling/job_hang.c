@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/table.h"
@@ -36,9 +37,24 @@ void job_hang_describe(struct folded_stacks *places, struct duration silence, in
 
 /* The watch. */
 
+/* Of the places of all nodes together: who tells is not asked for its rank. */
+#define PLACES_BYTES_MAXIMUM ((size_t)8 << 20)
+
 struct job_hang_watch {
     struct table *nodes; /* that stand still, by their ranks */
+    size_t size;         /* of their places, in bytes */
 };
+
+static size_t size_of(const struct standstill *told) {
+    size_t size = 0;
+    for (size_t i = 0; told != NULL && i < told->places.count; i++) {
+        const struct folded_stack *place = &told->places.items[i];
+        size += sizeof *place + place->rank_count * sizeof *place->ranks;
+        size += strlen(place->stack != NULL ? place->stack : "");
+        size += strlen(place->words != NULL ? place->words : "");
+    }
+    return size;
+}
 
 static void free_standstill(void *value) {
     standstill_clear(value);
@@ -64,11 +80,14 @@ static struct slice key_of(const int *node_rank) {
 
 void job_hang_watch_take(struct job_hang_watch *watch, struct standstill *told_taken) {
     struct slice key = key_of(&told_taken->node_rank);
-    if (told_taken->silence.nanoseconds == 0) {
-        (void)table_remove(watch->nodes, key);
-    } else if (table_count(watch->nodes) < CHRONICLE_NODES_MAXIMUM ||
-               table_get(watch->nodes, key) != NULL) {
+    size_t size = size_of(told_taken);
+    watch->size -= size_of(table_get(watch->nodes, key));
+    (void)table_remove(watch->nodes, key);
+    if (told_taken->silence.nanoseconds > 0 &&
+        table_count(watch->nodes) < CHRONICLE_NODES_MAXIMUM &&
+        watch->size + size <= PLACES_BYTES_MAXIMUM) {
         (void)table_put(watch->nodes, key, memory_duplicate(told_taken, sizeof *told_taken));
+        watch->size += size;
         *told_taken = (struct standstill){0};
     }
     standstill_clear(told_taken);
@@ -165,6 +184,7 @@ bool job_hang_watch_judge(struct job_hang_watch *watch, const struct chronicle_s
     if (hangs) {
         job_hang_describe(&folded, silence, status->round, out_hang);
         table_remove_if(watch->nodes, is_all, NULL);
+        watch->size = 0;
     }
     folded_stacks_clear(&folded);
     free(standing.told);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -119,4 +120,27 @@ FIXTURE_TEST(nobody_is_told_of_without_a_place) {
     fixture->status.known_nodes = 1;
     job_hang_watch_take(fixture->watch, &told);
     assert_false(hangs(fixture));
+}
+
+/* Who tells is not asked for its rank, so all together are given so much room. */
+FIXTURE_TEST(places_of_all_nodes_together_have_a_bound) {
+    char *long_place = memory_allocate(30001);
+    memset(long_place, 'x', 30000);
+    for (int node = 3; node < 300; node++) {
+        stand(fixture, node, ROUND, 61, long_place);
+    }
+    for (int node = 0; node < 3; node++) {
+        stand(fixture, node, ROUND, 61, long_place);
+    }
+    assert_false(hangs(fixture));
+    for (int node = 3; node < 300; node++) {
+        stand(fixture, node, ROUND, 0, NULL);
+    }
+    for (int again = 0; again < 2; again++) {
+        for (int node = 0; node < 3; node++) {
+            stand(fixture, node, ROUND, 61, long_place);
+        }
+        assert_true(hangs(fixture));
+    }
+    free(long_place);
 }
