@@ -22,6 +22,13 @@ void text_append_bytes(struct text *text, const char *data, size_t length) {
     text->data[text->length] = '\0';
 }
 
+void text_keep_end(struct text *text, size_t length) {
+    if (text->length > 2 * length) {
+        memmove(text->data, text->data + text->length - length, length + 1);
+        text->length = length;
+    }
+}
+
 void text_append(struct text *text, const char *string) {
     text_append_bytes(text, string, strlen(string));
 }

@@ -21,6 +21,8 @@ struct text {
 void text_clear(struct text *text);
 void text_append(struct text *text, const char *string);
 void text_append_bytes(struct text *text, const char *data, size_t length);
+/* Drops what comes before the last `length` bytes, once there are twice as many. */
+void text_keep_end(struct text *text, size_t length);
 __attribute__((format(printf, 2, 3))) void text_append_format(
     struct text *text, const char *format, ...);
 __attribute__((format(printf, 2, 0))) void text_append_arguments(

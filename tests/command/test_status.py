@@ -228,3 +228,23 @@ def test_a_hostile_name_of_a_job_is_shown_as_text(muster, ask, place):
     assert "\x1b" not in json.dumps(status(ask)[1], ensure_ascii=False)
     running.signal(15)
     running.finish()
+
+
+@pytest.mark.parametrize(
+    "squeue, said",
+    [
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "runs: slurm_load_jobs error: Invalid job id specified"),
+        ("sleep 60", "runs: squeue has not answered in time"),
+        (None, "runs: squeue is not there, or cannot be run"),
+        ("echo '4711.batch n1'", "job 4711 has no step that runs (squeue --steps --jobs=4711)"),
+        ("printf '4711.0 n[1-2]\\n4711.1 n[1-2]\\n'", "job 4711 has 2 steps; write which one is meant, as --slurm-job 4711."),
+        ("echo '4711.0 n1'", "step 4711.0 runs on n1 alone; ask there: srun --overlap --jobid 4711 muster status"),
+    ],
+)
+def test_slurm_is_asked_for_a_job_and_what_it_says_is_told(muster, scratch, squeue, said):
+    if squeue is not None:
+        (scratch / "squeue").write_text(f"#!/bin/sh\n{squeue}\n")
+        (scratch / "squeue").chmod(0o755)
+    path = f"{scratch}:{os.environ['PATH']}" if squeue is not None else scratch
+    end = muster.run(["status", "--slurm-job", "4711", "--timeout", "1"], env={"PATH": path})
+    assert end.status == (2 if "2 steps" in said else 1) and said in end.err, end

@@ -66,12 +66,7 @@ static void add(struct text *text, char *piece, size_t length) {
         piece[i] = piece[i] == '\0' ? '?' : piece[i];
     }
     text_append_bytes(text, piece, length);
-    if (text->length > 2 * OUTPUT_CEILING) {
-        struct text end = {0};
-        text_append_bytes(&end, text_string(text) + text->length - OUTPUT_CEILING, OUTPUT_CEILING);
-        text_clear(text);
-        *text = end;
-    }
+    text_keep_end(text, OUTPUT_CEILING);
 }
 
 /* False: it has ended. */

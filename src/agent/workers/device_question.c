@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/workers/device_question.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "core/machine/cpu_plan.h"
-#include "host/loop/clock.h"
 #include "host/process/process_spawn.h"
 
 /* torch is a large import, and may come from a slow disk. */
@@ -61,85 +53,23 @@ struct question {
     struct text_list environment;
     enum failure_code code;
     struct failure failure;
-    bool is_late;
-    struct text answer; /* the end of what it wrote */
+    struct process_answer answer;
 };
 
 static void free_question(void *subject) {
     struct question *question = subject;
     text_list_clear(&question->arguments);
     text_list_clear(&question->environment);
-    text_clear(&question->answer);
+    text_clear(&question->answer.said);
     free(question);
-}
-
-/* Keeps the end, since the answer comes last. */
-static void keep_end(struct text *text) {
-    if (text->length > 2 * ANSWER_CEILING) {
-        struct text end = {0};
-        text_append_bytes(&end, text_string(text) + text->length - ANSWER_CEILING, ANSWER_CEILING);
-        text_clear(text);
-        *text = end;
-    }
-}
-
-/* Until the process closes its end, or is late. What it leaves behind may hold the end open. */
-static void read_answer(struct question *question, int fd) {
-    char piece[ANSWER_CEILING];
-    struct instant deadline = instant_after(clock_now(), duration_from_seconds(ANSWER_SECONDS));
-    for (;;) {
-        struct duration left = instant_until(clock_now(), deadline);
-        struct pollfd polled = {.fd = fd, .events = POLLIN};
-        if (left.nanoseconds <= 0) {
-            question->is_late = true;
-            return;
-        }
-        int ready = poll(&polled, 1, (int)(left.nanoseconds / 1000000) + 1);
-        ssize_t length = ready > 0 ? read(fd, piece, sizeof piece) : -1;
-        if (length == 0 || (length < 0 && ready != 0 && errno != EINTR)) {
-            return;
-        }
-        if (length > 0) {
-            text_append_bytes(&question->answer, piece, (size_t)length);
-            keep_end(&question->answer);
-        }
-    }
-}
-
-static void converse(struct question *question, int null_fd, const int ends[2]) {
-    struct process_request request;
-    struct process process;
-    process_request_init(&request, &question->arguments, &question->environment);
-    request.stdin_fd = null_fd;
-    request.stdout_fd = ends[1];
-    question->code = process_spawn(&request, &process, &question->failure);
-    close(ends[1]);
-    if (question->code != FAILURE_NONE) {
-        return;
-    }
-    read_answer(question, ends[0]);
-    kill(-process.pid, SIGKILL); /* it leads a session of its own, and has said what it knows */
-    while (waitpid(process.pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-    if (process.pidfd >= 0) {
-        close(process.pidfd);
-    }
 }
 
 /* On a thread, which is there until the process has ended. */
 static void run_question(void *subject) {
     struct question *question = subject;
-    int ends[2];
-    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (pipe2(ends, O_CLOEXEC) == 0) {
-        converse(question, null_fd, ends);
-        close(ends[0]);
-    } else {
-        question->code = failure_set_system(&question->failure, errno, "cannot make a pipe");
-    }
-    if (null_fd >= 0) {
-        close(null_fd);
-    }
+    question->code = process_ask(&question->arguments, &question->environment,
+        duration_from_seconds(ANSWER_SECONDS), ANSWER_CEILING, false, &question->answer,
+        &question->failure);
 }
 
 static enum failure_code judge(
@@ -147,11 +77,11 @@ static enum failure_code judge(
     if (question->code != FAILURE_NONE) {
         return failure_set(failure, question->code, "%s", question->failure.message);
     }
-    if (question->is_late) {
+    if (question->answer.is_late) {
         return failure_set(
             failure, FAILURE_TIMEOUT, "%s has not answered within %d s", python, ANSWER_SECONDS);
     }
-    char *text = text_take(&question->answer);
+    char *text = text_take(&question->answer.said);
     const char *reason = NULL;
     enum failure_code code = FAILURE_NONE;
     switch (device_answer_read(text, out_count, &reason)) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 
 #include "base/memory.h"
 #include "host/loop/blocking_pool.h"
+#include "host/loop/clock.h"
 #include "host/loop/descriptors.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
@@ -550,6 +552,76 @@ enum failure_code process_spawn(
     }
     enum failure_code code = spawn_with_report(request, report_ends, out_process, failure);
     close(report_ends[0]);
+    return code;
+}
+
+/* Asking. */
+
+#define PIECE_LENGTH 4096
+/* A program that has closed its output ends by itself within this time. */
+#define END_MILLISECONDS 1000
+
+/* Until the program closes its end. What it leaves behind may hold the end open. */
+static void hear(int fd, struct duration patience, size_t ceiling, struct process_answer *answer) {
+    char piece[PIECE_LENGTH];
+    struct instant deadline = instant_after(clock_now(), patience);
+    for (;;) {
+        struct duration left = instant_until(clock_now(), deadline);
+        struct pollfd polled = {.fd = fd, .events = POLLIN};
+        answer->is_late = left.nanoseconds <= 0;
+        if (answer->is_late) {
+            return;
+        }
+        int ready = poll(&polled, 1, (int)(left.nanoseconds / NANOSECONDS_PER_MILLISECOND) + 1);
+        ssize_t length = ready > 0 ? read(fd, piece, sizeof piece) : -1;
+        if (length == 0 || (length < 0 && ready != 0 && errno != EINTR)) {
+            return;
+        }
+        if (length > 0) {
+            text_append_bytes(&answer->said, piece, (size_t)length);
+            text_keep_end(&answer->said, ceiling);
+        }
+    }
+}
+
+static void finish(struct process process, struct process_answer *answer) {
+    struct pollfd ending = {.fd = process.pidfd, .events = POLLIN};
+    if (!answer->is_late) {
+        (void)poll(&ending, 1, END_MILLISECONDS);
+    }
+    kill(-process.pid, SIGKILL); /* it leads a session of its own */
+    while (waitpid(process.pid, &answer->status, 0) < 0 && errno == EINTR) {
+    }
+    if (process.pidfd >= 0) {
+        close(process.pidfd);
+    }
+}
+
+enum failure_code process_ask(const struct text_list *arguments,
+    const struct text_list *environment, struct duration patience, size_t ceiling,
+    bool hears_errors, struct process_answer *out_answer, struct failure *failure) {
+    struct process_request request;
+    struct process process;
+    int ends[2];
+    *out_answer = (struct process_answer){0};
+    process_request_init(&request, arguments, environment);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return failure_set_system(failure, errno, "cannot make a pipe");
+    }
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    request.stdin_fd = nothing;
+    request.stdout_fd = ends[1];
+    request.stderr_fd = hears_errors ? ends[1] : -1;
+    enum failure_code code = process_spawn(&request, &process, failure);
+    close(ends[1]);
+    if (nothing >= 0) {
+        close(nothing);
+    }
+    if (code == FAILURE_NONE) {
+        hear(ends[0], patience, ceiling, out_answer);
+        finish(process, out_answer);
+    }
+    close(ends[0]);
     return code;
 }
 

@@ -12,10 +12,12 @@
 #ifndef MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 #define MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/machine/cpu_plan.h"
@@ -102,6 +104,20 @@ void process_request_init(struct process_request *request, const struct text_lis
  * ulimit -u)". `failure->system_error` is the errno. */
 __attribute__((warn_unused_result)) enum failure_code process_spawn(
     const struct process_request *request, struct process *out_process, struct failure *failure);
+
+/* What a program says, which runs in a session of its own and has nothing to read. */
+struct process_answer {
+    struct text said; /* the end of it, about the ceiling or more */
+    bool is_late;     /* it has been ended */
+    int status;       /* as waitpid has it */
+};
+
+/* Waits until the program closes its standard output, or the patience is over, and ends what is
+ * left of it: for a thread that may wait. `hears_errors`: its standard error counts, too. Fails as
+ * process_spawn does. The caller clears `said`. */
+__attribute__((warn_unused_result)) enum failure_code process_ask(const struct text_list *arguments,
+    const struct text_list *environment, struct duration patience, size_t ceiling,
+    bool hears_errors, struct process_answer *out_answer, struct failure *failure);
 
 /* Starts several programs beside each other. A thread that starts one sleeps until the program
  * runs, so a node of many workers is started sooner by a few threads, where it has processors for

@@ -1,83 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/telling/job_inquiry.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "host/loop/clock.h"
 #include "host/loop/snapshot_socket.h"
+#include "host/process/process_spawn.h"
 #include "main/command.h"
 #include "options/slurm/slurm_step.h"
 #include "wire/telling/chronicle_json.h"
 
 #define ANSWER_MAXIMUM ((size_t)4 << 20)
-#define PIECE 4096
 
 /* Slurm. */
 
-/* What squeue prints on both outputs, within the patience; FAILURE_TIMEOUT after it. */
-static enum failure_code hear(int fd, struct duration patience, struct text *out) {
-    struct instant end = instant_after(clock_now(), patience);
-    char piece[PIECE];
-    for (;;) {
-        int64_t left = instant_until(clock_now(), end).nanoseconds / NANOSECONDS_PER_MILLISECOND;
-        struct pollfd watched = {.fd = fd, .events = POLLIN};
-        if (left <= 0 || out->length > ANSWER_MAXIMUM || poll(&watched, 1, (int)left) == 0) {
-            return FAILURE_TIMEOUT;
-        }
-        ssize_t length = read(fd, piece, sizeof piece);
-        if (length > 0) {
-            text_append_bytes(out, piece, (size_t)length);
-        } else if (length == 0 || errno != EINTR) {
-            return FAILURE_NONE;
-        }
-    }
-}
-
-/* Its exit status; -1: it does not answer in time, or is not there. */
-static int ask_slurm(char *job, struct duration patience, struct text *out) {
-    char program[] = "squeue";
-    char no_header[] = "--noheader";
-    char steps[] = "--steps";
-    char format[] = "--format=%i %N";
-    char *const words[] = {program, no_header, steps, job, format, NULL};
+/* What squeue prints, or why it does not; false: that it cannot say. */
+static bool ask_slurm(const char *job, struct duration patience, struct text *out) {
+    const char *const words[] = {"squeue", "--noheader", "--steps", job, "--format=%i %N"};
     extern char **environ;
-    posix_spawn_file_actions_t actions;
-    int ends[2];
-    int status = -1;
-    pid_t pid;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return -1;
+    struct text_list arguments = {0};
+    struct text_list environment = {0};
+    struct process_answer answer = {0};
+    struct failure failure = {0};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        text_list_add(&arguments, words[i]);
     }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    bool is_there = posix_spawnp(&pid, words[0], &actions, NULL, words, environ) == 0;
-    close(ends[1]);
-    posix_spawn_file_actions_destroy(&actions);
-    if (is_there) {
-        bool has_answered = hear(ends[0], patience, out) == FAILURE_NONE;
-        if (!has_answered) {
-            (void)kill(pid, SIGKILL);
-        }
-        (void)waitpid(pid, &status, 0);
-        status = has_answered && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    } else {
-        text_append(out, "squeue is not there, or cannot be run");
+    for (char **variable = environ; *variable != NULL; variable++) {
+        text_list_add(&environment, *variable);
     }
-    close(ends[0]);
-    return status;
+    enum failure_code code =
+        process_ask(&arguments, &environment, patience, ANSWER_MAXIMUM, true, &answer, &failure);
+    text_list_clear(&arguments);
+    text_list_clear(&environment);
+    *out = answer.said;
+    if (code != FAILURE_NONE || answer.is_late) {
+        text_clear(out);
+        text_append(out, code != FAILURE_NONE ? "squeue is not there, or cannot be run"
+                                              : "squeue has not answered in time");
+    }
+    while (out->length > 0 && out->data[out->length - 1] == '\n') {
+        out->data[--out->length] = '\0';
+    }
+    return code == FAILURE_NONE && !answer.is_late && answer.status == 0;
 }
 
 bool job_endpoint_is_step(const char *word) {
@@ -149,15 +119,12 @@ static int take_step(const char *program, const char *wanted, struct duration pa
     char *nodes = NULL;
     size_t count = 0;
     char *job = text_format("--jobs=%.*s", (int)strcspn(wanted, "."), wanted);
-    int status = ask_slurm(job, patience, &answer);
-    size_t steps = status == 0 ? find_step(answer.data != NULL ? answer.data : (char[]){""}, wanted,
-                                     &step, &nodes)
-                               : 0;
+    bool is_told = ask_slurm(job, patience, &answer);
+    size_t steps = is_told && answer.length > 0 ? find_step(answer.data, wanted, &step, &nodes) : 0;
     int code = EXIT_SUCCESS;
-    if (status != 0) {
+    if (!is_told) {
         code = say(program, EXIT_FAILURE,
-            text_format("Slurm does not say where job %s runs: %s", wanted,
-                answer.length > 0 ? text_string(&answer) : "squeue has not answered in time"));
+            text_format("Slurm does not say where job %s runs: %s", wanted, text_string(&answer)));
     } else if (steps == 0) {
         code = say(program, EXIT_FAILURE,
             text_format("job %s has no step that runs (squeue --steps --jobs=%s)", wanted, wanted));
