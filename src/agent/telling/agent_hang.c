@@ -11,7 +11,8 @@
 #define LOOK_SECONDS 5
 /* How long the host waits after it was told, since other nodes may be about to tell the same. */
 #define JUDGE_MILLISECONDS 200
-/* A node asks so soon what the host has found, … */
+/* A node asks so soon what the host has found, … (to wait for the key would keep all else that is
+ * asked on this connection behind it) */
 #define FIRST_ASK_MILLISECONDS 500
 /* … and then each … */
 #define ASK_SECONDS 2
