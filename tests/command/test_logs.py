@@ -220,7 +220,9 @@ def test_where_it_cannot_be_made_anew_workers_are_told_of_no_file(muster, scratc
     assert "attempt 1 goes on without log files" in end.err and "is not a directory" in end.err, end
 
 
-NOTHING_IS_WRITABLE = 'for d in /tmp /var/tmp /run /dev/shm "$0"; do mount -t tmpfs -o ro none $d; done; cd "$0"; exec "$@"'
+# With a copy of the program, which may lie below one of these.
+NOTHING_IS_WRITABLE = """mount -t tmpfs none "$0"; cp "$1" "$0/muster"; mount -o remount,ro "$0"; shift
+for d in /tmp /var/tmp /run /dev/shm; do mount -t tmpfs -o ro none $d; done; cd "$0"; exec "$0/muster" "$@\""""
 
 
 def where_nothing_is_writable(muster, *options):
