@@ -17,6 +17,7 @@ SENTENCES = {
     "Cpus_allowed": "changed its CPUs",
 }
 
+ENDING_LOOKS = 20  # a millisecond apart: so long a thread that was joined may take to end
 LINES = {name: ("\n%s:" % name).encode() for name in ("Umask", "SigBlk", "SigIgn", "Cpus_allowed")}
 EARLY = ("handlers", "exits", "Umask", "SigBlk", "SigIgn", "Cpus_allowed")
 
@@ -119,12 +120,17 @@ def streams():
 
 def has_python_threads():
     """Whether Python knows another thread, be it one that has not come to its first line yet: those are counted, or
-    dumped, according to the version."""
-    fd = os.memfd_create("muster-standby-threads")
-    borrow("faulthandler").dump_traceback(fd)
-    lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
-    os.close(fd)
-    return any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines) or borrow("_thread")._count() > 0
+    dumped, according to the version. One that was joined may still be dumped for a moment."""
+    sleep = borrow("time").sleep
+    for _ in range(ENDING_LOOKS):
+        fd = os.memfd_create("muster-standby-threads")
+        borrow("faulthandler").dump_traceback(fd)
+        lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
+        os.close(fd)
+        if borrow("_thread")._count() == 0 and not any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines):
+            return False
+        sleep(0.001)
+    return True
 
 
 def has_children():
